@@ -1,0 +1,60 @@
+# One command for each job; every target prepares what it needs. CI calls `make check`.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+LOCK   := requirements/dev.lock
+READY  := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-slow check format lint types layers bench experiments lock clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+setup: $(READY)  ## a virtual environment in .venv with the package and its development tools
+
+$(READY): $(LOCK) pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 14) else "factorwise needs Python 3.11 to 3.13, this is %s: run make PYTHON=python3.12 ..." % sys.version.split()[0])'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: setup  ## the main job end to end on generated data; writes demo/report.html
+	$(BIN)/python examples/demo.py
+
+test: setup  ## the tests
+	$(BIN)/python -m pytest -m "not slow" --cov --cov-report=term:skip-covered $(ARGS)
+
+test-slow: setup  ## long statistical runs: many seeds, and kernels with bounds checks in a cache of their own
+	FACTORWISE_TEST_SEEDS=20 $(BIN)/python -m pytest $(ARGS)
+	NUMBA_CACHE_DIR=$$(mktemp -d) FACTORWISE_CACHE=$$(mktemp -d) NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -m "not slow" $(ARGS)
+
+check: lint types layers test  ## everything that must pass before a change lands
+
+format: setup  ## format, and repair what can be repaired
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lint: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: setup
+	$(BIN)/mypy
+
+layers: setup
+	$(BIN)/lint-imports
+
+bench: setup  ## side by side with the peers, each in an environment of its own
+	$(BIN)/python benchmarks/run_all.py $(ARGS)
+
+experiments: setup  ## the tables and figures of the papers
+	$(BIN)/python experiments/run_all.py $(ARGS)
+
+lock: setup  ## choose new versions: rewrites requirements/dev.lock
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --group dev pyproject.toml -o $(LOCK)
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis demo

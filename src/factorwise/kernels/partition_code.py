@@ -1,0 +1,383 @@
+"""Generated code that scores clusters: a user's pair and cluster functions inside compiled scans.
+
+Members' fields lie in columns beside the members themselves (``columns[column, slot]``), so that a scan over
+a cluster streams memory and vectorises over members; fields of many dimensions that are compared dimension by
+dimension lie in rows (``rows[slot, dimension]``) and vectorise over dimensions. A scan adds up *statistics*,
+truth values as integers, and only their sums meet the weights.
+
+Two modules come out of one description. The gains module has
+
+``pair_gain(columns, rows, t_lo, t_hi, s_lo, s_hi, fields, vectors, item, own, weights, scratch) -> float``
+    score of ``item`` with the slots t_lo to t_hi minus that with s_lo to s_hi, where ``own`` is 1 if the item
+    itself stands among the latter;
+``cluster_score(columns, rows, lo, hi, type, weights) -> float``
+    score of the cluster-wise templates on the slots lo to hi.
+
+The statistics module has ``pair_statistics(columns, rows, lo, hi, fields, vectors, item, sign, out, scratch)``
+and ``cluster_statistics(columns, rows, lo, hi, type, sign, out)``, which add to ``out``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+
+from factorwise.kernels.composition import Source, composed_module
+
+AGGREGATES = ("all", "exists", "count", "min", "max", "mean", "majority")
+
+
+@dataclass(frozen=True)
+class FieldLayout:
+    """Where one field lies: ``start`` is its first column or dimension; width 0 is a plain number."""
+
+    name: str
+    real: bool
+    width: int
+    start: int
+
+
+@dataclass(frozen=True)
+class PairTerm:
+    """A pair function that returns a tuple of statistics; ``sign`` is -1 for repulsion."""
+
+    source: Source
+    fields: tuple[FieldLayout, ...]
+    size: int
+    offset: int
+    sign: int = 1
+
+
+@dataclass(frozen=True)
+class VectorTerm:
+    """A function of two numbers applied to each dimension of a field kept in rows."""
+
+    source: Source
+    field: FieldLayout
+    offset: int
+    sign: int = 1
+
+
+@dataclass(frozen=True)
+class ClusterTerm:
+    """A cluster function that returns a tuple of statistics."""
+
+    source: Source
+    fields: tuple[FieldLayout, ...]
+    size: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class PairAggregateTerm:
+    """An aggregate over all pairs of a cluster of each statistic of a pair function."""
+
+    source: Source
+    fields: tuple[FieldLayout, ...]
+    size: int
+    offset: int
+    aggregate: str
+
+
+Term = PairTerm | VectorTerm | ClusterTerm | PairAggregateTerm
+
+_HEADER = '''"""Generated: pair and cluster scores of one model."""
+
+from collections import namedtuple
+
+import numpy as np
+from numba import cfunc, types
+
+from factorwise.kernels.compiler import FAST_SUMS, inlined
+from factorwise.kernels.primitives import empty_sum, widened_sum
+
+columns_type = types.Array(types.uint32, 2, "C")
+rows_type = types.Array(types.float32, 2, "C")
+floats_type = types.Array(types.float64, 1, "C")
+scratch_type = types.Array(types.float32, 1, "C")
+index = types.int64
+'''
+
+_PAIR_GAIN = """
+@cfunc(
+    types.float64(columns_type, rows_type, index, index, index, index, columns_type, rows_type, index, index,
+                  floats_type, scratch_type),
+    cache=True, error_model="numpy", fastmath=set(FAST_SUMS),
+)
+def pair_gain(columns, rows, t_lo, t_hi, s_lo, s_hi, fields, vectors, item, own, weights, scratch):
+    total = 0.0
+{body}    return total
+"""
+
+_CLUSTER_SCORE = """
+@cfunc(
+    types.float64(columns_type, rows_type, index, index, index, floats_type),
+    cache=True, error_model="numpy",
+)
+def cluster_score(columns, rows, lo, hi, kind, weights):
+    total = 0.0
+{body}    return total
+"""
+
+_PAIR_STATISTICS = """
+@cfunc(
+    types.void(columns_type, rows_type, index, index, columns_type, rows_type, index, types.float64,
+               floats_type, scratch_type),
+    cache=True, error_model="numpy", fastmath=set(FAST_SUMS),
+)
+def pair_statistics(columns, rows, lo, hi, fields, vectors, item, sign, out, scratch):
+{body}    return
+"""
+
+_CLUSTER_STATISTICS = """
+@cfunc(
+    types.void(columns_type, rows_type, index, index, index, types.float64, floats_type),
+    cache=True, error_model="numpy",
+)
+def cluster_statistics(columns, rows, lo, hi, kind, sign, out):
+{body}    return
+"""
+
+
+def gains_module(terms: Sequence[Term]) -> ModuleType:
+    """Compile, or find compiled, ``pair_gain`` and ``cluster_score`` for ``terms``."""
+    pairs, clusters = _bodies(terms, _gain_lines, _score_lines)
+    return _module(terms, _PAIR_GAIN.format(body=pairs) + _CLUSTER_SCORE.format(body=clusters))
+
+
+def statistics_module(terms: Sequence[Term]) -> ModuleType:
+    """Compile, or find compiled, ``pair_statistics`` and ``cluster_statistics`` for ``terms``."""
+    pairs, clusters = _bodies(terms, _pair_statistics_lines, _cluster_statistics_lines)
+    return _module(terms, _PAIR_STATISTICS.format(body=pairs) + _CLUSTER_STATISTICS.format(body=clusters))
+
+
+def _module(terms: Sequence[Term], functions: str) -> ModuleType:
+    helpers = "\n".join(_helpers(number, term) for number, term in enumerate(terms))
+    return composed_module(f"{_HEADER}\n{helpers}\n{functions}")
+
+
+def _bodies(
+    terms: Sequence[Term],
+    pair_lines: Callable[[int, PairTerm | VectorTerm], list[str]],
+    cluster_lines: Callable[[int, ClusterTerm | PairAggregateTerm], list[str]],
+) -> tuple[str, str]:
+    pairs: list[str] = []
+    clusters: list[str] = []
+    for number, term in enumerate(terms):
+        if isinstance(term, PairTerm | VectorTerm):
+            pairs += pair_lines(number, term)
+        else:
+            clusters += cluster_lines(number, term)
+    return tuple("".join(f"    {line}\n" for line in lines) for lines in (pairs, clusters))  # type: ignore[return-value]
+
+
+def _gain_lines(number: int, term: PairTerm | VectorTerm) -> list[str]:
+    sign = "+" if term.sign > 0 else "-"
+    if isinstance(term, VectorTerm):
+        part = f"scratch[{term.field.start}:{term.field.start + term.field.width}]"
+        return [
+            f"begin_{number}(vectors, item, np.float32(own), {part})",
+            f"add_{number}(rows, t_lo, t_hi, vectors, item, np.float32(1.0), {part})",
+            f"add_{number}(rows, s_lo, s_hi, vectors, item, np.float32(-1.0), {part})",
+            f"total {sign}= dot_{number}({part}, weights)",
+        ]
+    lines = [
+        f"a_{number} = item_{number}(fields, item)",
+        f"more_{number} = sum_{number}(columns, t_lo, t_hi, a_{number})",
+        f"less_{number} = sum_{number}(columns, s_lo, s_hi, a_{number})",
+        f"self_{number} = {term.source.name}(a_{number}, a_{number})",
+    ]
+    for k in range(term.size):
+        change = f"more_{number}[{k}] - less_{number}[{k}] + own * self_{number}[{k}]"
+        lines.append(f"total {sign}= weights[{term.offset + k}] * ({change})")
+    return lines
+
+
+def _pair_statistics_lines(number: int, term: PairTerm | VectorTerm) -> list[str]:
+    sign = "+" if term.sign > 0 else "-"
+    if isinstance(term, VectorTerm):
+        field = term.field
+        part = f"scratch[{field.start}:{field.start + field.width}]"
+        return [
+            f"begin_{number}(vectors, item, np.float32(0.0), {part})",
+            f"add_{number}(rows, lo, hi, vectors, item, np.float32(1.0), {part})",
+            f"for d in range({field.width}):",
+            f"    out[{term.offset} + d] {sign}= sign * scratch[{field.start} + d]",
+        ]
+    lines = [f"sum_of_{number} = sum_{number}(columns, lo, hi, item_{number}(fields, item))"]
+    lines += [f"out[{term.offset + k}] {sign}= sign * sum_of_{number}[{k}]" for k in range(term.size)]
+    return lines
+
+
+def _score_lines(number: int, term: ClusterTerm | PairAggregateTerm) -> list[str]:
+    lines = [f"value_{number} = cluster_{number}(columns, lo, hi, kind)"]
+    lines += [f"total += weights[{term.offset + k}] * np.float64(value_{number}[{k}])" for k in range(term.size)]
+    return lines
+
+
+def _cluster_statistics_lines(number: int, term: ClusterTerm | PairAggregateTerm) -> list[str]:
+    lines = [f"value_{number} = cluster_{number}(columns, lo, hi, kind)"]
+    lines += [f"out[{term.offset + k}] += sign * np.float64(value_{number}[{k}])" for k in range(term.size)]
+    return lines
+
+
+def _helpers(number: int, term: Term) -> str:
+    """Text of the functions that one term needs, the user's own first."""
+    called = term.source.name
+    own = f"{term.source.text}\n\n\n"
+    if isinstance(term, VectorTerm):
+        return own + _vector_helpers(number, term)
+    record = f'Record_{number} = namedtuple("Record_{number}", {[f.name for f in term.fields]!r})\n'
+    if isinstance(term, PairTerm):
+        return own + record + _item_helper(number, term) + _sum_helper(number, called, term)
+    if isinstance(term, PairAggregateTerm):
+        return own + record + _pair_aggregate_helper(number, called, term)
+    return own + _cluster_helper(number, called, term)
+
+
+def _item_helper(number: int, term: PairTerm) -> str:
+    values = "".join(f"{_value(field, 'fields_{kind}[item, {column}]')}, " for field in term.fields)
+    return f"""
+@inlined
+def item_{number}(fields, item):
+    fields_int = fields.view(np.int32)
+    fields_real = fields.view(np.float32)
+    return Record_{number}({values})
+"""
+
+
+def _columns(fields: Sequence[FieldLayout]) -> str:
+    """Lines that cut the slots lo to hi out of each column once, before the scan."""
+    lines = ["columns_int = columns.view(np.int32)", "columns_real = columns.view(np.float32)"]
+    for field in fields:
+        kind = "real" if field.real else "int"
+        for column in range(field.start, field.start + max(field.width, 1)):
+            lines.append(f"column_{column} = columns_{kind}[{column}, lo:hi]")
+    return "".join(f"    {line}\n" for line in lines)
+
+
+def _value(field: FieldLayout, form: str) -> str:
+    """Read one field: reals in double precision as in plain Python, several numbers as a tuple."""
+
+    def number(column: int) -> str:
+        read = form.format(kind="real" if field.real else "int", column=column)
+        return f"np.float64({read})" if field.real else read
+
+    if field.width == 0:
+        return number(field.start)
+    return "(" + "".join(f"{number(field.start + k)}, " for k in range(field.width)) + ")"
+
+
+def _record_at(number: int, fields: Sequence[FieldLayout], slot: str) -> str:
+    values = "".join(f"{_value(field, 'column_{column}[' + slot + ']')}, " for field in fields)
+    return f"Record_{number}({values})"
+
+
+def _sum_helper(number: int, called: str, term: PairTerm) -> str:
+    keys = range(term.size)
+    begin = "".join(f"    n{k} = empty_sum(s[{k}])\n" for k in keys)
+    add = "".join(f"        n{k} = widened_sum(n{k}, s[{k}])\n" for k in keys)
+    return f"""
+@inlined
+def sum_{number}(columns, lo, hi, a):
+{_columns(term.fields)}    s = {called}(a, a)
+{begin}    for j in range(hi - lo):
+        s = {called}(a, {_record_at(number, term.fields, "j")})
+{add}    return ({"".join(f"n{k}, " for k in keys)})
+"""
+
+
+def _pair_aggregate_helper(number: int, called: str, term: PairAggregateTerm) -> str:
+    keys = range(term.size)
+    result = {
+        "all": "np.float64(smallest{k} > 0.0)",
+        "exists": "np.float64(largest{k} > 0.0)",
+        "count": "total{k}",
+        "min": "smallest{k}",
+        "max": "largest{k}",
+        "mean": "total{k} / pairs",
+        "majority": "np.float64(2.0 * total{k} > pairs)",
+    }[term.aggregate]
+    begin = "".join(f"    total{k}, smallest{k}, largest{k} = 0.0, np.inf, -np.inf\n" for k in keys)
+    update = "".join(
+        f"            v = np.float64(s[{k}])\n            total{k} += v\n"
+        f"            smallest{k} = min(smallest{k}, v)\n            largest{k} = max(largest{k}, v)\n"
+        for k in keys
+    )
+    return f"""
+@inlined
+def cluster_{number}(columns, lo, hi, kind):
+{_columns(term.fields)}    members = hi - lo
+    if members < 2:
+        return ({"0.0, " * term.size})
+    pairs = 0.5 * members * (members - 1)
+{begin}    for i in range(members):
+        a = {_record_at(number, term.fields, "i")}
+        for j in range(i):
+            s = {called}({_record_at(number, term.fields, "j")}, a)
+{update}    return ({"".join(result.format(k=k) + ", " for k in keys)})
+"""
+
+
+def _cluster_helper(number: int, called: str, term: ClusterTerm) -> str:
+    names = [field.name for field in term.fields] + ["size", "type"]
+    arrays = ""
+    for field in term.fields:
+        kind = "real" if field.real else "int"
+        if field.width:
+            arrays += f"columns_{kind}[{field.start}:{field.start + field.width}, lo:hi].T, "
+        else:
+            arrays += f"columns_{kind}[{field.start}, lo:hi], "
+    return f"""
+Cluster_{number} = namedtuple("Cluster_{number}", {names!r})
+
+
+@inlined
+def cluster_{number}(columns, lo, hi, kind):
+    columns_int = columns.view(np.int32)
+    columns_real = columns.view(np.float32)
+    return {called}(Cluster_{number}({arrays}hi - lo, kind))
+"""
+
+
+def _vector_helpers(number: int, term: VectorTerm) -> str:
+    field, called = term.field, term.source.name
+    # four members a pass: the running sums are loaded and stored a quarter as often
+    first, last = field.start, field.start + field.width
+    four = " + ".join(f"{called}(x, r{k}[d])" for k in range(4))
+    return f"""
+@inlined
+def begin_{number}(vectors, item, own, sums):
+    x = vectors[item, {first}:{last}]
+    for d in range({field.width}):
+        sums[d] = own * {called}(x[d], x[d])
+
+
+@inlined
+def add_{number}(rows, lo, hi, vectors, item, sign, sums):
+    mine = vectors[item, {first}:{last}]
+    j = lo
+    while j + 4 <= hi:
+        r0 = rows[j, {first}:{last}]
+        r1 = rows[j + 1, {first}:{last}]
+        r2 = rows[j + 2, {first}:{last}]
+        r3 = rows[j + 3, {first}:{last}]
+        for d in range({field.width}):
+            x = mine[d]
+            sums[d] += sign * ({four})
+        j += 4
+    while j < hi:
+        r0 = rows[j, {first}:{last}]
+        for d in range({field.width}):
+            sums[d] += sign * {called}(mine[d], r0[d])
+        j += 1
+
+
+@inlined
+def dot_{number}(sums, weights):
+    total = 0.0
+    for d in range({field.width}):
+        total += weights[{term.offset} + d] * sums[d]
+    return total
+"""

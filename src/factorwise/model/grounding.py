@@ -1,0 +1,133 @@
+"""A grounded factor graph: one frozen record of named flat arrays.
+
+Templates and an assignment's variables unroll into this record; every exact and message-passing method
+and the compiled samplers for assignments read it. Factors that share a table share its storage, so a
+million tied factors cost a million offsets and one table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from factorwise.errors import InvalidArgumentError, ShapeError, require
+from factorwise.types import Floats
+
+
+@dataclass(frozen=True, slots=False, eq=False)
+class FactorGraph:
+    """Discrete variables and log-potential tables over tuples of them.
+
+    cardinality : int64[variables]
+        Number of labels of each variable, at least 1.
+    scope_start : int64[factors + 1]
+        Factor ``f`` connects ``scope[scope_start[f]:scope_start[f + 1]]``.
+    scope : int64[edges]
+        Variables of all factors, one after the other; no variable twice in one factor.
+    table_start : int64[factors]
+        Where the table of factor ``f`` begins in ``tables``; factors may share a table.
+    tables : float64[entries]
+        Natural-log potentials, each table in C order over its scope; ``-inf`` forbids, ``+inf`` and NaN
+        are refused.
+    """
+
+    cardinality: NDArray[np.int64]
+    scope_start: NDArray[np.int64]
+    scope: NDArray[np.int64]
+    table_start: NDArray[np.int64]
+    tables: NDArray[np.float64]
+
+    @classmethod
+    def build(cls, cardinality: ArrayLike, factors: Iterable[tuple[Sequence[int], ArrayLike]]) -> FactorGraph:
+        """Collect ``(scope, table)`` pairs; ``table.shape`` is the cardinality of each variable in scope."""
+        sizes = np.atleast_1d(np.asarray(cardinality, dtype=np.int64))
+        starts, scopes, offsets, pieces, entries = [0], [], [], [], 0
+        for index, (scope, table) in enumerate(factors):
+            values = np.asarray(table, dtype=np.float64)
+            expected = tuple(int(sizes[v]) for v in scope if 0 <= v < len(sizes))
+            if len(expected) != len(scope):
+                raise InvalidArgumentError(
+                    f"factor {index} names variables {tuple(scope)}, but there are {len(sizes)}:"
+                    f" use numbers from 0 to {len(sizes) - 1}."
+                )
+            if values.shape != expected:
+                raise ShapeError(
+                    f"the table of factor {index} over variables {tuple(scope)} has shape {values.shape},"
+                    f" but their cardinalities ask for {expected}: reshape or transpose it."
+                )
+            offsets.append(entries)
+            pieces.append(values.ravel())
+            entries += values.size
+            scopes.extend(scope)
+            starts.append(len(scopes))
+        return cls(
+            sizes,
+            np.array(starts, dtype=np.int64),
+            np.array(scopes, dtype=np.int64),
+            np.array(offsets, dtype=np.int64),
+            np.concatenate(pieces) if pieces else np.zeros(0),
+        )
+
+    def __post_init__(self) -> None:
+        require(
+            len(self.cardinality) > 0, "cardinality", self.cardinality, "non-empty: a graph has variables"
+        )
+        require(bool((self.cardinality >= 1).all()), "cardinality", self.cardinality, "at least 1 everywhere")
+        if np.isnan(self.tables).any() or np.isposinf(self.tables).any():
+            where = int(np.flatnonzero(np.isnan(self.tables) | np.isposinf(self.tables))[0])
+            raise InvalidArgumentError(
+                f"entry {where} of the log-potentials is {self.tables[where]}: a log-potential is finite,"
+                " or -inf to forbid a setting."
+            )
+        owner = np.repeat(np.arange(self.n_factors), np.diff(self.scope_start))
+        pairs = owner * len(self.cardinality) + self.scope
+        if len(np.unique(pairs)) != len(pairs):
+            order = np.sort(pairs)
+            factor, variable = divmod(int(order[:-1][order[1:] == order[:-1]][0]), len(self.cardinality))
+            raise InvalidArgumentError(
+                f"factor {factor} names variable {variable} twice: take the diagonal of its table instead."
+            )
+
+    @property
+    def n_variables(self) -> int:
+        """Number of variables."""
+        return len(self.cardinality)
+
+    @property
+    def n_factors(self) -> int:
+        """Number of factors."""
+        return len(self.table_start)
+
+    def scope_of(self, factor: int) -> tuple[int, ...]:
+        """Return the variables of one factor."""
+        return tuple(self.scope[self.scope_start[factor] : self.scope_start[factor + 1]].tolist())
+
+    def table_of(self, factor: int) -> Floats:
+        """Return the log-potentials of one factor, shaped by its scope (a view)."""
+        shape = tuple(int(self.cardinality[v]) for v in self.scope_of(factor))
+        start = self.table_start[factor]
+        return self.tables[start : start + math.prod(shape)].reshape(shape)
+
+    def factors(self) -> Iterator[tuple[tuple[int, ...], Floats]]:
+        """Yield ``(scope, table)`` of every factor."""
+        for factor in range(self.n_factors):
+            yield self.scope_of(factor), self.table_of(factor)
+
+    @cached_property
+    def touching(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Factors at each variable as ``(start[variables + 1], factor[edges])``, in factor order."""
+        owner = np.repeat(np.arange(self.n_factors, dtype=np.int64), np.diff(self.scope_start))
+        order = np.argsort(self.scope, kind="stable")
+        start = np.zeros(self.n_variables + 1, dtype=np.int64)
+        np.cumsum(np.bincount(self.scope, minlength=self.n_variables), out=start[1:])
+        return start, owner[order]
+
+    def score(self, values: ArrayLike) -> float:
+        """Sum of log-potentials at one full setting."""
+        setting = np.asarray(values)
+        return float(sum(table[tuple(setting[list(scope)])] for scope, table in self.factors()))

@@ -1,0 +1,90 @@
+"""A model: templates plus one flat weight vector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from factorwise.errors import InvalidArgumentError
+from factorwise.model.template import AnyTemplate
+from factorwise.model.weights import Blocks, SparseVector
+
+
+class Model:
+    r"""Templates and their weights: an unnormalised log-linear distribution over worlds.
+
+    .. math:: \mathrm{score}(w) = \theta \cdot \phi(w) + c(w), \qquad p(w) \propto e^{\mathrm{score}(w)}
+
+    with :math:`\theta` = ``weights``, :math:`\phi` = `statistics` summed over the templates' factors and
+    :math:`c` the scores that no weight multiplies.
+    """
+
+    def __init__(
+        self,
+        templates: Sequence[AnyTemplate],
+        weights: ArrayLike | Mapping[str, ArrayLike] | None = None,
+    ) -> None:
+        if not templates:
+            raise InvalidArgumentError("a model needs at least one template: give Model([template, ...]).")
+        self.templates = tuple(templates)
+        self.blocks = Blocks(
+            tuple(template.name for template in self.templates),
+            tuple(template.size for template in self.templates),
+        )
+        self._weights = self.blocks.flat(weights)
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """The flat weight vector; assigning checks it."""
+        return self._weights
+
+    @weights.setter
+    def weights(self, given: ArrayLike | Mapping[str, ArrayLike]) -> None:
+        self._weights = self.blocks.flat(given)
+
+    def block(self, name: str) -> NDArray[np.float64]:
+        """Return the weights of one template (a view)."""
+        return self._weights[self.blocks.slice_of(name)]
+
+    def parts(self) -> Iterator[tuple[AnyTemplate, int]]:
+        """Yield each template with the offset of its block."""
+        offset = 0
+        for template in self.templates:
+            yield template, offset
+            offset += template.size
+
+    def statistics(self, world: Any) -> SparseVector:
+        """Sufficient statistics of a whole world."""
+        return SparseVector.sum(t.statistics(world).shifted(offset) for t, offset in self.parts())
+
+    def difference(self, world: Any, diff: Any) -> SparseVector:
+        """Atomic gradient: statistics after ``diff`` minus before it, from the touched factors only.
+
+        Implements: wick2009samplerank, Eq. 1.
+        """
+        return SparseVector.sum(t.difference(world, diff).shifted(offset) for t, offset in self.parts())
+
+    def score(self, world: Any) -> float:
+        """Unnormalised natural-log probability of ``world``."""
+        constant = sum(template.constant(world) for template in self.templates)
+        return self.statistics(world).dot(self._weights) + constant
+
+    def gain(self, world: Any, diff: Any) -> float:
+        """Change of score under ``diff``; ``world`` is left as it is."""
+        constant = 0.0
+        for template in self.templates:
+            change = template.constant_gain(world, diff)
+            if change == float("-inf"):
+                return change
+            constant += change
+        return self.difference(world, diff).dot(self._weights) + constant
+
+    def weight_name(self, index: int) -> str:
+        """Return what one weight of the flat vector stands for."""
+        for template, offset in self.parts():
+            if offset <= index < offset + template.size:
+                return template.weight_name(index - offset)
+        raise InvalidArgumentError(f"weight {index} does not exist: the model has {self.blocks.size}.")

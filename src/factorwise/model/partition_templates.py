@@ -1,0 +1,405 @@
+"""Templates over clusterings: pairs within and between clusters, and clusters as wholes.
+
+A transfer of items M from the cluster S to the cluster T joins every pair of M x T, separates every pair of
+M x (S - M), and replaces two clusters by two others; nothing else is touched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
+from factorwise.kernels.composition import Source, source_of
+from factorwise.kernels.primitives import AGGREGATES
+from factorwise.model.template import Template
+from factorwise.model.weights import SparseVector
+from factorwise.variables.fields import Fields
+from factorwise.world.diff import NEW, PartitionDiff, Retype, Transfer
+from factorwise.world.partition import Partition
+
+Items = NDArray[np.int32]
+Numbers = Sequence[float]
+
+
+class PartitionTemplate(Template[Partition, PartitionDiff]):
+    """What the templates over clusterings share: a name, named statistics, a function's checked answers."""
+
+    def __init__(self, name: str, statistics: Sequence[str]) -> None:
+        self.name = name
+        self.statistic_names = tuple(statistics)
+        self.size = len(self.statistic_names)
+        if not self.statistic_names:
+            raise InvalidArgumentError(f"template {name!r} needs a name for each statistic: statistics=['...'].")
+
+    def weight_name(self, index: int) -> str:
+        """Return the template and the statistic."""
+        return f"{self.name}: {self.statistic_names[index]}"
+
+    def _checked(self, answer: Any, given: str) -> tuple[float, ...]:
+        if not isinstance(answer, tuple) or len(answer) != self.size:
+            raise TemplateError(
+                f"template {self.name!r} declares {self.size} statistics {list(self.statistic_names)}, but its"
+                f" function returned {answer!r} for {given}: return a tuple of {self.size} numbers."
+            )
+        try:
+            numbers = tuple(float(value) for value in answer)
+        except (TypeError, ValueError):
+            numbers = (math.nan,)
+        if not all(math.isfinite(value) for value in numbers):
+            raise TemplateError(
+                f"template {self.name!r} returned {answer!r} for {given}: statistics are finite numbers."
+            )
+        return numbers
+
+
+def parts_of(world: Partition, diff: Transfer) -> tuple[Items, Items, Items]:
+    """Return the items that move, those of the target, and those that stay behind."""
+    moving = np.array(diff.items, dtype=np.int32)
+    source = world.members(diff.source)
+    target = world.members(diff.target) if diff.target != NEW else moving[:0]
+    return moving, target, source[~np.isin(source, moving)]
+
+
+class PairTemplate(PartitionTemplate):
+    """A factor for every pair of items in one cluster (or, with ``repels``, in different clusters).
+
+    function
+        ``function(a, b)`` of two records with the fields as attributes; returns a tuple of numbers or truth
+        values, one per statistic, and must not depend on the order of ``a`` and ``b``.
+    statistics
+        A name for each of them: one weight each.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        fields: Fields,
+        function: Callable[[Any, Any], tuple[Any, ...]],
+        statistics: Sequence[str],
+        *,
+        repels: bool = False,
+    ) -> None:
+        super().__init__(name, statistics)
+        self.fields = fields
+        self.function = function
+        self.repels = repels
+        for i, j in {(0, fields.n_items - 1), (0, fields.n_items // 2), (fields.n_items // 3, 0)}:
+            a, b = fields.record(i), fields.record(j)
+            there, back = self._of(a, b), self._of(b, a)
+            if there != back:
+                raise TemplateError(
+                    f"template {self.name!r} gives {there} for items ({i}, {j}) and {back} for ({j}, {i}):"
+                    " a pair has no order, so its function must be symmetric."
+                )
+
+    def _of(self, a: Any, b: Any) -> tuple[float, ...]:
+        return self._checked(self.function(a, b), f"{a} and {b}")
+
+    def source(self) -> Source:
+        """Text of the function, for compiling."""
+        return source_of(self.function)
+
+    def between(self, first: Items, second: Items) -> Numbers:
+        """Sum over all pairs with one item in each list."""
+        totals = [0.0] * self.size
+        others = self.fields.records(second)
+        for a in self.fields.records(first):
+            for b in others:
+                for k, value in enumerate(self._of(a, b)):
+                    totals[k] += value
+        return totals
+
+    def within(self, items: Items) -> Numbers:
+        """Sum over all pairs of one list."""
+        totals = [0.0] * self.size
+        for a, b in combinations(self.fields.records(items), 2):
+            for k, value in enumerate(self._of(a, b)):
+                totals[k] += value
+        return totals
+
+    def statistics(self, world: Partition) -> SparseVector:
+        """Sum over the pairs that are together (apart, for repulsion)."""
+        _check_items(self, world, self.fields.n_items)
+        if self.repels:
+            members = list(world.clusters())
+            sums = [self.between(first, second) for first, second in combinations(members, 2)]
+        else:
+            sums = [self.within(members) for members in world.clusters()]
+        return SparseVector.from_dense(np.sum(np.reshape(sums, (-1, self.size)), axis=0))
+
+    def difference(self, world: Partition, diff: PartitionDiff) -> SparseVector:
+        """Pairs joined minus pairs separated."""
+        if isinstance(diff, Retype):
+            return SparseVector.empty()
+        moving, target, staying = parts_of(world, diff)
+        change = np.subtract(self.between(moving, target), self.between(moving, staying))
+        return SparseVector.from_dense(-change if self.repels else change)
+
+
+class VectorPairTemplate(PairTemplate):
+    """One factor per pair that compares a field of many dimensions, dimension by dimension.
+
+    function
+        ``function(p, q)`` of two numbers, applied to each dimension of ``field``; one weight each.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        fields: Fields,
+        field: str,
+        function: Callable[[Any, Any], Any],
+        *,
+        repels: bool = False,
+    ) -> None:
+        if not fields[field].width:
+            raise ShapeError(
+                f"field {field!r} has one number per item: use PairTemplate, or give it shape (items, width)."
+            )
+        self.field = field
+        self.elementwise = function
+        names = [f"{field}[{d}]" for d in range(fields[field].width)]
+        super().__init__(name, fields, self._rowwise, names, repels=repels)
+
+    def _rowwise(self, a: Any, b: Any) -> tuple[Any, ...]:
+        pairs = zip(getattr(a, self.field), getattr(b, self.field), strict=True)
+        return tuple(self.elementwise(p, q) for p, q in pairs)
+
+    def source(self) -> Source:
+        """Text of the function of two numbers, for compiling."""
+        return source_of(self.elementwise)
+
+
+class EdgeTemplate(PartitionTemplate):
+    """A factor for each given pair of items, with features computed beforehand.
+
+    edges : int[pairs, 2]
+        Pairs of different items, each pair once.
+    features : float[pairs, statistics]
+        Their statistics while the two are in one cluster (in different ones, with ``repels``).
+    """
+
+    def __init__(
+        self,
+        name: str,
+        n_items: int,
+        edges: ArrayLike,
+        features: ArrayLike,
+        statistics: Sequence[str],
+        *,
+        repels: bool = False,
+    ) -> None:
+        super().__init__(name, statistics)
+        self.n_items = n_items
+        self.repels = repels
+        self.edges = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
+        self.features = np.asarray(features, dtype=np.float64)
+        if self.features.shape != (len(self.edges), self.size):
+            raise ShapeError(
+                f"{len(self.edges)} edges with {self.size} statistics need features of shape"
+                f" {(len(self.edges), self.size)}, but {self.features.shape} was given."
+            )
+        if not np.isfinite(self.features).all():
+            row, column = np.argwhere(~np.isfinite(self.features))[0]
+            raise InvalidArgumentError(
+                f"feature {self.statistic_names[column]!r} of edge {row} is {self.features[row, column]}:"
+                " features are finite numbers."
+            )
+        if len(self.edges) and (self.edges.min() < 0 or self.edges.max() >= n_items):
+            raise InvalidArgumentError(f"edges must connect items 0 to {n_items - 1}, but reach {self.edges.max()}.")
+        ordered = np.sort(self.edges, axis=1)
+        if (ordered[:, 0] == ordered[:, 1]).any() or len(np.unique(ordered, axis=0)) != len(ordered):
+            raise InvalidArgumentError("edges must connect two different items and name each pair once.")
+        both = np.concatenate([self.edges[:, 0], self.edges[:, 1]])
+        order = np.argsort(both, kind="stable")
+        self.start = np.zeros(n_items + 1, dtype=np.int64)
+        np.cumsum(np.bincount(both, minlength=n_items), out=self.start[1:])
+        self.neighbor = np.concatenate([self.edges[:, 1], self.edges[:, 0]])[order]
+        self.edge = np.concatenate([np.arange(len(self.edges))] * 2)[order]
+
+    def statistics(self, world: Partition) -> SparseVector:
+        """Sum the features of the edges inside clusters (between clusters, for repulsion)."""
+        _check_items(self, world, self.n_items)
+        labels = world.arrays.labels
+        together = labels[self.edges[:, 0]] == labels[self.edges[:, 1]]
+        return SparseVector.from_dense(self.features[together != self.repels].sum(axis=0))
+
+    def difference(self, world: Partition, diff: PartitionDiff) -> SparseVector:
+        """Edges joined minus edges separated, from the edges at the items that move."""
+        if isinstance(diff, Retype):
+            return SparseVector.empty()
+        moving, labels = set(diff.items), world.arrays.labels
+        change = np.zeros(self.size)
+        for item in diff.items:
+            at = slice(self.start[item], self.start[item + 1])
+            for neighbor, edge in zip(self.neighbor[at].tolist(), self.edge[at].tolist(), strict=True):
+                if labels[neighbor] == diff.target:
+                    change += self.features[edge]
+                elif labels[neighbor] == diff.source and neighbor not in moving:
+                    change -= self.features[edge]
+        return SparseVector.from_dense(-change if self.repels else change)
+
+
+class ClusterTemplate(PartitionTemplate):
+    """A factor for every cluster.
+
+    function
+        ``function(cluster)`` where each field is an attribute holding the members' values as an array
+        (members in rows), beside ``cluster.size`` and ``cluster.type``; returns a tuple of numbers or truth
+        values that must not depend on the order of the members.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        fields: Fields | None,
+        function: Callable[[Any], tuple[Any, ...]],
+        statistics: Sequence[str],
+    ) -> None:
+        super().__init__(name, statistics)
+        self.fields = fields if fields is not None else Fields(item=np.zeros(1, np.int32))
+        self.needs_fields = fields is not None
+        self.function = function
+        self.of(np.arange(1, dtype=np.int32), 0)
+
+    def source(self) -> Source:
+        """Text of the function, for compiling."""
+        return source_of(self.function)
+
+    def of(self, items: Items, cluster_type: int) -> NDArray[np.float64]:
+        """Return the statistics of one cluster; an empty one has none."""
+        if len(items) == 0:
+            return np.zeros(self.size)
+        chosen = items if self.needs_fields else np.zeros(len(items), np.int32)
+        answer = self.function(self.fields.cluster(chosen, cluster_type))
+        return np.array(self._checked(answer, f"a cluster of {len(items)}"))
+
+    def statistics(self, world: Partition) -> SparseVector:
+        """Sum over all clusters."""
+        if self.needs_fields:
+            _check_items(self, world, self.fields.n_items)
+        ids = world.cluster_ids().tolist()
+        total = sum((self.of(world.members(c), world.type_of(c)) for c in ids), np.zeros(self.size))
+        return SparseVector.from_dense(total)
+
+    def difference(self, world: Partition, diff: PartitionDiff) -> SparseVector:
+        """Two clusters after minus two clusters before."""
+        if isinstance(diff, Retype):
+            members = world.members(diff.cluster)
+            return SparseVector.from_dense(self.of(members, diff.new) - self.of(members, diff.old))
+        moving, target, staying = parts_of(world, diff)
+        source_type = world.type_of(diff.source)
+        target_type = diff.new_type if diff.target == NEW else world.type_of(diff.target)
+        after = self.of(np.concatenate([target, moving]), target_type) + self.of(staying, source_type)
+        before = self.of(target, target_type) + self.of(world.members(diff.source), source_type)
+        return SparseVector.from_dense(after - before)
+
+
+class ClusterAggregate(ClusterTemplate):
+    """First-order features of clusters: aggregates over the members' values of one field.
+
+    aggregates
+        Any of all, exists, count, majority (of values that are not zero), min, max, mean, distinct.
+    """
+
+    def __init__(self, name: str, fields: Fields, field: str, aggregates: Iterable[str]) -> None:
+        chosen = list(aggregates)
+        unknown = [a for a in chosen if a not in AGGREGATES]
+        if unknown:
+            raise InvalidArgumentError(f"no aggregate is called {unknown[0]!r}: choose from {list(AGGREGATES)}.")
+        if fields[field].width:
+            raise ShapeError(f"field {field!r} has several numbers per item: aggregate a plain field.")
+        self.field = field
+        self.aggregates = chosen
+        functions = [AGGREGATES[a] for a in chosen]
+        super().__init__(
+            name,
+            fields,
+            lambda cluster: tuple(function(getattr(cluster, field)) for function in functions),
+            [f"{aggregate} of {field}" for aggregate in chosen],
+        )
+
+    def source(self) -> Source:
+        """Text of the aggregates, for compiling."""
+        names = [AGGREGATES[a].__name__ for a in self.aggregates]
+        imports = f"from factorwise.kernels.primitives import {', '.join(dict.fromkeys(names))}"
+        values = "".join(f"{name}(cluster.{self.field}), " for name in names)
+        function = f"aggregate_{self.field}_{'_'.join(names)}"
+        text = f"{imports}\n\n@inlined\ndef {function}(cluster):\n    return ({values})"
+        return Source(function, text, frozenset({self.field}))
+
+
+class ClusterSize(ClusterTemplate):
+    """How many clusters there are, and how many of them have one member: a prior on granularity."""
+
+    def __init__(self, name: str = "cluster size") -> None:
+        super().__init__(name, None, _count_and_singleton, ["clusters", "singletons"])
+
+
+def _count_and_singleton(cluster: Any) -> tuple[Any, ...]:
+    return 1.0, cluster.size == 1
+
+
+class PairAggregate(ClusterTemplate):
+    """First-order features of clusters: one aggregate of a pair function over all pairs of members.
+
+    aggregate
+        One of all, exists, count, majority (of pairs whose value is above zero), min, max, mean. ``count``
+        adds the values up. A cluster of one has no pairs: all its statistics are zero.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        fields: Fields,
+        function: Callable[[Any, Any], tuple[Any, ...]],
+        statistics: Sequence[str],
+        aggregate: str,
+    ) -> None:
+        if aggregate not in _PAIR_AGGREGATES:
+            raise InvalidArgumentError(
+                f"no pair aggregate is called {aggregate!r}: choose from {list(_PAIR_AGGREGATES)}."
+            )
+        self.aggregate = aggregate
+        self.pairs = PairTemplate(name, fields, function, statistics)
+        super().__init__(name, fields, lambda cluster: (0.0,) * len(statistics), statistics)
+
+    def source(self) -> Source:
+        """Text of the pair function, for compiling."""
+        return self.pairs.source()
+
+    def weight_name(self, index: int) -> str:
+        """Return the template, the aggregate and the statistic."""
+        return f"{self.name}: {self.aggregate} of {self.statistic_names[index]}"
+
+    def of(self, items: Items, cluster_type: int) -> NDArray[np.float64]:
+        """Return the aggregate of each statistic over the pairs of one cluster."""
+        if len(items) < 2:
+            return np.zeros(self.size)
+        values = np.array([self.pairs._of(a, b) for a, b in combinations(self.fields.records(items), 2)])
+        return np.asarray(_PAIR_AGGREGATES[self.aggregate](values), dtype=np.float64)
+
+
+_PAIR_AGGREGATES: dict[str, Callable[[NDArray[np.float64]], Any]] = {
+    "all": lambda values: values.min(axis=0) > 0,
+    "exists": lambda values: values.max(axis=0) > 0,
+    "count": lambda values: values.sum(axis=0),
+    "min": lambda values: values.min(axis=0),
+    "max": lambda values: values.max(axis=0),
+    "mean": lambda values: values.mean(axis=0),
+    "majority": lambda values: 2 * values.sum(axis=0) > len(values),
+}
+
+
+def _check_items(template: PartitionTemplate, world: Partition, n_items: int) -> None:
+    if world.n_items != n_items:
+        raise ShapeError(
+            f"template {template.name!r} has fields for {n_items} items, but the world has {world.n_items}:"
+            " build both from the same records."
+        )

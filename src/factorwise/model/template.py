@@ -1,0 +1,61 @@
+"""What a template is: a family of factors that share weights.
+
+A template says two things: the statistics of a whole world, and how a diff changes them, computed from the
+factors that the diff touches and no others. `factorwise.testing.check_template` compares the second with
+the first by brute force. Scores that carry no weight (fixed log-potentials, hard constraints) are the
+template's ``constant``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+from factorwise.model.weights import SparseVector
+
+WorldType = TypeVar("WorldType", contravariant=True)
+DiffType = TypeVar("DiffType", contravariant=True)
+
+
+class Template(Generic[WorldType, DiffType]):
+    """A family of factors with tied weights; subclasses override the first three methods.
+
+    name
+        The name of its block of weights.
+    size
+        How many weights the block has.
+    """
+
+    name: str
+    size: int
+
+    def statistics(self, world: WorldType) -> SparseVector:
+        """Sum of the statistics of all factors in ``world``; indices are local to the block."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what its statistics are")
+
+    def difference(self, world: WorldType, diff: DiffType) -> SparseVector:
+        """Statistics after ``diff`` minus statistics before it, from the touched factors only."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what a diff touches")
+
+    def weight_name(self, index: int) -> str:
+        """Return what weight ``index`` of the block stands for, in words for people."""
+        return f"{self.name}[{index}]"
+
+    def constant(self, world: WorldType) -> float:
+        """Score of ``world`` that no weight multiplies; ``-inf`` forbids it."""
+        return 0.0
+
+    def constant_gain(self, world: WorldType, diff: DiffType) -> float:
+        """Change of `constant` under ``diff``, from the touched factors only."""
+        return 0.0
+
+
+def finite_difference(after: float, before: float) -> float:
+    """``after - before`` where either may be ``-inf``: a forbidden world is left at once, never entered."""
+    if after == float("-inf"):
+        return after
+    if before == float("-inf"):
+        return float("inf")
+    return after - before
+
+
+AnyTemplate = Template[Any, Any]

@@ -1,0 +1,125 @@
+"""Sparse statistics, and one flat weight vector with a named block per template."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from factorwise.errors import InvalidArgumentError, WeightError
+
+
+class SparseVector(NamedTuple):
+    """Entries that are not zero: ``index`` sorted without repeats, ``value`` beside it."""
+
+    index: NDArray[np.int64]
+    value: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, index: ArrayLike, value: ArrayLike) -> SparseVector:
+        """Sum entries that name the same index and drop those that cancel."""
+        where = np.atleast_1d(np.asarray(index, dtype=np.int64))
+        amount = np.atleast_1d(np.asarray(value, dtype=np.float64))
+        unique, inverse = np.unique(where, return_inverse=True)
+        total = np.bincount(inverse, weights=amount, minlength=len(unique))
+        kept = total != 0.0
+        return cls(unique[kept], total[kept])
+
+    @classmethod
+    def empty(cls) -> SparseVector:
+        """Return the zero vector."""
+        return cls(np.zeros(0, dtype=np.int64), np.zeros(0))
+
+    @classmethod
+    def from_dense(cls, values: ArrayLike) -> SparseVector:
+        """Keep the entries of a dense vector that are not zero."""
+        dense = np.asarray(values, dtype=np.float64)
+        index = np.flatnonzero(dense)
+        return cls(index, dense[index])
+
+    @classmethod
+    def sum(cls, parts: Iterable[SparseVector]) -> SparseVector:
+        """Add vectors."""
+        listed = list(parts)
+        if not listed:
+            return cls.empty()
+        return cls.of(np.concatenate([p.index for p in listed]), np.concatenate([p.value for p in listed]))
+
+    def dot(self, weights: NDArray[np.float64]) -> float:
+        """Inner product with a dense vector."""
+        return float(self.value @ weights[self.index])
+
+    def scaled(self, factor: float) -> SparseVector:
+        """Multiply every entry."""
+        return SparseVector(self.index, self.value * factor)
+
+    def shifted(self, offset: int) -> SparseVector:
+        """Move every index, as from a template's block into the whole weight vector."""
+        return SparseVector(self.index + offset, self.value)
+
+    def to_dense(self, size: int) -> NDArray[np.float64]:
+        """Return the vector with its zeros."""
+        dense = np.zeros(size)
+        dense[self.index] = self.value
+        return dense
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Where each template's weights lie in the flat vector."""
+
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        repeated = {name for name in self.names if self.names.count(name) > 1}
+        if repeated:
+            raise InvalidArgumentError(
+                f"two templates are called {sorted(repeated)[0]!r}: weight blocks go by name,"
+                " so give each template a name of its own."
+            )
+
+    @property
+    def size(self) -> int:
+        """Length of the flat vector."""
+        return sum(self.sizes)
+
+    def slice_of(self, name: str) -> slice:
+        """Return the part of the flat vector that belongs to one template."""
+        if name not in self.names:
+            raise InvalidArgumentError(f"no template is called {name!r}: the model has {list(self.names)}.")
+        position = self.names.index(name)
+        start = sum(self.sizes[:position])
+        return slice(start, start + self.sizes[position])
+
+    def flat(self, given: ArrayLike | Mapping[str, ArrayLike] | None) -> NDArray[np.float64]:
+        """Check weights given as one vector or by block (missing blocks are zero) and return a flat copy."""
+        if given is None:
+            return np.zeros(self.size)
+        if isinstance(given, Mapping):
+            weights = np.zeros(self.size)
+            for name, block in given.items():
+                part = self.slice_of(str(name))
+                values = np.asarray(block, dtype=np.float64).ravel()
+                if len(values) != part.stop - part.start:
+                    raise WeightError(
+                        f"block {name!r} has {part.stop - part.start} weights, but {len(values)} were given."
+                    )
+                weights[part] = values
+        else:
+            weights = np.array(given, dtype=np.float64).ravel()
+        if len(weights) != self.size:
+            raise WeightError(
+                f"the model has {self.size} weights in blocks {dict(zip(self.names, self.sizes, strict=True))},"
+                f" but {len(weights)} were given."
+            )
+        wrong = np.flatnonzero(~np.isfinite(weights))
+        if len(wrong):
+            raise WeightError(
+                f"weight {int(wrong[0])} is {weights[wrong[0]]}: weights are finite numbers."
+                " To forbid a setting, use a table or a constraint with -inf instead of a weight."
+            )
+        return weights

@@ -1,0 +1,107 @@
+"""Fields of items: what is observed of each record or mention, in named columns of small numbers.
+
+A field is one number per item or a short row of numbers (co-authors, an embedding). Integers are kept in
+32 bits and reals in single precision, because the samplers scan millions of them; encode strings with a
+`Domain` first.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from factorwise.errors import EmptyWorldError, InvalidArgumentError, ShapeError
+
+
+class Field(NamedTuple):
+    """One field: ``values`` is int32 or float32, of shape (items,) or (items, width)."""
+
+    name: str
+    values: NDArray[Any]
+
+    @property
+    def width(self) -> int:
+        """Numbers per item; 0 for a plain one."""
+        return 0 if self.values.ndim == 1 else self.values.shape[1]
+
+
+class Fields:
+    """Named fields over the same items.
+
+    >>> fields = Fields(last=[3, 3, 5], coauthors=[[1, 2], [2, 4], [0, 0]])
+    >>> fields.record(1)
+    Record(last=3, coauthors=(2, 4))
+    """
+
+    def __init__(self, **columns: ArrayLike) -> None:
+        if not columns:
+            raise InvalidArgumentError("fields need at least one column: give Fields(name=values, ...).")
+        self.columns = {name: Field(name, _checked(name, values)) for name, values in columns.items()}
+        lengths = {name: len(field.values) for name, field in self.columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise ShapeError(f"all fields describe the same items, but their lengths differ: {lengths}.")
+        self.n_items = next(iter(lengths.values()))
+        if self.n_items == 0:
+            raise EmptyWorldError("fields need at least one item, but the columns are empty.")
+        self.record_type: Any = namedtuple("Record", list(columns))
+        self.cluster_type: Any = namedtuple("Cluster", [*columns, "size", "type"])
+
+    def __getitem__(self, name: str) -> Field:
+        if name not in self.columns:
+            raise InvalidArgumentError(f"no field is called {name!r}: there are {list(self.columns)}.")
+        return self.columns[name]
+
+    def record(self, item: int) -> Any:
+        """Return the fields of one item as plain Python numbers, rows as tuples."""
+        values = (field.values[item].tolist() for field in self.columns.values())
+        return self.record_type(*(tuple(v) if isinstance(v, list) else v for v in values))
+
+    def records(self, items: ArrayLike) -> list[Any]:
+        """Return the records of several items."""
+        chosen = np.asarray(items, dtype=np.int64)
+        listed = [
+            field.values[chosen].tolist()
+            if not field.width
+            else list(map(tuple, field.values[chosen].tolist()))
+            for field in self.columns.values()
+        ]
+        return [self.record_type(*row) for row in zip(*listed, strict=True)]
+
+    def cluster(self, items: ArrayLike, cluster_type: int = 0) -> Any:
+        """Return the fields of a cluster's members as arrays, with its ``size`` and ``type``."""
+        chosen = np.asarray(items, dtype=np.int64)
+        arrays = (field.values[chosen] for field in self.columns.values())
+        return self.cluster_type(*arrays, len(chosen), cluster_type)
+
+
+def _checked(name: str, given: ArrayLike) -> NDArray[Any]:
+    if not name.isidentifier() or name in {"size", "type"} or name.startswith("_"):
+        raise InvalidArgumentError(
+            f"{name!r} cannot name a field: use a Python identifier without a leading underscore"
+            " other than 'size' and 'type', which every cluster has."
+        )
+    values = np.asarray(given)
+    if values.ndim not in (1, 2):
+        raise ShapeError(
+            f"field {name!r} must have shape (items,) or (items, width), but has {values.shape}."
+        )
+    if values.dtype.kind in "iub":
+        if len(values) and (values.min() < -(2**31) or values.max() >= 2**31):
+            raise InvalidArgumentError(
+                f"field {name!r} holds numbers beyond 32 bits ({values.min()} to {values.max()}):"
+                " encode them as codes of a domain."
+            )
+        return np.ascontiguousarray(values, dtype=np.int32)
+    if values.dtype.kind == "f":
+        if not np.isfinite(values).all():
+            where = tuple(int(k) for k in np.argwhere(~np.isfinite(values))[0])
+            raise InvalidArgumentError(
+                f"field {name!r} is {values[where]} at {where}: fill missing numbers and add a field that marks them."
+            )
+        return np.ascontiguousarray(values, dtype=np.float32)
+    raise InvalidArgumentError(
+        f"field {name!r} has dtype {values.dtype}: fields are numbers; encode labels with a Domain."
+    )

@@ -1,0 +1,259 @@
+"""Partition worlds: clusterings of n items, whose clusters may carry a type label.
+
+With a type domain the world is a joint one: a partition and an assignment of a type to each of its
+clusters, so that models can score both together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from factorwise.errors import ClusterIdError, DiffError, EmptyWorldError, InvalidArgumentError, ShapeError
+from factorwise.kernels.partitions import LIVE, NEW, PartitionArrays, fill_partition, transfer
+from factorwise.world.diff import PartitionDiff, Retype, Transfer
+
+
+class Partition:
+    """A clustering of the items 0 to n - 1 that changes by diffs.
+
+    Relocating an item costs O(1), merging and splitting cost the smaller side; the members of a cluster lie
+    contiguously. Cluster ids are handles into storage: they survive neither a merge nor a split, and two
+    partitions are equal when they group the items alike (and give the groups the same types).
+
+    >>> world = Partition.from_labels([0, 0, 1])
+    >>> back = world.apply(Transfer((2,), source=1, target=0))
+    >>> world.n_clusters
+    1
+    >>> _ = world.apply(back)
+    >>> world.dense_labels().tolist()
+    [0, 0, 1]
+    """
+
+    __slots__ = ("arrays", "n_types")
+
+    arrays: PartitionArrays
+    n_types: int
+
+    def __init__(
+        self, labels: NDArray[np.int32], types: NDArray[np.int32] | None = None, n_types: int = 1
+    ) -> None:
+        """Build from checked dense labels; users call `from_labels`, `from_keys` or `singletons`."""
+        n = len(labels)
+        clusters = int(labels.max()) + 1
+        self.n_types = n_types
+        self.arrays = PartitionArrays(
+            labels=np.empty(n, np.int32),
+            slot=np.empty(n, np.int64),
+            start=np.zeros(n, np.int64),
+            size=np.zeros(n, np.int32),
+            order=np.zeros(n, np.int32),
+            types=np.zeros(n, np.int32),
+            members=np.empty(4 * n + 4, np.int32),
+            live=np.empty(n, np.int32),
+            live_at=np.empty(n, np.int32),
+            splittable=np.empty(n, np.int32),
+            splittable_at=np.empty(n, np.int32),
+            free=np.empty(32, np.int64),
+            counters=np.zeros(4, np.int64),
+        )
+        fill_partition(self.arrays, labels, np.zeros(clusters, np.int32) if types is None else types)
+
+    @classmethod
+    def from_labels(
+        cls, labels: ArrayLike, *, types: ArrayLike | None = None, n_types: int = 1
+    ) -> Partition:
+        """Build from cluster numbers 0 to k - 1 without gaps; ``types[c]`` is the type of cluster c."""
+        given = np.asarray(labels)
+        if given.ndim != 1:
+            raise ShapeError(f"labels must be one-dimensional, but the array has shape {given.shape}.")
+        if len(given) == 0:
+            raise EmptyWorldError("a partition needs at least one item, but the labels are empty.")
+        if given.dtype.kind not in "iu":
+            raise ClusterIdError(
+                f"cluster ids must be integers, but the labels have dtype {given.dtype}:"
+                " build from any keys with Partition.from_keys(labels)."
+            )
+        present = np.bincount(given) if given.min() >= 0 and given.max() < len(given) else np.zeros(1)
+        if (present == 0).any():
+            wrong = (
+                f"id {int(given.min())} is negative"
+                if given.min() < 0
+                else f"id {int(np.setdiff1d(np.arange(given.max()), given)[0])} is missing"
+            )
+            raise ClusterIdError(
+                f"cluster ids must run from 0 to k - 1 without gaps, but {wrong}:"
+                " number them anew with Partition.from_keys(labels)."
+            )
+        return cls(given.astype(np.int32), cls._checked_types(types, int(given.max()) + 1, n_types), n_types)
+
+    @classmethod
+    def from_keys(cls, keys: ArrayLike) -> Partition:
+        """Group items with equal keys of any sortable kind (numbers, strings)."""
+        given = np.asarray(keys)
+        if given.ndim != 1 or len(given) == 0:
+            raise EmptyWorldError(f"keys must be a non-empty list, but an array of shape {given.shape} was given.")
+        return cls(np.unique(given, return_inverse=True)[1].astype(np.int32))
+
+    @classmethod
+    def from_clusters(cls, clusters: Iterable[Sequence[int]], **options: int) -> Partition:
+        """Build from lists of items; together they must hold 0 to n - 1, each once."""
+        listed = [list(cluster) for cluster in clusters]
+        items = np.array([item for cluster in listed for item in cluster], dtype=np.int64)
+        if len(items) == 0 or not np.array_equal(np.sort(items), np.arange(len(items))):
+            raise ClusterIdError(
+                f"clusters must hold the items 0 to n - 1 once each, but hold {sorted(items.tolist())[:20]}:"
+                " add what is missing as clusters of one."
+            )
+        labels = np.empty(len(items), np.int32)
+        labels[items] = np.repeat(np.arange(len(listed)), [len(cluster) for cluster in listed])
+        return cls.from_labels(labels, **options)
+
+    @classmethod
+    def singletons(cls, n: int, *, n_types: int = 1) -> Partition:
+        """Put every item in a cluster of its own, of type 0."""
+        return cls.from_labels(np.arange(n), n_types=n_types)
+
+    @staticmethod
+    def _checked_types(types: ArrayLike | None, clusters: int, n_types: int) -> NDArray[np.int32]:
+        if n_types < 1:
+            raise InvalidArgumentError(f"n_types must be at least 1, but {n_types!r} was given.")
+        given = np.zeros(clusters, np.int32) if types is None else np.asarray(types).astype(np.int32)
+        if given.shape != (clusters,):
+            raise ShapeError(f"{clusters} clusters need {clusters} types, but types has shape {given.shape}.")
+        if given.min() < 0 or given.max() >= n_types:
+            raise InvalidArgumentError(
+                f"types must lie between 0 and {n_types - 1}, but run from {given.min()} to {given.max()}:"
+                " give n_types."
+            )
+        return given
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.arrays.labels)
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return int(self.arrays.counters[LIVE])
+
+    def cluster_ids(self) -> NDArray[np.int32]:
+        """Ids of all clusters, in no particular order (a copy)."""
+        return self.arrays.live[: self.n_clusters].copy()
+
+    def cluster_of(self, item: int) -> int:
+        """Cluster id of one item."""
+        if not 0 <= item < self.n_items:
+            raise InvalidArgumentError(f"item {item} does not exist: items run from 0 to {self.n_items - 1}.")
+        return int(self.arrays.labels[item])
+
+    def members(self, cluster: int) -> NDArray[np.int32]:
+        """Items of one cluster (a read-only view, valid until the next diff)."""
+        start = self.arrays.start[self._checked(cluster)]
+        view = self.arrays.members[start : start + self.arrays.size[cluster]]
+        view.flags.writeable = False
+        return view
+
+    def size_of(self, cluster: int) -> int:
+        """Number of members."""
+        return int(self.arrays.size[self._checked(cluster)])
+
+    def type_of(self, cluster: int) -> int:
+        """Type label of a cluster; 0 where clusters carry none."""
+        return int(self.arrays.types[self._checked(cluster)])
+
+    def clusters(self) -> Iterator[NDArray[np.int32]]:
+        """Yield the members of each cluster."""
+        for cluster in self.cluster_ids():
+            yield self.members(int(cluster))
+
+    def _checked(self, cluster: int) -> int:
+        if not 0 <= cluster < self.n_items or self.arrays.live_at[cluster] >= self.n_clusters:
+            raise DiffError(
+                f"cluster {cluster} does not exist in this world. Ids change when clusters merge and split:"
+                " look the cluster up with cluster_of(item)."
+            )
+        return int(cluster)
+
+    def dense_labels(self) -> NDArray[np.int64]:
+        """Cluster numbers 0 to k - 1 by first appearance: equal for equal groupings."""
+        _, first, inverse = np.unique(self.arrays.labels, return_index=True, return_inverse=True)
+        rank = np.empty(len(first), np.int64)
+        rank[np.argsort(first)] = np.arange(len(first))
+        return rank[inverse]
+
+    def dense_types(self) -> NDArray[np.int32]:
+        """Type of each cluster in the numbering of `dense_labels`."""
+        _, first = np.unique(self.dense_labels(), return_index=True)
+        return self.arrays.types[self.arrays.labels[first]]
+
+    def canonical(self) -> tuple[bytes, bytes]:
+        """Return a hashable key, equal for equal worlds."""
+        types = self.dense_types().tobytes() if self.n_types > 1 else b""
+        return self.dense_labels().astype(np.int32).tobytes(), types
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Partition) and self.canonical() == other.canonical()
+
+    __hash__ = None  # type: ignore[assignment]  # a world changes: use canonical() as a key
+
+    def __repr__(self) -> str:
+        shown = self.dense_labels()[:20].tolist()
+        more = ", ..." if self.n_items > 20 else ""
+        return f"Partition({self.n_items} items, {self.n_clusters} clusters: {shown}{more})"
+
+    def copy(self) -> Partition:
+        """Return a world that changes on its own, with the same ids and the same order of storage."""
+        twin = object.__new__(Partition)
+        twin.arrays = PartitionArrays(*(array.copy() for array in self.arrays))
+        twin.n_types = self.n_types
+        return twin
+
+    def after(self, diff: PartitionDiff) -> Partition:
+        """Return a copy with ``diff`` applied."""
+        twin = self.copy()
+        twin.apply(diff)
+        return twin
+
+    def apply(self, diff: PartitionDiff) -> PartitionDiff:
+        """Change this world in place and return the diff that changes it back."""
+        if isinstance(diff, Retype):
+            if self.type_of(diff.cluster) != diff.old or not 0 <= diff.new < self.n_types:
+                raise DiffError(
+                    f"{diff} does not fit: cluster {diff.cluster} has type {self.type_of(diff.cluster)} and"
+                    f" types run from 0 to {self.n_types - 1}. Build it with moves.retype(world, cluster, new)."
+                )
+            self.arrays.types[diff.cluster] = diff.new
+            return Retype(diff.cluster, diff.new, diff.old)
+        return self._transfer(diff)
+
+    def _transfer(self, diff: Transfer) -> Transfer:
+        self._check_transfer(diff)
+        p = self.arrays
+        old_type = int(p.types[diff.source])
+        emptied = len(diff.items) == p.size[diff.source]
+        staying = -1 if emptied else next(m for m in self.members(diff.source) if m not in set(diff.items))
+        items = np.array(diff.items, np.int32)
+        here = int(transfer(p, items, len(items), diff.target, diff.new_type))
+        return Transfer(diff.items, here, NEW if emptied else int(p.labels[staying]), old_type)
+
+    def _check_transfer(self, diff: Transfer) -> None:
+        source = self._checked(diff.source)
+        if not diff.items or len(set(diff.items)) != len(diff.items):
+            raise DiffError(f"a transfer moves one or more different items, but {diff.items} was given.")
+        strangers = [item for item in diff.items if self.cluster_of(item) != source]
+        if strangers:
+            raise DiffError(
+                f"item {strangers[0]} is in cluster {self.cluster_of(strangers[0])}, not in source {source}:"
+                " build transfers with world.moves from the world they are applied to."
+            )
+        if diff.target == NEW:
+            if len(diff.items) == self.size_of(source):
+                raise DiffError(f"moving all of cluster {source} to a new cluster changes nothing: leave it out.")
+            if not 0 <= diff.new_type < self.n_types:
+                raise DiffError(f"new_type {diff.new_type} is not between 0 and {self.n_types - 1}.")
+        elif self._checked(diff.target) == source:
+            raise DiffError(f"source and target are both cluster {source}: leave the transfer out.")
