@@ -44,7 +44,8 @@ class Source:
         What the function is called in ``text``.
     text
         Module-level statements, its dependencies first.
-    attributes
+
+    Attributes
         Names of all attributes that the text reads: which fields it may use.
     """
 
@@ -189,7 +190,11 @@ def _definition(function: FunctionType) -> ast.FunctionDef:
     try:
         tree = ast.parse(text)
     except SyntaxError:  # a lambda in the middle of an expression
-        tree = ast.parse("(" + text.strip().rstrip(",") + ")") if function.__name__ == "<lambda>" else ast.parse("")
+        tree = (
+            ast.parse("(" + text.strip().rstrip(",") + ")")
+            if function.__name__ == "<lambda>"
+            else ast.parse("")
+        )
     if function.__name__ == "<lambda>":
         found = [node for node in ast.walk(tree) if isinstance(node, ast.Lambda)]
         if len(found) == 1:
@@ -248,9 +253,9 @@ class _Renamer(ast.NodeTransformer):
     def __init__(self, names: dict[str, str]) -> None:
         self.names = names
 
-    def visit_Name(self, node: ast.Name) -> ast.Name:  # noqa: N802  # the name that ast calls
+    def visit_Name(self, node: ast.Name) -> ast.Name:  # the name that ast calls
         return ast.Name(self.names.get(node.id, node.id), node.ctx)
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:  # noqa: N802
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.name = self.names.get(node.name, node.name)
         return self.generic_visit(node)

@@ -1,20 +1,21 @@
 """Generated code that scores clusters: a user's pair and cluster functions inside compiled scans.
 
-Members' fields lie in columns beside the members themselves (``columns[column, slot]``), so that a scan over
-a cluster streams memory and vectorises over members; fields of many dimensions that are compared dimension by
+Members' fields lie in columns beside the members themselves (``ints[column, slot]``, ``reals[column, slot]``),
+so that a scan over a cluster streams memory and vectorises over members; fields of many dimensions that are compared dimension by
 dimension lie in rows (``rows[slot, dimension]``) and vectorise over dimensions. A scan adds up *statistics*,
 truth values as integers, and only their sums meet the weights.
 
 Two modules come out of one description. The gains module has
 
-``pair_gain(columns, rows, t_lo, t_hi, s_lo, s_hi, fields, vectors, item, own, weights, scratch) -> float``
+``pair_gain(ints, reals, rows, t_lo, t_hi, s_lo, s_hi, item_ints, item_reals, item_rows, item, own, weights,
+scratch) -> float``
     score of ``item`` with the slots t_lo to t_hi minus that with s_lo to s_hi, where ``own`` is 1 if the item
     itself stands among the latter;
-``cluster_score(columns, rows, lo, hi, type, weights) -> float``
+``cluster_score(ints, reals, lo, hi, type, weights) -> float``
     score of the cluster-wise templates on the slots lo to hi.
 
-The statistics module has ``pair_statistics(columns, rows, lo, hi, fields, vectors, item, sign, out, scratch)``
-and ``cluster_statistics(columns, rows, lo, hi, type, sign, out)``, which add to ``out``.
+The statistics module has ``pair_statistics(ints, reals, rows, lo, hi, item_ints, item_reals, item_rows, item,
+sign, out, scratch)`` and ``cluster_statistics(ints, reals, lo, hi, type, sign, out)``, which add to ``out``.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ AGGREGATES = ("all", "exists", "count", "min", "max", "mean", "majority")
 
 @dataclass(frozen=True)
 class FieldLayout:
-    """Where one field lies: ``start`` is its first column or dimension; width 0 is a plain number."""
+    """Where one field lies: ``start`` is its first column or dimension, ``real`` says among the reals or the ints,
+
+    width 0 is a plain number.
+    """
 
     name: str
     real: bool
@@ -92,8 +96,8 @@ from numba import cfunc, types
 from factorwise.kernels.compiler import FAST_SUMS, inlined
 from factorwise.kernels.primitives import empty_sum, widened_sum
 
-columns_type = types.Array(types.uint32, 2, "C")
-rows_type = types.Array(types.float32, 2, "C")
+ints_type = types.Array(types.int32, 2, "C")
+reals_type = types.Array(types.float32, 2, "C")
 floats_type = types.Array(types.float64, 1, "C")
 scratch_type = types.Array(types.float32, 1, "C")
 index = types.int64
@@ -101,59 +105,65 @@ index = types.int64
 
 _PAIR_GAIN = """
 @cfunc(
-    types.float64(columns_type, rows_type, index, index, index, index, columns_type, rows_type, index, index,
-                  floats_type, scratch_type),
-    cache=True, error_model="numpy", fastmath=set(FAST_SUMS),
+    types.float64(ints_type, reals_type, reals_type, index, index, index, index, ints_type, reals_type, reals_type,
+                  index, index, floats_type, scratch_type),
+    cache=True, error_model="numpy", fastmath=set(FAST_SUMS), _nrt=False,
 )
-def pair_gain(columns, rows, t_lo, t_hi, s_lo, s_hi, fields, vectors, item, own, weights, scratch):
+def pair_gain(ints, reals, rows, t_lo, t_hi, s_lo, s_hi, item_ints, item_reals, item_rows, item, own, weights,
+              scratch):
     total = 0.0
 {body}    return total
 """
 
 _CLUSTER_SCORE = """
 @cfunc(
-    types.float64(columns_type, rows_type, index, index, index, floats_type),
+    types.float64(ints_type, reals_type, index, index, index, floats_type),
     cache=True, error_model="numpy",
 )
-def cluster_score(columns, rows, lo, hi, kind, weights):
+def cluster_score(ints, reals, lo, hi, kind, weights):
     total = 0.0
 {body}    return total
 """
 
 _PAIR_STATISTICS = """
 @cfunc(
-    types.void(columns_type, rows_type, index, index, columns_type, rows_type, index, types.float64,
-               floats_type, scratch_type),
-    cache=True, error_model="numpy", fastmath=set(FAST_SUMS),
+    types.void(ints_type, reals_type, reals_type, index, index, ints_type, reals_type, reals_type, index,
+               types.float64, floats_type, scratch_type),
+    cache=True, error_model="numpy", fastmath=set(FAST_SUMS), _nrt=False,
 )
-def pair_statistics(columns, rows, lo, hi, fields, vectors, item, sign, out, scratch):
+def pair_statistics(ints, reals, rows, lo, hi, item_ints, item_reals, item_rows, item, sign, out, scratch):
 {body}    return
 """
 
 _CLUSTER_STATISTICS = """
 @cfunc(
-    types.void(columns_type, rows_type, index, index, index, types.float64, floats_type),
+    types.void(ints_type, reals_type, index, index, index, types.float64, floats_type),
     cache=True, error_model="numpy",
 )
-def cluster_statistics(columns, rows, lo, hi, kind, sign, out):
+def cluster_statistics(ints, reals, lo, hi, kind, sign, out):
 {body}    return
 """
 
 
 def gains_module(terms: Sequence[Term]) -> ModuleType:
-    """Compile, or find compiled, ``pair_gain`` and ``cluster_score`` for ``terms``."""
-    pairs, clusters = _bodies(terms, _gain_lines, _score_lines)
-    return _module(terms, _PAIR_GAIN.format(body=pairs) + _CLUSTER_SCORE.format(body=clusters))
+    """Compile, or find compiled, ``pair_gain`` and ``cluster_score`` for ``terms``; None where there are none."""
+    return _module(terms, _PAIR_GAIN, _CLUSTER_SCORE, *_bodies(terms, _gain_lines, _score_lines))
 
 
 def statistics_module(terms: Sequence[Term]) -> ModuleType:
     """Compile, or find compiled, ``pair_statistics`` and ``cluster_statistics`` for ``terms``."""
-    pairs, clusters = _bodies(terms, _pair_statistics_lines, _cluster_statistics_lines)
-    return _module(terms, _PAIR_STATISTICS.format(body=pairs) + _CLUSTER_STATISTICS.format(body=clusters))
+    bodies = _bodies(terms, _pair_statistics_lines, _cluster_statistics_lines)
+    return _module(terms, _PAIR_STATISTICS, _CLUSTER_STATISTICS, *bodies)
 
 
-def _module(terms: Sequence[Term], functions: str) -> ModuleType:
+def _module(
+    terms: Sequence[Term], pair_form: str, cluster_form: str, pairs: str, clusters: str
+) -> ModuleType:
     helpers = "\n".join(_helpers(number, term) for number, term in enumerate(terms))
+    functions = ""
+    for form, body in ((pair_form, pairs), (cluster_form, clusters)):
+        name = form.split("def ")[1].split("(")[0]
+        functions += form.format(body=body) if body else f"\n{name} = None\n"
     return composed_module(f"{_HEADER}\n{helpers}\n{functions}")
 
 
@@ -175,17 +185,16 @@ def _bodies(
 def _gain_lines(number: int, term: PairTerm | VectorTerm) -> list[str]:
     sign = "+" if term.sign > 0 else "-"
     if isinstance(term, VectorTerm):
-        part = f"scratch[{term.field.start}:{term.field.start + term.field.width}]"
         return [
-            f"begin_{number}(vectors, item, np.float32(own), {part})",
-            f"add_{number}(rows, t_lo, t_hi, vectors, item, np.float32(1.0), {part})",
-            f"add_{number}(rows, s_lo, s_hi, vectors, item, np.float32(-1.0), {part})",
-            f"total {sign}= dot_{number}({part}, weights)",
+            f"begin_{number}(item_rows, item, np.float32(own), scratch)",
+            f"add_{number}(rows, t_lo, t_hi, item_rows, item, np.float32(1.0), scratch)",
+            f"add_{number}(rows, s_lo, s_hi, item_rows, item, np.float32(-1.0), scratch)",
+            f"total {sign}= dot_{number}(scratch, weights)",
         ]
     lines = [
-        f"a_{number} = item_{number}(fields, item)",
-        f"more_{number} = sum_{number}(columns, t_lo, t_hi, a_{number})",
-        f"less_{number} = sum_{number}(columns, s_lo, s_hi, a_{number})",
+        f"a_{number} = item_{number}(item_ints, item_reals, item)",
+        f"more_{number} = sum_{number}(ints, reals, t_lo, t_hi, a_{number})",
+        f"less_{number} = sum_{number}(ints, reals, s_lo, s_hi, a_{number})",
         f"self_{number} = {term.source.name}(a_{number}, a_{number})",
     ]
     for k in range(term.size):
@@ -198,26 +207,29 @@ def _pair_statistics_lines(number: int, term: PairTerm | VectorTerm) -> list[str
     sign = "+" if term.sign > 0 else "-"
     if isinstance(term, VectorTerm):
         field = term.field
-        part = f"scratch[{field.start}:{field.start + field.width}]"
         return [
-            f"begin_{number}(vectors, item, np.float32(0.0), {part})",
-            f"add_{number}(rows, lo, hi, vectors, item, np.float32(1.0), {part})",
+            f"begin_{number}(item_rows, item, np.float32(0.0), scratch)",
+            f"add_{number}(rows, lo, hi, item_rows, item, np.float32(1.0), scratch)",
             f"for d in range({field.width}):",
             f"    out[{term.offset} + d] {sign}= sign * scratch[{field.start} + d]",
         ]
-    lines = [f"sum_of_{number} = sum_{number}(columns, lo, hi, item_{number}(fields, item))"]
+    lines = [
+        f"sum_of_{number} = sum_{number}(ints, reals, lo, hi, item_{number}(item_ints, item_reals, item))"
+    ]
     lines += [f"out[{term.offset + k}] {sign}= sign * sum_of_{number}[{k}]" for k in range(term.size)]
     return lines
 
 
 def _score_lines(number: int, term: ClusterTerm | PairAggregateTerm) -> list[str]:
-    lines = [f"value_{number} = cluster_{number}(columns, lo, hi, kind)"]
-    lines += [f"total += weights[{term.offset + k}] * np.float64(value_{number}[{k}])" for k in range(term.size)]
+    lines = [f"value_{number} = cluster_{number}(ints, reals, lo, hi, kind)"]
+    lines += [
+        f"total += weights[{term.offset + k}] * np.float64(value_{number}[{k}])" for k in range(term.size)
+    ]
     return lines
 
 
 def _cluster_statistics_lines(number: int, term: ClusterTerm | PairAggregateTerm) -> list[str]:
-    lines = [f"value_{number} = cluster_{number}(columns, lo, hi, kind)"]
+    lines = [f"value_{number} = cluster_{number}(ints, reals, lo, hi, kind)"]
     lines += [f"out[{term.offset + k}] += sign * np.float64(value_{number}[{k}])" for k in range(term.size)]
     return lines
 
@@ -237,23 +249,21 @@ def _helpers(number: int, term: Term) -> str:
 
 
 def _item_helper(number: int, term: PairTerm) -> str:
-    values = "".join(f"{_value(field, 'fields_{kind}[item, {column}]')}, " for field in term.fields)
+    values = "".join(f"{_value(field, 'item_{kind}[item, {column}]')}, " for field in term.fields)
     return f"""
 @inlined
-def item_{number}(fields, item):
-    fields_int = fields.view(np.int32)
-    fields_real = fields.view(np.float32)
+def item_{number}(item_ints, item_reals, item):
     return Record_{number}({values})
 """
 
 
 def _columns(fields: Sequence[FieldLayout]) -> str:
     """Lines that cut the slots lo to hi out of each column once, before the scan."""
-    lines = ["columns_int = columns.view(np.int32)", "columns_real = columns.view(np.float32)"]
+    lines = []
     for field in fields:
-        kind = "real" if field.real else "int"
+        kind = "reals" if field.real else "ints"
         for column in range(field.start, field.start + max(field.width, 1)):
-            lines.append(f"column_{column} = columns_{kind}[{column}, lo:hi]")
+            lines.append(f"{kind}_{column} = {kind}[{column}, lo:hi]")
     return "".join(f"    {line}\n" for line in lines)
 
 
@@ -261,7 +271,7 @@ def _value(field: FieldLayout, form: str) -> str:
     """Read one field: reals in double precision as in plain Python, several numbers as a tuple."""
 
     def number(column: int) -> str:
-        read = form.format(kind="real" if field.real else "int", column=column)
+        read = form.format(kind="reals" if field.real else "ints", column=column)
         return f"np.float64({read})" if field.real else read
 
     if field.width == 0:
@@ -270,7 +280,7 @@ def _value(field: FieldLayout, form: str) -> str:
 
 
 def _record_at(number: int, fields: Sequence[FieldLayout], slot: str) -> str:
-    values = "".join(f"{_value(field, 'column_{column}[' + slot + ']')}, " for field in fields)
+    values = "".join(f"{_value(field, '{kind}_{column}[' + slot + ']')}, " for field in fields)
     return f"Record_{number}({values})"
 
 
@@ -280,7 +290,7 @@ def _sum_helper(number: int, called: str, term: PairTerm) -> str:
     add = "".join(f"        n{k} = widened_sum(n{k}, s[{k}])\n" for k in keys)
     return f"""
 @inlined
-def sum_{number}(columns, lo, hi, a):
+def sum_{number}(ints, reals, lo, hi, a):
 {_columns(term.fields)}    s = {called}(a, a)
 {begin}    for j in range(hi - lo):
         s = {called}(a, {_record_at(number, term.fields, "j")})
@@ -307,7 +317,7 @@ def _pair_aggregate_helper(number: int, called: str, term: PairAggregateTerm) ->
     )
     return f"""
 @inlined
-def cluster_{number}(columns, lo, hi, kind):
+def cluster_{number}(ints, reals, lo, hi, kind):
 {_columns(term.fields)}    members = hi - lo
     if members < 2:
         return ({"0.0, " * term.size})
@@ -324,19 +334,17 @@ def _cluster_helper(number: int, called: str, term: ClusterTerm) -> str:
     names = [field.name for field in term.fields] + ["size", "type"]
     arrays = ""
     for field in term.fields:
-        kind = "real" if field.real else "int"
+        kind = "reals" if field.real else "ints"
         if field.width:
-            arrays += f"columns_{kind}[{field.start}:{field.start + field.width}, lo:hi].T, "
+            arrays += f"{kind}[{field.start}:{field.start + field.width}, lo:hi].T, "
         else:
-            arrays += f"columns_{kind}[{field.start}, lo:hi], "
+            arrays += f"{kind}[{field.start}, lo:hi], "
     return f"""
 Cluster_{number} = namedtuple("Cluster_{number}", {names!r})
 
 
 @inlined
-def cluster_{number}(columns, lo, hi, kind):
-    columns_int = columns.view(np.int32)
-    columns_real = columns.view(np.float32)
+def cluster_{number}(ints, reals, lo, hi, kind):
     return {called}(Cluster_{number}({arrays}hi - lo, kind))
 """
 
@@ -344,40 +352,35 @@ def cluster_{number}(columns, lo, hi, kind):
 def _vector_helpers(number: int, term: VectorTerm) -> str:
     field, called = term.field, term.source.name
     # four members a pass: the running sums are loaded and stored a quarter as often
-    first, last = field.start, field.start + field.width
-    four = " + ".join(f"{called}(x, r{k}[d])" for k in range(4))
+    four = " + ".join(f"{called}(x, rows[j + {k}, d])" for k in range(4))
+    dimensions = f"range({field.start}, {field.start + field.width})"
+    # a bound that the compiler cannot see keeps it from unrolling these two loops before it vectorises them
+    unseen = f"range({field.start}, {field.start} + min(len(sums), {field.width}))"
     return f"""
 @inlined
-def begin_{number}(vectors, item, own, sums):
-    x = vectors[item, {first}:{last}]
-    for d in range({field.width}):
-        sums[d] = own * {called}(x[d], x[d])
+def begin_{number}(item_rows, item, own, sums):
+    for d in {unseen}:
+        sums[d] = own * {called}(item_rows[item, d], item_rows[item, d])
 
 
 @inlined
-def add_{number}(rows, lo, hi, vectors, item, sign, sums):
-    mine = vectors[item, {first}:{last}]
+def add_{number}(rows, lo, hi, item_rows, item, sign, sums):
     j = lo
     while j + 4 <= hi:
-        r0 = rows[j, {first}:{last}]
-        r1 = rows[j + 1, {first}:{last}]
-        r2 = rows[j + 2, {first}:{last}]
-        r3 = rows[j + 3, {first}:{last}]
-        for d in range({field.width}):
-            x = mine[d]
+        for d in {dimensions}:
+            x = item_rows[item, d]
             sums[d] += sign * ({four})
         j += 4
     while j < hi:
-        r0 = rows[j, {first}:{last}]
-        for d in range({field.width}):
-            sums[d] += sign * {called}(mine[d], r0[d])
+        for d in {dimensions}:
+            sums[d] += sign * {called}(item_rows[item, d], rows[j, d])
         j += 1
 
 
 @inlined
 def dot_{number}(sums, weights):
     total = 0.0
-    for d in range({field.width}):
-        total += weights[{term.offset} + d] * sums[d]
+    for d in {unseen}:
+        total += weights[{term.offset - field.start} + d] * sums[d]
     return total
 """

@@ -35,7 +35,9 @@ class PartitionTemplate(Template[Partition, PartitionDiff]):
         self.statistic_names = tuple(statistics)
         self.size = len(self.statistic_names)
         if not self.statistic_names:
-            raise InvalidArgumentError(f"template {name!r} needs a name for each statistic: statistics=['...'].")
+            raise InvalidArgumentError(
+                f"template {name!r} needs a name for each statistic: statistics=['...']."
+            )
 
     def weight_name(self, index: int) -> str:
         """Return the template and the statistic."""
@@ -212,7 +214,9 @@ class EdgeTemplate(PartitionTemplate):
                 " features are finite numbers."
             )
         if len(self.edges) and (self.edges.min() < 0 or self.edges.max() >= n_items):
-            raise InvalidArgumentError(f"edges must connect items 0 to {n_items - 1}, but reach {self.edges.max()}.")
+            raise InvalidArgumentError(
+                f"edges must connect items 0 to {n_items - 1}, but reach {self.edges.max()}."
+            )
         ordered = np.sort(self.edges, axis=1)
         if (ordered[:, 0] == ordered[:, 1]).any() or len(np.unique(ordered, axis=0)) != len(ordered):
             raise InvalidArgumentError("edges must connect two different items and name each pair once.")
@@ -226,7 +230,7 @@ class EdgeTemplate(PartitionTemplate):
     def statistics(self, world: Partition) -> SparseVector:
         """Sum the features of the edges inside clusters (between clusters, for repulsion)."""
         _check_items(self, world, self.n_items)
-        labels = world.arrays.labels
+        labels = world.labels
         together = labels[self.edges[:, 0]] == labels[self.edges[:, 1]]
         return SparseVector.from_dense(self.features[together != self.repels].sum(axis=0))
 
@@ -234,7 +238,7 @@ class EdgeTemplate(PartitionTemplate):
         """Edges joined minus edges separated, from the edges at the items that move."""
         if isinstance(diff, Retype):
             return SparseVector.empty()
-        moving, labels = set(diff.items), world.arrays.labels
+        moving, labels = set(diff.items), world.labels
         change = np.zeros(self.size)
         for item in diff.items:
             at = slice(self.start[item], self.start[item + 1])
@@ -312,7 +316,9 @@ class ClusterAggregate(ClusterTemplate):
         chosen = list(aggregates)
         unknown = [a for a in chosen if a not in AGGREGATES]
         if unknown:
-            raise InvalidArgumentError(f"no aggregate is called {unknown[0]!r}: choose from {list(AGGREGATES)}.")
+            raise InvalidArgumentError(
+                f"no aggregate is called {unknown[0]!r}: choose from {list(AGGREGATES)}."
+            )
         if fields[field].width:
             raise ShapeError(f"field {field!r} has several numbers per item: aggregate a plain field.")
         self.field = field

@@ -12,7 +12,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import ClusterIdError, DiffError, EmptyWorldError, InvalidArgumentError, ShapeError
-from factorwise.kernels.partitions import LIVE, NEW, PartitionArrays, fill_partition, transfer
+from factorwise.kernels.partitions import (
+    CLUSTER,
+    FREE,
+    ITEM,
+    LIVE,
+    NEW,
+    ORDERS,
+    SPLITTABLE,
+    PartitionArrays,
+    fill_partition,
+    transfer,
+)
 from factorwise.world.diff import PartitionDiff, Retype, Transfer
 
 
@@ -45,26 +56,15 @@ class Partition:
         clusters = int(labels.max()) + 1
         self.n_types = n_types
         self.arrays = PartitionArrays(
-            labels=np.empty(n, np.int32),
-            slot=np.empty(n, np.int64),
-            start=np.zeros(n, np.int64),
-            size=np.zeros(n, np.int32),
-            order=np.zeros(n, np.int32),
-            types=np.zeros(n, np.int32),
+            items=np.zeros(n, ITEM),
+            clusters=np.zeros(n, CLUSTER),
             members=np.empty(4 * n + 4, np.int32),
-            live=np.empty(n, np.int32),
-            live_at=np.empty(n, np.int32),
-            splittable=np.empty(n, np.int32),
-            splittable_at=np.empty(n, np.int32),
-            free=np.empty(32, np.int64),
-            counters=np.zeros(4, np.int64),
+            counters=np.zeros(FREE + ORDERS, np.int64),
         )
         fill_partition(self.arrays, labels, np.zeros(clusters, np.int32) if types is None else types)
 
     @classmethod
-    def from_labels(
-        cls, labels: ArrayLike, *, types: ArrayLike | None = None, n_types: int = 1
-    ) -> Partition:
+    def from_labels(cls, labels: ArrayLike, *, types: ArrayLike | None = None, n_types: int = 1) -> Partition:
         """Build from cluster numbers 0 to k - 1 without gaps; ``types[c]`` is the type of cluster c."""
         given = np.asarray(labels)
         if given.ndim != 1:
@@ -94,7 +94,9 @@ class Partition:
         """Group items with equal keys of any sortable kind (numbers, strings)."""
         given = np.asarray(keys)
         if given.ndim != 1 or len(given) == 0:
-            raise EmptyWorldError(f"keys must be a non-empty list, but an array of shape {given.shape} was given.")
+            raise EmptyWorldError(
+                f"keys must be a non-empty list, but an array of shape {given.shape} was given."
+            )
         return cls(np.unique(given, return_inverse=True)[1].astype(np.int32))
 
     @classmethod
@@ -133,37 +135,47 @@ class Partition:
     @property
     def n_items(self) -> int:
         """Number of items."""
-        return len(self.arrays.labels)
+        return len(self.arrays.items)
 
     @property
     def n_clusters(self) -> int:
         """Number of clusters."""
         return int(self.arrays.counters[LIVE])
 
+    @property
+    def n_splittable(self) -> int:
+        """Number of clusters of two or more."""
+        return int(self.arrays.counters[SPLITTABLE])
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """Cluster id of each item (a view); ids need not be dense, see `dense_labels`."""
+        return self.arrays.items["label"]
+
     def cluster_ids(self) -> NDArray[np.int32]:
         """Ids of all clusters, in no particular order (a copy)."""
-        return self.arrays.live[: self.n_clusters].copy()
+        return self.arrays.clusters["live"][: self.n_clusters].copy()
 
     def cluster_of(self, item: int) -> int:
         """Cluster id of one item."""
         if not 0 <= item < self.n_items:
             raise InvalidArgumentError(f"item {item} does not exist: items run from 0 to {self.n_items - 1}.")
-        return int(self.arrays.labels[item])
+        return int(self.labels[item])
 
     def members(self, cluster: int) -> NDArray[np.int32]:
         """Items of one cluster (a read-only view, valid until the next diff)."""
-        start = self.arrays.start[self._checked(cluster)]
-        view = self.arrays.members[start : start + self.arrays.size[cluster]]
+        start = self.arrays.clusters["start"][self._checked(cluster)]
+        view = self.arrays.members[start : start + self.arrays.clusters["size"][cluster]]
         view.flags.writeable = False
         return view
 
     def size_of(self, cluster: int) -> int:
         """Number of members."""
-        return int(self.arrays.size[self._checked(cluster)])
+        return int(self.arrays.clusters["size"][self._checked(cluster)])
 
     def type_of(self, cluster: int) -> int:
         """Type label of a cluster; 0 where clusters carry none."""
-        return int(self.arrays.types[self._checked(cluster)])
+        return int(self.arrays.clusters["type"][self._checked(cluster)])
 
     def clusters(self) -> Iterator[NDArray[np.int32]]:
         """Yield the members of each cluster."""
@@ -171,7 +183,7 @@ class Partition:
             yield self.members(int(cluster))
 
     def _checked(self, cluster: int) -> int:
-        if not 0 <= cluster < self.n_items or self.arrays.live_at[cluster] >= self.n_clusters:
+        if not 0 <= cluster < self.n_items or self.arrays.clusters["live_at"][cluster] >= self.n_clusters:
             raise DiffError(
                 f"cluster {cluster} does not exist in this world. Ids change when clusters merge and split:"
                 " look the cluster up with cluster_of(item)."
@@ -180,7 +192,7 @@ class Partition:
 
     def dense_labels(self) -> NDArray[np.int64]:
         """Cluster numbers 0 to k - 1 by first appearance: equal for equal groupings."""
-        _, first, inverse = np.unique(self.arrays.labels, return_index=True, return_inverse=True)
+        _, first, inverse = np.unique(self.labels, return_index=True, return_inverse=True)
         rank = np.empty(len(first), np.int64)
         rank[np.argsort(first)] = np.arange(len(first))
         return rank[inverse]
@@ -188,7 +200,7 @@ class Partition:
     def dense_types(self) -> NDArray[np.int32]:
         """Type of each cluster in the numbering of `dense_labels`."""
         _, first = np.unique(self.dense_labels(), return_index=True)
-        return self.arrays.types[self.arrays.labels[first]]
+        return self.arrays.clusters["type"][self.labels[first]]
 
     def canonical(self) -> tuple[bytes, bytes]:
         """Return a hashable key, equal for equal worlds."""
@@ -226,19 +238,19 @@ class Partition:
                     f"{diff} does not fit: cluster {diff.cluster} has type {self.type_of(diff.cluster)} and"
                     f" types run from 0 to {self.n_types - 1}. Build it with moves.retype(world, cluster, new)."
                 )
-            self.arrays.types[diff.cluster] = diff.new
+            self.arrays.clusters["type"][diff.cluster] = diff.new
             return Retype(diff.cluster, diff.new, diff.old)
         return self._transfer(diff)
 
     def _transfer(self, diff: Transfer) -> Transfer:
         self._check_transfer(diff)
         p = self.arrays
-        old_type = int(p.types[diff.source])
-        emptied = len(diff.items) == p.size[diff.source]
+        old_type = self.type_of(diff.source)
+        emptied = len(diff.items) == self.size_of(diff.source)
         staying = -1 if emptied else next(m for m in self.members(diff.source) if m not in set(diff.items))
         items = np.array(diff.items, np.int32)
         here = int(transfer(p, items, len(items), diff.target, diff.new_type))
-        return Transfer(diff.items, here, NEW if emptied else int(p.labels[staying]), old_type)
+        return Transfer(diff.items, here, NEW if emptied else int(self.labels[staying]), old_type)
 
     def _check_transfer(self, diff: Transfer) -> None:
         source = self._checked(diff.source)
@@ -252,7 +264,9 @@ class Partition:
             )
         if diff.target == NEW:
             if len(diff.items) == self.size_of(source):
-                raise DiffError(f"moving all of cluster {source} to a new cluster changes nothing: leave it out.")
+                raise DiffError(
+                    f"moving all of cluster {source} to a new cluster changes nothing: leave it out."
+                )
             if not 0 <= diff.new_type < self.n_types:
                 raise DiffError(f"new_type {diff.new_type} is not between 0 and {self.n_types - 1}.")
         elif self._checked(diff.target) == source:

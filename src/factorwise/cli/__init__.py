@@ -1,0 +1,1 @@
+"""The command ``factorwise``: one file per verb, loaded when it is called."""

@@ -1,0 +1,119 @@
+"""``factorwise inspect``: what a model file holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from factorwise.cli.options import Options, verb
+from factorwise.cli.output import aligned, emit, size_text
+from factorwise.io.models import FORMAT_VERSION, ModelFile, read_model
+from factorwise.io.weights import weight_blocks
+
+
+@verb(example="factorwise inspect tagger.fw --json")
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE.fw")
+def command(options: Options, file: Path) -> None:
+    """Show what a model file holds, after checking all of it.
+
+    Prints kind, format, provenance, metadata, arrays and weight blocks. With --verbose the metadata is
+    shown with its values.
+    """
+    model = read_model(file)
+    document = describe(model, file, with_values=options.verbose)
+    emit(document, _lines(document), as_json=options.json)
+
+
+def describe(model: ModelFile, file: Path, *, with_values: bool) -> dict[str, Any]:
+    """Return a model file's description as JSON values."""
+    metadata = dict(model.metadata)
+    return {
+        "file": file.name,
+        "bytes": file.stat().st_size,
+        "kind": model.kind,
+        "format_version": model.format_version,
+        "provenance": dict(model.provenance),
+        "metadata": metadata if with_values else {key: _summary(value) for key, value in metadata.items()},
+        "arrays": [
+            {"name": name, "dtype": str(array.dtype), "shape": list(array.shape), "bytes": array.nbytes}
+            for name, array in model.arrays.items()
+        ],
+        "weight_blocks": _blocks(model),
+    }
+
+
+def _summary(value: Any) -> Any:
+    """Short values as they are; long ones by their size."""
+    if isinstance(value, str):
+        return value if len(value) <= 60 else f"text of {len(value)} characters"
+    if isinstance(value, list):
+        return f"list of {len(value)}"
+    if isinstance(value, dict):
+        return f"object with {', '.join(value)}" if 0 < len(value) <= 6 else f"object with {len(value)} keys"
+    return value
+
+
+def _blocks(model: ModelFile) -> list[dict[str, Any]]:
+    weights = model.arrays.get("weights")
+    return [
+        {
+            "name": name,
+            "start": part.start,
+            "stop": part.stop,
+            "nonzero": int(np.count_nonzero(weights[part])),
+            "largest": _finite(float(np.max(np.abs(weights[part]), initial=0.0))),
+        }
+        for name, part in (weight_blocks(model) or {}).items()
+        if weights is not None
+    ]
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+def _lines(document: dict[str, Any]) -> Iterator[str]:
+    yield f"{document['file']}  ({size_text(document['bytes'])}, complete)"
+    version = document["format_version"]
+    yield from aligned(
+        [
+            ("kind", document["kind"]),
+            ("format", f"{version} (this factorwise writes {FORMAT_VERSION})"),
+        ]
+    )
+    yield from _section("provenance", [(key, _text(entry)) for key, entry in document["provenance"].items()])
+    yield from _section("metadata", [(key, _text(entry)) for key, entry in document["metadata"].items()])
+    arrays = [
+        (
+            entry["name"],
+            entry["dtype"],
+            " x ".join(map(str, entry["shape"])) or "scalar",
+            size_text(entry["bytes"]),
+        )
+        for entry in document["arrays"]
+    ]
+    yield from _section("arrays", arrays)
+    blocks = [
+        (
+            entry["name"],
+            f"{entry['start']}..{entry['stop']}",
+            f"{entry['nonzero']} not zero",
+            f"largest {'not finite' if entry['largest'] is None else format(entry['largest'], '.4g')}",
+        )
+        for entry in document["weight_blocks"]
+    ]
+    yield from _section("weight blocks", blocks)
+
+
+def _section(title: str, rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    yield title if rows else f"{title}: none"
+    yield from aligned(rows)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

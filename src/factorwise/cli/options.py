@@ -1,0 +1,132 @@
+"""The options that every verb has, defined once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial, wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from factorwise import __version__
+from factorwise.cli.config import apply_config
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the user asked for, whatever the verb.
+
+    seed
+        Seed of every random stream.
+    threads
+        Threads that may work at once; results do not depend on it.
+    json
+        Print one JSON document instead of text.
+    quiet, verbose
+        Say less or more on standard error; at most one of them.
+    config
+        The TOML file that the defaults came from.
+    """
+
+    seed: int
+    threads: int
+    json: bool
+    quiet: bool
+    verbose: bool
+    config: Path | None
+
+
+@dataclass(slots=True)
+class Session:
+    """How to report errors: guessed from the words of the command line until the options are parsed."""
+
+    json: bool
+    verbose: bool
+
+
+class SharedOption(click.Option):
+    """An option that every verb has, so that a configuration file may set it at the top."""
+
+    shared = True
+
+
+def usable_processors() -> int:
+    """Count the processors that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+_shared = partial(click.option, cls=SharedOption)
+SHARED = (
+    _shared(
+        "--seed",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="Seed of every random stream.",
+    ),
+    _shared(
+        "--threads",
+        type=click.IntRange(min=1),
+        default=usable_processors,
+        show_default="all processors",
+        help="Threads that may work at once; results do not depend on it.",
+    ),
+    _shared(
+        "--config",
+        type=click.Path(path_type=Path),
+        is_eager=True,
+        callback=apply_config,
+        metavar="FILE.toml",
+        help="Take defaults from a TOML file.",
+    ),
+    _shared("--json", is_flag=True, help="Print one JSON document; errors too, on stderr."),
+    _shared("--quiet", is_flag=True, help="No progress and no notices."),
+    _shared("--verbose", is_flag=True, help="More detail; tracebacks of internal errors."),
+    click.version_option(__version__, prog_name="factorwise", message="%(prog)s %(version)s"),
+)
+
+
+def verb(*, example: str) -> Callable[[Callable[..., None]], click.Command]:
+    """Make a function a verb: it gets `Options` first and its own parameters by name.
+
+    example
+        A full command line, shown at the end of the verb's help.
+    """
+
+    def decorate(function: Callable[..., None]) -> click.Command:
+        @wraps(function)
+        @click.pass_context
+        def run(context: click.Context, /, **given: Any) -> None:
+            own = {name: value for name, value in given.items() if name not in Options.__dataclass_fields__}
+            options = _options(context, {name: given[name] for name in Options.__dataclass_fields__})
+            if isinstance(context.obj, Session):
+                context.obj.json, context.obj.verbose = options.json, options.verbose
+            function(options, **own)
+
+        for decorator in reversed(SHARED):
+            run = decorator(run)
+        return click.command(
+            epilog=f"\b\nExample:\n  {example}",
+            context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+        )(run)
+
+    return decorate
+
+
+def _options(context: click.Context, given: dict[str, Any]) -> Options:
+    """Build the options; of ``--quiet`` and ``--verbose``, the command line's wins over the file's."""
+    if given["quiet"] and given["verbose"]:
+        typed = [
+            name
+            for name in ("quiet", "verbose")
+            if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE
+        ]
+        if len(typed) != 1:
+            raise click.UsageError("--quiet and --verbose exclude each other: give one of them.", context)
+        given |= {"quiet": typed == ["quiet"], "verbose": typed == ["verbose"]}
+    return Options(**given)

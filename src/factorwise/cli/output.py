@@ -1,0 +1,46 @@
+"""What verbs print: one JSON document or lines for people, never escape codes from a file's content."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+
+
+def emit(document: dict[str, Any], lines: Iterable[str], *, as_json: bool) -> None:
+    """Print a result on standard output: ``document`` as JSON, or ``lines``."""
+    if as_json:
+        click.echo(json.dumps(document, indent=2, allow_nan=False))
+        return
+    for line in lines:
+        click.echo(printable(line))
+
+
+def printable(text: str) -> str:
+    """Spell out control characters, which may come from a file and would reach the terminal."""
+    return "".join(
+        sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in text
+    )
+
+
+def aligned(rows: Iterable[Sequence[str]], indent: str = "  ") -> list[str]:
+    """Lay rows out in columns, the last one ragged."""
+    table = [list(row) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)][:-1]
+    return [
+        indent
+        + "  ".join([*(cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=True)), row[-1]])
+        for row in table
+    ]
+
+
+def size_text(count: int) -> str:
+    """Write a number of bytes for people."""
+    size = float(count)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"

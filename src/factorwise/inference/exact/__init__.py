@@ -1,0 +1,40 @@
+"""Exact inference on factor graphs.
+
+`Enumeration` visits every setting and defines what is right; `Elimination` answers single questions;
+`ChainOracle` and `TreeOracle` run in time linear in the tables where no loop closes; `JunctionTree` takes
+any graph whose treewidth the memory can bear, and says what it would need otherwise. All offer
+``marginals``, ``log_partition``, ``best``, ``k_best`` and ``sample``; the ``chain_`` functions do the same
+for dense arrays of scores.
+"""
+
+from __future__ import annotations
+
+from factorwise.inference.exact.chain import (
+    ChainMarginals,
+    ChainOracle,
+    chain_best,
+    chain_k_best,
+    chain_log_partition,
+    chain_marginals,
+    chain_sample,
+)
+from factorwise.inference.exact.elimination import Elimination, EliminationOrder, elimination_order
+from factorwise.inference.exact.enumeration import Enumeration
+from factorwise.inference.exact.junction_tree import JunctionTree
+from factorwise.inference.exact.tree import TreeOracle
+
+__all__ = [
+    "ChainMarginals",
+    "ChainOracle",
+    "Elimination",
+    "EliminationOrder",
+    "Enumeration",
+    "JunctionTree",
+    "TreeOracle",
+    "chain_best",
+    "chain_k_best",
+    "chain_log_partition",
+    "chain_marginals",
+    "chain_sample",
+    "elimination_order",
+]

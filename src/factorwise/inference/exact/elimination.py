@@ -1,0 +1,358 @@
+"""Variable elimination, and what the methods built on it share.
+
+Read top to bottom: the order in which variables go, the inward pass along it, the two outward passes
+that read a setting off it (a best one, a random one), the ranking of the next best ones, the method.
+
+Each variable has a bucket: the product of everything that mentions it when its turn comes, over itself
+and its neighbors at that moment. Summing it out leaves the message to the bucket of the neighbor that
+goes next. The buckets with these messages are a junction tree, one clique per variable.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.errors import ImpossibleError, InvalidArgumentError, TreewidthError, require
+from factorwise.inference.base import Best, Marginals
+from factorwise.kernels.trees import fill_uniforms
+from factorwise.model.factor import Factor, expectation, product
+from factorwise.model.grounding import FactorGraph
+from factorwise.rng import Stream
+from factorwise.types import Floats
+
+GIBIBYTE = 1 << 30
+
+SumOut: TypeAlias = Callable[[Factor, int], Factor]
+Solve: TypeAlias = "Callable[[Floats], tuple[NDArray[np.int64], Floats]]"
+
+
+@dataclass(frozen=True, slots=True)
+class EliminationOrder:
+    """Which variable goes when, and what it is connected to at that moment.
+
+    cliques
+        One tuple per variable in the order they go: the variable, then those of its neighbors that are
+        still there, in the order they will go.
+    entries
+        Size of the table of each clique.
+    """
+
+    cliques: tuple[tuple[int, ...], ...]
+    entries: tuple[int, ...]
+
+    @property
+    def treewidth(self) -> int:
+        """Size of the largest clique less one: an upper bound of the treewidth, good if the order is."""
+        return max((len(clique) for clique in self.cliques), default=1) - 1
+
+    @property
+    def largest(self) -> int:
+        """Entries of the largest table."""
+        return max(self.entries, default=1)
+
+    def require_memory(self, tables: int, limit: int) -> None:
+        """Refuse if ``tables`` copies of every clique and two of the largest exceed ``limit`` bytes."""
+        needed = 8 * (tables * sum(self.entries) + 2 * self.largest)
+        if needed > limit:
+            raise TreewidthError(
+                f"exact inference needs {needed} bytes ({needed / GIBIBYTE:.3g} GiB), more than"
+                f" memory_limit={limit}: the best order found has treewidth {self.treewidth}, and its largest"
+                f" clique a table of {self.largest} entries. Raise memory_limit, condition on some variables,"
+                " or use an approximate method (belief propagation, sampling)."
+            )
+
+
+def elimination_order(graph: FactorGraph, last: Sequence[int] = ()) -> EliminationOrder:
+    """Choose an order by min-fill: next goes the variable whose going connects the fewest pairs anew.
+
+    Among equals goes the one that lost a neighbor last (on grids this halves the tables), then the lowest
+    number. Variables with a single label are constants and take no part.
+
+    last
+        Variables to keep to the end, as one clique.
+    """
+    sizes = graph.cardinality.tolist()
+    adjacent: dict[int, set[int]] = {v: set() for v, size in enumerate(sizes) if size > 1}
+    for scope in (*(graph.scope_of(factor) for factor in range(graph.n_factors)), last):
+        members = [v for v in scope if v in adjacent]
+        for v in members:
+            adjacent[v].update(members)
+    for v, neighbors in adjacent.items():
+        neighbors.discard(v)
+
+    def fill(v: int) -> int:
+        neighbors = adjacent[v]
+        return sum(len(neighbors) - 1 - len(neighbors & adjacent[w]) for w in neighbors) // 2
+
+    held = set(last)
+    rank = {v: (v in held, fill(v), 0, v) for v in adjacent}
+    queue = list(rank.values())
+    heapq.heapify(queue)
+    gone: dict[int, set[int]] = {}
+    while queue:
+        entry = heapq.heappop(queue)
+        _, missing, _, v = entry
+        if v in gone or entry != rank[v]:
+            continue  # an entry that a later one replaced
+        neighbors = gone[v] = adjacent.pop(v)
+        for w in neighbors:
+            adjacent[w] |= neighbors
+            adjacent[w] -= {v, w}
+        # New pairs among the neighbors change what is missing around those who know both.
+        for w in neighbors.union(*(adjacent[w] for w in neighbors)) if missing else neighbors:
+            age = -len(gone) if w in neighbors else rank[w][2]
+            renewed = (w in held, fill(w), age, w)
+            if renewed != rank[w]:
+                rank[w] = renewed
+                heapq.heappush(queue, renewed)
+    position = {v: place for place, v in enumerate(gone)}
+    cliques = tuple((v, *sorted(neighbors, key=position.__getitem__)) for v, neighbors in gone.items())
+    return EliminationOrder(cliques, tuple(math.prod(sizes[v] for v in clique) for clique in cliques))
+
+
+class Buckets(NamedTuple):
+    """What the inward pass leaves behind.
+
+    buckets
+        One factor per clique of the order, the variable that goes first on axis 0.
+    messages
+        Each bucket with its variable summed (or maximized) out.
+    total
+        What remains when all variables are gone: log Z, or the best score.
+    """
+
+    buckets: tuple[Factor, ...]
+    messages: tuple[Factor, ...]
+    total: float
+
+
+def graph_factors(graph: FactorGraph) -> list[Factor]:
+    """Return the factors of a graph without its single-label variables."""
+    sizes = graph.cardinality.tolist()
+    found = []
+    for scope, table in graph.factors():
+        rest = tuple(v for v in scope if sizes[v] > 1)
+        found.append(Factor(rest, table.reshape([sizes[v] for v in rest])))
+    return found
+
+
+def label_factors(graph: FactorGraph, scores: Floats | None = None) -> list[Factor]:
+    """Return one factor per variable with several labels, so that each has at least one.
+
+    scores : float64[labels of all variables, one after the other]
+        Zero by default; ``-inf`` rules a label out.
+    """
+    starts = label_starts(graph)
+    flat = np.zeros(starts[-1]) if scores is None else np.asarray(scores, dtype=np.float64)
+    return [
+        Factor((v,), flat[starts[v] : starts[v + 1]])
+        for v in range(graph.n_variables)
+        if graph.cardinality[v] > 1
+    ]
+
+
+def label_starts(graph: FactorGraph) -> list[int]:
+    """Return where the labels of each variable begin when all are laid end to end, and their number."""
+    return [0, *np.cumsum(graph.cardinality).tolist()]
+
+
+def collect(factors: Iterable[Factor], order: EliminationOrder, out: SumOut) -> Buckets:
+    """Eliminate all variables by ``out``: `Factor.sum_out` for log Z, `Factor.max_out` for the best."""
+    position = {clique[0]: place for place, clique in enumerate(order.cliques)}
+    waiting: list[list[Factor]] = [[] for _ in (*order.cliques, None)]
+
+    def send(factor: Factor) -> None:
+        waiting[min((position[v] for v in factor.scope), default=-1)].append(factor)
+
+    for factor in factors:
+        send(factor)
+    buckets, messages = [], []
+    for place, clique in enumerate(order.cliques):
+        bucket = product(waiting[place], clique)
+        message = out(bucket, clique[0])
+        send(message)
+        buckets.append(bucket)
+        messages.append(message)
+    return Buckets(tuple(buckets), tuple(messages), require_possible(float(product(waiting[-1]).table)))
+
+
+def decode(graph: FactorGraph, buckets: Sequence[Factor]) -> NDArray[np.int64]:
+    """Read a best setting off the buckets of a max-elimination, last bucket first."""
+    values = np.zeros(graph.n_variables, dtype=np.int64)
+    for bucket in reversed(buckets):
+        variable, *others = bucket.scope
+        values[variable] = bucket.table[(slice(None), *values[others])].argmax()
+    return values
+
+
+def draw(graph: FactorGraph, buckets: Sequence[Factor], stream: Stream, size: int) -> NDArray[np.int64]:
+    """Draw settings off the buckets of a sum-elimination, last bucket first; int64[size, variables]."""
+    require(size >= 0, "size", size, "zero or more")
+    values = np.zeros((size, graph.n_variables), dtype=np.int64)
+    uniform = np.empty(size)
+    for bucket in reversed(buckets):
+        variable, *others = bucket.scope
+        scores = bucket.table[(slice(None), *values[:, others].T)] if others else bucket.table[:, None]
+        ladder = np.exp(scores - scores.max(axis=0)).cumsum(axis=0)
+        fill_uniforms(stream.state, uniform)
+        # The first label whose rung lies above: never one of probability zero, whose rung equals the last.
+        values[:, variable] = (ladder > uniform * ladder[-1]).argmax(axis=0)
+    return values
+
+
+def ranked(graph: FactorGraph, solve: Solve, k: int) -> list[Best]:
+    """Return the ``k`` best settings by splitting the space on max-marginals; fewer if fewer are possible.
+
+    Where the runner-up of a region differs from its best setting at some variable, the region splits
+    there: the half with the runner-up's label, and the rest, which keeps the best. So two solutions of
+    a restricted problem give one more setting, however many variables there are.
+
+    solve
+        From label scores (0, or ``-inf`` to rule a label out) to a best setting and the max-marginals of
+        all labels, float64[labels of all variables]; it raises `ImpossibleError` if none is left.
+    """
+    require(k >= 1, "k", k, "at least 1")
+    starts = label_starts(graph)
+    owner = np.repeat(np.arange(graph.n_variables), graph.cardinality)
+    regions: list[tuple[float, int, int, NDArray[np.int64], Floats]] = []
+    serial = 0
+
+    def add(values: NDArray[np.int64], peaks: Floats, scores: Floats) -> None:
+        nonlocal serial
+        rivals = peaks.copy()
+        rivals[np.array(starts[:-1]) + values] = -np.inf
+        label = int(rivals.argmax())
+        if rivals[label] > -np.inf:
+            serial += 1
+            heapq.heappush(regions, (-float(rivals[label]), serial, label, values, scores))
+
+    free = np.zeros(starts[-1])
+    values, peaks = solve(free)
+    found = [values]
+    add(values, peaks, free)
+    while regions and len(found) < k:
+        _, _, label, values, scores = heapq.heappop(regions)
+        inside, outside = scores.copy(), scores.copy()
+        inside[starts[owner[label]] : starts[owner[label] + 1]] = -np.inf
+        inside[label] = scores[label]
+        outside[label] = -np.inf
+        runner_up, inner_peaks = solve(inside)
+        found.append(runner_up)
+        add(runner_up, inner_peaks, inside)
+        add(values, solve(outside)[1], outside)
+    bests = [Best(setting, graph.score(setting)) for setting in found]
+    return sorted(bests, key=lambda best: -best.score)
+
+
+def exact_marginals(
+    graph: FactorGraph, log_partition: float, node: Sequence[Floats], factor: Sequence[Floats]
+) -> Marginals:
+    """Complete marginals by the entropy, log Z less the mean score."""
+    sizes = np.array([np.size(p) for p in factor], dtype=np.int64)
+    flat = np.concatenate([np.zeros(0), *(np.ravel(p) for p in factor)])
+    entries = np.arange(len(flat)) + np.repeat(graph.table_start - np.cumsum(sizes) + sizes, sizes)
+    mean = expectation(flat, graph.tables[entries])
+    # Rounding may push the entropy of a certain outcome below zero.
+    return Marginals(log_partition, tuple(node), tuple(factor), max(0.0, log_partition - mean))
+
+
+def require_possible(log_total: float) -> float:
+    """Refuse a log Z or best score of ``-inf``."""
+    if log_total == -np.inf:
+        raise ImpossibleError(
+            "every setting of the graph has probability zero: each meets a log-potential of -inf."
+            " Replace some -inf by a large negative score."
+        )
+    return log_total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elimination:
+    """Exact answers to single questions: log Z, the joint of a few variables, the best setting.
+
+    All marginals at once are answered question by question; `JunctionTree` shares the work.
+
+    memory_limit
+        Bytes that tables may take; a graph that needs more is refused before anything is allocated.
+    """
+
+    memory_limit: int = 2 * GIBIBYTE
+
+    def __post_init__(self) -> None:
+        require(self.memory_limit > 0, "memory_limit", self.memory_limit, "greater than zero")
+
+    def log_partition(self, graph: FactorGraph) -> float:
+        """Return the log of the sum of exp(score) over all settings."""
+        return self._eliminated(graph, Factor.sum_out).total
+
+    def joint(self, graph: FactorGraph, query: Sequence[int]) -> Factor:
+        """Return the joint distribution of the ``query`` variables: a normalized factor over them."""
+        return self._remaining(graph, query, Factor.sum_out).normalized()
+
+    def marginals(self, graph: FactorGraph) -> Marginals:
+        """Return node and factor marginals, the log partition function and the entropy."""
+        log_partition = self.log_partition(graph)
+        node = [self.joint(graph, (v,)).probabilities() for v in range(graph.n_variables)]
+        factor = [self.joint(graph, scope).probabilities() for scope, _ in graph.factors()]
+        return exact_marginals(graph, log_partition, node, factor)
+
+    def best(self, graph: FactorGraph) -> Best:
+        """Return a most probable setting."""
+        values = decode(graph, self._eliminated(graph, Factor.max_out).buckets)
+        return Best(values, graph.score(values))
+
+    def k_best(self, graph: FactorGraph, k: int) -> list[Best]:
+        """Return the ``k`` most probable settings, best first; fewer if fewer are possible."""
+
+        def solve(scores: Floats) -> tuple[NDArray[np.int64], Floats]:
+            values = decode(graph, self._eliminated(graph, Factor.max_out, scores).buckets)
+            peaks = [
+                self._remaining(graph, (v,), Factor.max_out, scores).table for v in range(graph.n_variables)
+            ]
+            return values, np.concatenate(peaks)
+
+        return ranked(graph, solve, k)
+
+    def sample(self, graph: FactorGraph, stream: Stream, size: int) -> NDArray[np.int64]:
+        """Draw independent settings, int64[size, variables]."""
+        return draw(graph, self._eliminated(graph, Factor.sum_out).buckets, stream, size)
+
+    def _eliminated(self, graph: FactorGraph, out: SumOut, scores: Floats | None = None) -> Buckets:
+        order = elimination_order(graph)
+        order.require_memory(1, self.memory_limit)
+        return collect([*graph_factors(graph), *label_factors(graph, scores)], order, out)
+
+    def _remaining(
+        self, graph: FactorGraph, query: Sequence[int], out: SumOut, scores: Floats | None = None
+    ) -> Factor:
+        """Eliminate everything but ``query``."""
+        asked = set(query)
+        if len(asked) != len(query) or not asked <= set(range(graph.n_variables)):
+            raise InvalidArgumentError(
+                f"query must name different variables from 0 to {graph.n_variables - 1}, but"
+                f" {tuple(query)} was given."
+            )
+        order = elimination_order(graph, query)
+        order.require_memory(1, self.memory_limit)
+        going = len(order.cliques) - sum(v in asked for v in (clique[0] for clique in order.cliques))
+        kept = EliminationOrder(order.cliques[:going], order.entries[:going])
+        factors = [*graph_factors(graph), *label_factors(graph, scores)]
+        rest = _eliminated_in(factors, kept, out)
+        sizes = graph.cardinality[list(query)].tolist()
+        return Factor(tuple(query), rest.expanded(query, sizes).table)
+
+
+def _eliminated_in(factors: list[Factor], order: EliminationOrder, out: SumOut) -> Factor:
+    """Multiply what mentions a variable, take the variable out, and so on to the last of ``order``."""
+    for variable, *_ in order.cliques:
+        bucket = product(factor for factor in factors if variable in factor.scope)
+        factors = [factor for factor in factors if variable not in factor.scope]
+        factors.append(out(bucket, variable))
+    return product(factors)

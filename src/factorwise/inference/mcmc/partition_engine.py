@@ -1,0 +1,191 @@
+"""The compiled walk over clusterings: same steps as the plain transition kernels, from the same stream."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from factorwise.errors import InvalidArgumentError
+from factorwise.inference.mcmc.metropolis import Metropolis
+from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
+from factorwise.inference.mcmc.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.partition_moves import (
+    Merge,
+    RelocateToCandidate,
+    RelocateToCluster,
+    RelocateToItem,
+    RelocateToNew,
+    RetypeCluster,
+    Split,
+    SplitMerge,
+)
+from factorwise.inference.mcmc.restricted_gibbs import RestrictedGibbs
+from factorwise.kernels import partition_moves as codes
+from factorwise.kernels.partition_gains import EDGE, StorageArrays, place_all
+from factorwise.kernels.partition_sweeps import gibbs_sweep, metropolis_blocks, metropolis_sweep
+from factorwise.model.partition_program import PartitionProgram
+from factorwise.rng import Stream
+from factorwise.world.partition import Partition
+
+_KINDS = {
+    RelocateToCluster: codes.TO_CLUSTER,
+    RelocateToItem: codes.TO_ITEM,
+    RelocateToCandidate: codes.TO_CANDIDATE,
+    RelocateToNew: codes.TO_NEW,
+    Merge: codes.MERGE,
+    Split: codes.SPLIT,
+    SplitMerge: codes.SPLIT_MERGE,
+    RetypeCluster: codes.RETYPE,
+    RestrictedGibbs: codes.RESTRICTED_GIBBS,
+}
+
+
+class PartitionEngine:
+    """One chain over clusterings that walks compiled, on a copy of the world it starts from.
+
+    score
+        Score of the current world: of the start as given, then by adding up gains.
+    factors_seen
+        Pair factors that the steps so far have looked at.
+    """
+
+    def __init__(
+        self,
+        kernel: Metropolis | PartitionGibbs,
+        world: Partition,
+        *,
+        program: PartitionProgram | None = None,
+        score: float | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self._world = world.copy()
+        self._program = program or PartitionProgram(kernel.model, world.n_items)
+        self._moves = _move_arrays(kernel, world)
+        self._storage = _storage_arrays(self._program, len(world.arrays.members))
+        self._work = _work_arrays(world)
+        self._pair_gain = self._program.gains.pair_gain
+        self._cluster_score = self._program.gains.cluster_score
+        self._work.score[0] = kernel.model.score(world) if score is None else score
+        place_all(self._storage, self._world.arrays, self._cluster_score)
+
+    @property
+    def _general(self) -> bool | None:
+        """None where every move relocates one item: the smaller sweep will do."""
+        kinds = set(self._moves.choices["kind"].tolist())
+        return None if kinds <= {codes.TO_CLUSTER, codes.TO_ITEM, codes.TO_CANDIDATE, codes.TO_NEW} else True
+
+    @property
+    def score(self) -> float:
+        """Score of the current world."""
+        return float(self._work.score[0])
+
+    @property
+    def factors_seen(self) -> int:
+        """Pair factors looked at so far."""
+        return int(self._work.tally[1])
+
+    @property
+    def world(self) -> Partition:
+        """The current world (a copy)."""
+        return self._world.copy()
+
+    def advance(self, stream: Stream, temperature: float, steps: int) -> int:
+        """Make ``steps`` steps; return how many changed the world."""
+        if isinstance(self.kernel, Metropolis):
+            return self._run(metropolis_sweep, stream, temperature, self._general, steps)
+        return self._run(gibbs_sweep, stream, temperature, steps)
+
+    def advance_blocks(
+        self, stream: Stream, temperature: float, first: int = 0, last: int | None = None
+    ) -> int:
+        """Visit blocks in turn, with as many steps in each as it has items; return how many changed the world.
+
+        Staying in a block keeps its clusters in the cache; every step leaves the distribution invariant as it
+        would in random order.
+        """
+        blocks = len(self._moves.block_start) - 1
+        if not isinstance(self.kernel, Metropolis) or blocks < 2:
+            raise InvalidArgumentError(
+                "there are no blocks to visit: give RelocateToItem(blocks) in the mixture."
+            )
+        return self._run(metropolis_blocks, stream, temperature, self._general, first, last or blocks)
+
+    def _run(self, sweep, stream: Stream, temperature: float, *limits: int | None) -> int:  # type: ignore[no-untyped-def]
+        before = int(self._work.tally[0])
+        sweep(
+            self._pair_gain,
+            self._cluster_score,
+            self._world.arrays,
+            self._storage,
+            self._moves,
+            self._work,
+            stream.state,
+            float(temperature),
+            *limits,
+        )
+        return int(self._work.tally[0]) - before
+
+
+def _move_arrays(kernel: Metropolis | PartitionGibbs, world: Partition) -> codes.MoveArrays:
+    mixture = getattr(kernel, "proposer", PartitionMixture([Merge()]))
+    if not isinstance(mixture, PartitionMixture) or any(type(move) not in _KINDS for move in mixture.moves):
+        raise InvalidArgumentError(
+            f"{type(mixture).__name__} has no compiled form: give a PartitionMixture of the moves in"
+            " factorwise.inference.mcmc, or run with engine='plain'."
+        )
+    blocks, candidates = mixture.blocks, mixture.candidates
+    if blocks is not None:
+        blocks.check(world)
+    scans = [move.scans for move in mixture.moves if isinstance(move, RestrictedGibbs)]
+    choices = np.zeros(len(mixture.moves), codes.CHOICE)
+    choices["kind"] = [_KINDS[type(move)] for move in mixture.moves]
+    choices["weight"] = mixture.weights
+    rates = np.append(np.bincount(choices["kind"], choices["weight"], minlength=4)[:4], 1.0 / world.n_types)
+    if candidates is None or len(candidates.candidate) == 0:
+        rates[codes.TO_CANDIDATE] = 0.0
+    block_items = np.zeros(0 if blocks is None else world.n_items, codes.BLOCK)
+    if blocks is not None:
+        block_items["item"], block_items["of"] = blocks.item, blocks.of
+    return codes.MoveArrays(
+        choices=choices,
+        candidate_start=np.zeros(1, np.int64) if candidates is None else candidates.start,
+        candidate=np.zeros(0, np.int64) if candidates is None else candidates.candidate,
+        block_start=np.zeros(2, np.int64) if blocks is None else blocks.start,
+        blocks=block_items,
+        rates=rates,
+        settings=np.array([world.n_types, scans[0] if scans else 0], np.int64),
+    )
+
+
+def _storage_arrays(program: PartitionProgram, arena: int) -> StorageArrays:
+    n = program.n_items
+    slots = arena + 2 * n + 4
+    edges = np.zeros(len(program.edge_score), EDGE)
+    edges["neighbor"], edges["score"] = program.edge_neighbor, program.edge_score
+    return StorageArrays(
+        item_ints=program.ints,
+        item_reals=program.reals,
+        item_rows=program.rows,
+        ints=np.empty((program.ints.shape[1], slots), np.int32),
+        reals=np.empty((program.reals.shape[1], slots), np.float32),
+        rows=np.empty((slots, program.rows.shape[1]), np.float32),
+        vector_sums=np.empty(program.rows.shape[1], np.float32),
+        weights=program.model.weights.copy(),
+        edge_start=program.edge_start,
+        edges=edges,
+        values=np.zeros(2),
+    )
+
+
+def _work_arrays(world: Partition) -> codes.WorkArrays:
+    n = world.n_items
+    return codes.WorkArrays(
+        items=np.empty(n, np.int32),
+        drawn=np.zeros(4, np.int64),
+        order=np.empty(n, np.int32),
+        places=np.zeros(n, codes.PLACE),
+        spare=np.full(2 * n + 4, -1, np.int32),
+        sides=np.zeros(2, np.int64),
+        log_weights=np.empty(n + world.n_types + 1),
+        score=np.zeros(1),
+        tally=np.zeros(3, np.int64),
+    )

@@ -1,0 +1,67 @@
+"""Gibbs sampling over clusterings: one item placed anew given all the others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from factorwise.inference.mcmc.kernel import Step, tempered
+from factorwise.model.model import Model
+from factorwise.rng import Stream
+from factorwise.world.diff import NEW, PartitionDiff, Retype, Transfer
+from factorwise.world.partition import Partition
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionGibbs:
+    """Draw a random item, then its place among all clusters and a cluster of its own of each type."""
+
+    model: Model
+
+    def choices(self, world: Partition, item: int) -> list[PartitionDiff | None]:
+        """Every place for ``item``: the clusters in storage order (None is where it is), then new ones."""
+        source = world.cluster_of(item)
+        places: list[PartitionDiff | None] = [
+            None if target == source else Transfer((item,), source, target)
+            for target in world.cluster_ids().tolist()
+        ]
+        if world.size_of(source) > 1:
+            places += [Transfer((item,), source, NEW, kind) for kind in range(world.n_types)]
+        else:
+            old = world.type_of(source)
+            places += [Retype(source, old, kind) for kind in range(world.n_types) if kind != old]
+        return places
+
+    def _chances(
+        self, world: Partition, item: int, temperature: float
+    ) -> list[tuple[PartitionDiff | None, float, float]]:
+        places = self.choices(world, item)
+        gains = [0.0 if diff is None else self.model.gain(world, diff) for diff in places]
+        top = max(gains)
+        return [
+            (diff, gain, math.exp(tempered(gain - top, temperature)))
+            for diff, gain in zip(places, gains, strict=True)
+        ]
+
+    def step(self, stream: Stream, world: Partition, temperature: float = 1.0) -> Step:
+        """Draw an item and its place."""
+        weighed = self._chances(world, stream.below(world.n_items), temperature)
+        threshold = stream.uniform() * sum(weight for _, _, weight in weighed)
+        diff, gain, _ = weighed[-1]
+        for diff, gain, weight in weighed:  # noqa: B007  # the last one tried is the one drawn
+            threshold -= weight
+            if threshold < 0.0:
+                break
+        return Step(diff, gain, 0.0, diff is not None)
+
+    def transitions(
+        self, world: Partition, temperature: float = 1.0
+    ) -> Iterator[tuple[PartitionDiff, float]]:
+        """Enumerate every item and place."""
+        for item in range(world.n_items):
+            weighed = self._chances(world, item, temperature)
+            total = sum(weight for _, _, weight in weighed)
+            for diff, _, weight in weighed:
+                if diff is not None:
+                    yield diff, weight / total / world.n_items

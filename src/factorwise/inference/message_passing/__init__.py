@@ -1,0 +1,1 @@
+"""Approximate inference by messages: belief propagation, tree-reweighted, mean field, Bethe entropy."""

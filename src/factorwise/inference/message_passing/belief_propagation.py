@@ -1,0 +1,251 @@
+"""Belief propagation: sum-product for marginals, max-product for a best setting.
+
+Exact on forests; on graphs with loops a fixed point, where one is reached, is a stationary point of the Bethe
+free energy: beliefs agree with each other, but need not be the marginals of anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.errors import require
+from factorwise.inference.base import Best, Convergence, Marginals
+from factorwise.inference.message_passing.bethe import wired_entropy, wired_score
+from factorwise.inference.message_passing.wiring import SAFE_SPAN, Wired, spans, wire
+from factorwise.kernels.decoding import climb, decode, setting_score
+from factorwise.kernels.messages import Workspace, factor_beliefs, label_beliefs, node_totals, run_sweeps
+from factorwise.kernels.pair_messages import BinaryPairs, run_binary, run_binary_in_order, run_pairs
+from factorwise.kernels.residual_messages import Queue, run_residual
+from factorwise.model.grounding import FactorGraph
+
+Schedule = Literal["sequential", "parallel", "residual"]
+SCHEDULES = ("sequential", "parallel", "residual")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeliefPropagation:
+    """Messages between factors and variables until they stop changing.
+
+    schedule
+        "sequential" goes through the factors backwards and then forwards, on a forest in breadth-first
+        order, where one sweep is exact. "parallel" updates all messages at once from the last ones.
+        "residual" always updates the factor whose messages would change most; a sweep is as many updates
+        as there are factors.
+    damping
+        Share of the old message in the log domain, from 0 (none) to below 1; slows oscillation.
+    max_iterations
+        Sweeps after which to stop, converged or not.
+    tolerance
+        Largest change of a log-message, up to a constant, that counts as none.
+    """
+
+    schedule: Schedule = "sequential"
+    damping: float = 0.0
+    max_iterations: int = 200
+    tolerance: float = 1e-9
+
+    def __post_init__(self) -> None:
+        check_message_settings(self.schedule, self.damping, self.max_iterations, self.tolerance)
+
+    def marginals(self, graph: FactorGraph) -> Marginals:
+        """Sum-product beliefs with the Bethe approximations of log Z and entropy; exact on forests.
+
+        A contradiction of hard zeros that messages can see raises `ImpossibleError`; on a graph with loops
+        there are contradictions they cannot see.
+        """
+        wired = wire(graph)
+        work, convergence = run_messages(
+            wired,
+            schedule=self.schedule,
+            damping=self.damping,
+            max_iterations=self.max_iterations,
+            tolerance=self.tolerance,
+        )
+        return collected(wired, work, convergence)
+
+    def best(self, graph: FactorGraph) -> Best:
+        """Max-product, decoded along the graph and improved one variable at a time.
+
+        On a forest two sequential sweeps settle every message, so the schedule is not asked and the setting
+        is a best one. Elsewhere it is a good one, with score ``-inf`` if hard zeros were not satisfied.
+        """
+        wired = wire(graph)
+        work, convergence = run_messages(
+            wired,
+            schedule="sequential" if wired.forest else self.schedule,
+            damping=0.0 if wired.forest else self.damping,
+            max_iterations=2 if wired.forest else self.max_iterations,
+            tolerance=self.tolerance,
+            maximize=True,
+        )
+        values = best_decoding(wired, work)
+        return Best(values, score_of(graph, values), wired.forest, convergence)
+
+
+def check_message_settings(schedule: str, damping: float, max_iterations: int, tolerance: float) -> None:
+    """Refuse settings no message-passing method can run with."""
+    require(schedule in SCHEDULES, "schedule", schedule, f"one of {', '.join(map(repr, SCHEDULES))}")
+    require(0.0 <= damping < 1.0, "damping", damping, "zero or more and less than one")
+    require(max_iterations >= 1, "max_iterations", max_iterations, "at least 1")
+    require(tolerance >= 0.0, "tolerance", tolerance, "zero or more")
+
+
+def run_messages(
+    wired: Wired,
+    *,
+    schedule: Schedule,
+    damping: float,
+    max_iterations: int,
+    tolerance: float,
+    maximize: bool = False,
+) -> tuple[Workspace, Convergence]:
+    """Pass messages from a start at zero; returns log-messages, their totals, and how it ended.
+
+    Sums over pairwise tables of moderate range are taken in the probability domain. The tables alone
+    decide that, before the first message.
+    """
+    work = wired.workspace()
+    trace = np.zeros(max_iterations)
+    domain = "log" if maximize or schedule == "residual" else _domain(wired)
+    if domain == "binary":
+        sweeps = _run_binary(wired, work, schedule, damping, tolerance, trace)
+        empty = -1
+    elif domain == "probability":
+        sweeps = _run_pairs(wired, work, schedule, damping, tolerance, trace)
+        empty = -1
+    elif schedule == "residual":
+        factors = len(wired.factor)
+        queue = Queue(np.zeros(factors, dtype=np.int64), np.zeros(factors, dtype=np.int64), np.zeros(factors))
+        sweeps, empty = run_residual(wired.wiring, work, queue, maximize, damping, tolerance, trace)
+    else:
+        immediate = schedule == "sequential"
+        sweeps, empty = run_sweeps(
+            wired.wiring, work, wired.order(), maximize, immediate, damping, tolerance, trace
+        )
+    wired.check_possible(empty)
+    residual = float(trace[sweeps - 1])
+    return work, Convergence(residual <= tolerance, int(sweeps), residual, trace[:sweeps])
+
+
+def collected(wired: Wired, work: Workspace, convergence: Convergence) -> Marginals:
+    """Beliefs, log Z and entropy from the messages of a run."""
+    wiring = wired.wiring
+    labels = np.zeros(wiring.label_start[-1])
+    label_beliefs(wiring.cardinality, wiring.label_start, work.totals, labels)
+    entries = np.zeros(wired.entry_start[-1])
+    empty = factor_beliefs(wiring, work, wired.entry_start, entries)
+    if empty >= 0:
+        wired.check_possible(int(wiring.scope[wiring.scope_start[empty]]))
+    entropy = wired_entropy(wired, labels, entries)
+    log_partition = wired_score(wired, labels, entries) + entropy
+    node = wired.split_labels(labels)
+    return Marginals(log_partition, node, wired.split_factors(entries, node), entropy, convergence)
+
+
+def best_decoding(wired: Wired, work: Workspace) -> NDArray[np.int64]:
+    """Return the better of two settings: decoded along the graph, or variable by variable; both improved."""
+    wiring, totals = wired.wiring, work.totals
+    along = np.zeros(len(wiring.cardinality), dtype=np.int64)
+    decode(wiring, work, along)
+    if wired.forest:
+        return along
+    alone = np.array(
+        [totals[start:end].argmax() for start, end in pairwise(wiring.label_start.tolist())], dtype=np.int64
+    )
+    for values in (along, alone):
+        climb(wiring, values, len(values) + 1)
+    return max((along, alone), key=lambda values: score_of(wired.graph, values))
+
+
+def score_of(graph: FactorGraph, values: NDArray[np.int64]) -> float:
+    """Score of a setting, added up in the order of the factors as the graph does it."""
+    return float(
+        setting_score(
+            graph.cardinality, graph.scope_start, graph.scope, graph.table_start, graph.tables, values
+        )
+    )
+
+
+def _domain(wired: Wired) -> Literal["log", "probability", "binary"]:
+    """Where to compute: products stay in range if log-potentials span little at each variable and table."""
+    wiring = wired.wiring
+    only_pairs = bool((np.diff(wiring.scope_start) == 2).all())
+    if not len(wired.factor) or not only_pairs or not bool((wiring.appearance == 1.0).all()):
+        return "log"
+    scores = wiring.tables[wired.entries()]
+    reach = spans(scores, wired.entry_start)
+    at_variable = spans(wiring.unary, wiring.label_start) + np.bincount(
+        wiring.scope, reach[wiring.owner], minlength=len(wiring.cardinality)
+    )
+    if not at_variable.max() <= SAFE_SPAN:
+        return "log"
+    if bool((wiring.cardinality[wiring.scope] == 2).all()):
+        return "binary"
+    return "probability" if scores.max() - scores.min() <= SAFE_SPAN else "log"
+
+
+def _run_binary(
+    wired: Wired,
+    work: Workspace,
+    schedule: Schedule,
+    damping: float,
+    tolerance: float,
+    trace: NDArray[np.float64],
+) -> int:
+    wiring = wired.wiring
+    touched = np.unique(wiring.scope)
+    prior = np.ones(len(wiring.cardinality))
+    zero = wiring.label_start[touched]
+    prior[touched] = np.exp(wiring.unary[zero + 1] - wiring.unary[zero])
+    table = wiring.tables[wiring.table_start[:, None] + np.arange(4)]
+    table = np.exp(table - table[:, :1])
+    factors = len(table)
+    pairs = BinaryPairs(
+        left=np.ascontiguousarray(wiring.scope[0::2]),
+        right=np.ascontiguousarray(wiring.scope[1::2]),
+        left_one=np.ascontiguousarray(table[:, 2]),
+        right_one=np.ascontiguousarray(table[:, 1]),
+        both_one=np.ascontiguousarray(table[:, 3]),
+        prior=prior,
+        to_left=np.ones(factors),
+        to_right=np.ones(factors),
+        totals=np.ones(len(prior)),
+        fresh_totals=np.ones(len(prior)),
+    )
+    if schedule == "sequential":
+        sweeps = run_binary_in_order(pairs, wired.order(), damping, tolerance, trace)
+    else:
+        sweeps = run_binary(pairs, damping, tolerance, trace)
+    messages = work.messages.reshape(factors, 2, 2)
+    messages[:, 0, 1] = np.log(pairs.to_left)
+    messages[:, 1, 1] = np.log(pairs.to_right)
+    messages -= messages.max(axis=2, keepdims=True)
+    node_totals(wiring, work.messages, work.totals)
+    return sweeps
+
+
+def _run_pairs(
+    wired: Wired,
+    work: Workspace,
+    schedule: Schedule,
+    damping: float,
+    tolerance: float,
+    trace: NDArray[np.float64],
+) -> int:
+    wiring = wired.wiring
+    top = np.repeat(np.maximum.reduceat(wiring.unary, wiring.label_start[:-1]), wiring.cardinality)
+    shift = wiring.tables[wired.entries()].max()
+    plain = wiring._replace(
+        unary=np.exp(wiring.unary - top),
+        tables=np.exp(np.clip(wiring.tables - shift, -2 * SAFE_SPAN, 0.0)),
+    )
+    work.messages[:] = 1.0
+    sweeps = run_pairs(plain, work, wired.order(), schedule == "sequential", damping, tolerance, trace)
+    np.log(work.messages, out=work.messages)
+    node_totals(wiring, work.messages, work.totals)
+    return sweeps

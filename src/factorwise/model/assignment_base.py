@@ -1,0 +1,217 @@
+"""What all static templates over assignments share: factors over fixed tuples of variables.
+
+A subclass says which statistics a factor has at given labels (`ScopedTemplate.entries`) and how they look
+as tables of log-potentials (`ScopedTemplate.tables`); finding the factors that a diff touches, reading the
+labels before and after it and subtracting is done here, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from factorwise.errors import InvalidArgumentError, ShapeError
+from factorwise.model.template import Template, finite_difference
+from factorwise.model.weights import SparseVector
+from factorwise.types import Floats
+from factorwise.variables.variable import Column, Variables
+from factorwise.world.assignment import Assignment, Relabel
+
+Int64s = NDArray[np.int64]
+Float64s = NDArray[np.float64]
+
+
+class TableGroup(NamedTuple):
+    """Factors of one arity with their tables.
+
+    scopes : int64[factors, arity]
+        Flat variable numbers.
+    which : int64[factors]
+        The table of each factor; factors may share one.
+    tables : float64[tables, entries]
+        Natural-log potentials in C order over the scope.
+    """
+
+    scopes: Int64s
+    which: Int64s
+    tables: Float64s
+
+
+class ScopedTemplate(Template[Assignment, Relabel]):
+    """Factors over fixed tuples of variables.
+
+    scopes : int64[factors, arity]
+        Rows of ``column``, or flat variable numbers where ``column`` is None; none twice in a factor.
+    column
+        The column whose rows the scopes name.
+    """
+
+    scopes: Int64s
+    column: Column | None = None
+    _bound: tuple[Variables, int] | None = None
+
+    def entries(self, variables: Variables, factors: Int64s, labels: Int64s) -> tuple[Int64s, Float64s]:
+        """Return index and value of the statistics of ``factors`` at ``labels`` (one row of codes each)."""
+        return np.zeros(0, dtype=np.int64), np.zeros(0)
+
+    def constants(self, factors: Int64s, labels: Int64s) -> Float64s | None:
+        """Return the score of each factor that no weight multiplies; None where there is none."""
+        return None
+
+    def tables(self, variables: Variables, weights: Floats) -> Iterator[TableGroup]:
+        """Yield all factors as tables under ``weights``, the template's own block."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what its tables are")
+
+    def check(self, variables: Variables) -> None:
+        """Refuse variables that the scopes do not fit; called once per set of variables."""
+        if len(self.scopes) and int(self.scopes.max()) >= len(variables):
+            raise InvalidArgumentError(
+                f"template {self.name!r} names variable {int(self.scopes.max())}, but there are"
+                f" {len(variables)}: build it for the variables of this world."
+            )
+
+    def offset(self, variables: Variables) -> int:
+        """Return the flat number from which the scopes count, after checking that they fit."""
+        if self._bound is not None and self._bound[0] is variables:
+            return self._bound[1]
+        start = 0
+        if self.column is None:
+            self.check(variables)
+        else:
+            start = column_start(self.name, self.column, variables)
+        self._bound = (variables, start)
+        return start
+
+    @cached_property
+    def touching(self) -> tuple[Int64s, Int64s]:
+        """Factors at each row of the scopes as ``(start[rows + 1], factor[edges])``."""
+        rows = self.scopes.ravel()
+        order = np.argsort(rows, kind="stable")
+        start = np.zeros(int(rows.max(initial=-1)) + 2, dtype=np.int64)
+        np.cumsum(np.bincount(rows, minlength=len(start) - 1), out=start[1:])
+        return start, order // max(self.scopes.shape[1], 1)
+
+    def touched(self, offset: int, diff: Relabel) -> Int64s:
+        """Return the factors that involve a variable of ``diff``, each once."""
+        start, factor = self.touching
+        rows = np.asarray(diff.variables, dtype=np.int64) - offset
+        rows = rows[(rows >= 0) & (rows < len(start) - 1)]
+        if len(rows) == 1:
+            return factor[start[rows[0]] : start[rows[0] + 1]]
+        return np.unique(factor[ranges(start, rows)])
+
+    def around(self, world: Assignment, diff: Relabel) -> tuple[Int64s, Int64s, Int64s]:
+        """Return the touched factors with their labels before and after ``diff``."""
+        offset = self.offset(world.variables)
+        factors = self.touched(offset, diff)
+        scopes = self.scopes[factors] + offset
+        before = world.values[scopes].astype(np.int64)
+        return factors, before, replaced(scopes, before, diff)
+
+    def statistics(self, world: Assignment) -> SparseVector:
+        """Sum of the statistics of all factors."""
+        labels = world.values[self.scopes + self.offset(world.variables)].astype(np.int64)
+        index, value = self.entries(world.variables, np.arange(len(self.scopes)), labels)
+        if self.size <= 4 * len(index):  # counting is faster than sorting, unless most weights are not met
+            return SparseVector.from_dense(np.bincount(index, weights=value, minlength=self.size))
+        return SparseVector.of(index, value)
+
+    def difference(self, world: Assignment, diff: Relabel) -> SparseVector:
+        """Statistics after ``diff`` minus before it, from the touched factors only."""
+        if self.size == 0:
+            return SparseVector.empty()
+        factors, before, after = self.around(world, diff)
+        index, value = self.entries(world.variables, factors, after)
+        lost, amount = self.entries(world.variables, factors, before)
+        return SparseVector.of(np.concatenate([index, lost]), np.concatenate([value, -amount]))
+
+    def constant(self, world: Assignment) -> float:
+        """Score that no weight multiplies."""
+        labels = world.values[self.scopes + self.offset(world.variables)].astype(np.int64)
+        scores = self.constants(np.arange(len(self.scopes)), labels)
+        return 0.0 if scores is None else float(scores.sum())
+
+    def constant_gain(self, world: Assignment, diff: Relabel) -> float:
+        """Change of `constant`, from the touched factors only."""
+        if type(self).constants is ScopedTemplate.constants:
+            return 0.0
+        factors, before, after = self.around(world, diff)
+        now, then = self.constants(factors, before), self.constants(factors, after)
+        if now is None or then is None:
+            return 0.0
+        return finite_difference(float(then.sum()), float(now.sum()))
+
+
+def column_start(template: str, column: Column, variables: Variables) -> int:
+    """Return where ``column`` begins in ``variables``, after checking that it is the column meant."""
+    found = variables.column(column.name)
+    if len(found) != len(column) or found.domain != column.domain:
+        raise InvalidArgumentError(
+            f"template {template!r} was built for column {column.name!r} with {len(column)} rows over domain"
+            f" {column.domain.name!r} of {len(column.domain)} labels, but the world's column has"
+            f" {len(found)} rows and {len(found.domain)} labels: build the template from the world's column."
+        )
+    return int(variables.slice_of(column.name).start)
+
+
+def ranges(start: Int64s, rows: Int64s) -> Int64s:
+    """Return the positions ``start[r]:start[r + 1]`` of each row, one after the other."""
+    counts = start[rows + 1] - start[rows]
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.asarray(np.arange(total) + np.repeat(start[rows] - ends + counts, counts), dtype=np.int64)
+
+
+def replaced(scopes: Int64s, labels: Int64s, diff: Relabel) -> Int64s:
+    """Return ``labels`` of the variables ``scopes`` after ``diff``."""
+    changed = np.asarray(diff.variables, dtype=np.int64)
+    new = np.asarray(diff.new, dtype=np.int64)
+    if len(changed) == 1:
+        return np.where(scopes == changed[0], new[0], labels)
+    if len(changed) == 0:
+        return labels.copy()
+    order = np.argsort(changed)
+    place = np.minimum(np.searchsorted(changed[order], scopes), len(changed) - 1)
+    return np.where(changed[order][place] == scopes, new[order][place], labels)
+
+
+def scope_array(template: str, given: Any, arity: int | None = None) -> Int64s:
+    """Check scopes given by a user and return them as int64[factors, arity]."""
+    scopes = np.asarray(given)
+    if scopes.size == 0:
+        return np.zeros((0, arity or 1), dtype=np.int64)
+    if scopes.ndim != 2 or (arity is not None and scopes.shape[1] != arity):
+        wanted = "arity" if arity is None else str(arity)
+        raise ShapeError(
+            f"the scopes of template {template!r} have shape {scopes.shape}: give factors x {wanted}"
+            " integers, one row per factor."
+        )
+    if scopes.dtype.kind not in "iu" or scopes.min() < 0:
+        raise InvalidArgumentError(
+            f"the scopes of template {template!r} must be numbers of variables, zero or more, but hold"
+            f" {scopes.dtype} from {scopes.min()}."
+        )
+    ordered = np.sort(scopes, axis=1)
+    twice = np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1))
+    if len(twice):
+        raise InvalidArgumentError(
+            f"factor {int(twice[0])} of template {template!r} names a variable twice"
+            f" ({scopes[twice[0]].tolist()}): use a template over fewer variables for it."
+        )
+    return scopes.astype(np.int64)
+
+
+def log_potentials(template: str, given: ArrayLike) -> Float64s:
+    """Check log-potentials given by a user: finite, or -inf to forbid."""
+    tables = np.asarray(given, dtype=np.float64)
+    wrong = np.isnan(tables) | np.isposinf(tables)
+    if wrong.any():
+        raise InvalidArgumentError(
+            f"a table of template {template!r} holds {tables[wrong].flat[0]}: a log-potential is finite,"
+            " or -inf to forbid a setting."
+        )
+    return tables

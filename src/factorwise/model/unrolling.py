@@ -1,0 +1,155 @@
+"""Unrolling: static templates and their variables into one factor graph.
+
+Tied factors share one table, so a million tied transitions cost a million offsets and one table. Variables
+keep their numbers and their labels. An observed variable is clamped by one more factor that forbids its
+other labels: every method on factor graphs then conditions on it without knowing about observations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from factorwise.errors import InvalidArgumentError, TreewidthError
+from factorwise.model.assignment_base import Float64s, Int64s, ScopedTemplate, TableGroup
+from factorwise.model.cardinality import Cardinality
+from factorwise.model.custom_assignment import DynamicTemplate
+from factorwise.model.grounding import FactorGraph
+from factorwise.model.model import Model
+from factorwise.variables.variable import Variables
+from factorwise.world.assignment import Assignment
+
+MAX_TABLE_ENTRIES = 1 << 20
+
+
+class CountFactors(NamedTuple):
+    """Factors that read how many of their variables have a label.
+
+    start : int64[factors + 1]
+        Factor ``f`` counts among ``members[start[f]:start[f + 1]]``.
+    members : int64[memberships]
+        Flat variable numbers.
+    label : int64[factors]
+        The code that is counted.
+    table_start : int64[factors]
+        Where the log-potentials of a factor begin; entry ``table_start[f] + count`` is its score.
+    tables : float64[entries]
+    """
+
+    start: Int64s
+    members: Int64s
+    label: Int64s
+    table_start: Int64s
+    tables: Float64s
+
+
+def unroll(model: Model, source: Variables | Assignment, *, clamp: bool = True) -> FactorGraph:
+    """Return the factor graph of ``model`` over the variables of ``source``, with the model's weights.
+
+    Its score of any world that keeps what is observed equals the model's score of that world.
+
+    clamp
+        Forbid the labels that contradict what is observed.
+    """
+    variables = source.variables if isinstance(source, Assignment) else source
+    groups = [
+        group for template, weights in _weighted(model) for group in _groups(template, variables, weights)
+    ]
+    if clamp:
+        groups.extend(_clamps(variables))
+    return _assembled(variables, groups)
+
+
+def unroll_counts(model: Model, variables: Variables) -> tuple[FactorGraph, CountFactors]:
+    """Return the graph without clamps, and cardinality factors apart, as counts instead of tables.
+
+    Templates whose factors depend on the labels are left to the caller.
+    """
+    groups: list[TableGroup] = []
+    counts: list[tuple[Cardinality, Float64s]] = []
+    for template, weights in _weighted(model):
+        if isinstance(template, Cardinality):
+            counts.append((template, template.potentials(weights)))
+        elif not isinstance(template, DynamicTemplate):
+            groups.extend(_groups(template, variables, weights))
+    return _assembled(variables, groups), _counted(variables, counts)
+
+
+def _weighted(model: Model) -> Iterator[tuple[object, Float64s]]:
+    for template, offset in model.parts():
+        yield template, model.weights[offset : offset + template.size]
+
+
+def _groups(template: object, variables: Variables, weights: Float64s) -> Iterator[TableGroup]:
+    if isinstance(template, ScopedTemplate):
+        yield from template.tables(variables, weights)
+    elif isinstance(template, Cardinality):
+        yield from _count_tables(template, variables, weights)
+    else:
+        name = getattr(template, "name", "")
+        raise InvalidArgumentError(
+            f"template {name!r} ({type(template).__name__}) cannot be unrolled: its factors depend on the"
+            " labels. Use MCMC, which unrolls only what a step touches, or describe it by static templates."
+        )
+
+
+def _count_tables(template: Cardinality, variables: Variables, weights: Float64s) -> Iterator[TableGroup]:
+    """Yield the groups of each size with one table shared by all groups of that size."""
+    labels = len(template.column.domain)
+    sizes = np.diff(template.start)
+    largest = int(sizes.max(initial=0))
+    if labels**largest > MAX_TABLE_ENTRIES:
+        raise TreewidthError(
+            f"template {template.name!r} counts in a group of {largest} variables with {labels} labels: its"
+            f" table would have {labels}**{largest} entries, the limit is {MAX_TABLE_ENTRIES}. Use smaller"
+            " groups, or MCMC, which keeps counts instead of tables."
+        )
+    members = template.members(variables)
+    potentials = template.potentials(weights)
+    for size in np.unique(sizes[sizes > 0]).tolist():
+        chosen = np.flatnonzero(sizes == size)
+        scopes = members[template.start[chosen][:, None] + np.arange(size)]
+        count = (np.indices((labels,) * size) == template.code).sum(axis=0)
+        yield TableGroup(scopes, np.zeros(len(scopes), dtype=np.int64), potentials[count].reshape(1, -1))
+
+
+def _clamps(variables: Variables) -> Iterator[TableGroup]:
+    """Yield, for each column, one factor per observed variable that forbids its other labels."""
+    for column, start in zip(variables.columns, variables.start[:-1], strict=True):
+        rows = np.flatnonzero(column.observed)
+        if len(rows):
+            only = np.where(np.eye(len(column.domain), dtype=bool), 0.0, -np.inf)
+            yield TableGroup((start + rows)[:, None], column.codes[rows].astype(np.int64), only)
+
+
+def _assembled(variables: Variables, groups: list[TableGroup]) -> FactorGraph:
+    arities = [np.full(len(group.scopes), group.scopes.shape[1], dtype=np.int64) for group in groups]
+    starts, base = [], 0
+    for group in groups:
+        starts.append(base + group.which * group.tables.shape[1])
+        base += group.tables.size
+    nothing = [np.zeros(0, dtype=np.int64)]
+    return FactorGraph(
+        variables.cardinality,
+        np.concatenate([[0], np.cumsum(np.concatenate(arities or nothing))]).astype(np.int64),
+        np.concatenate([group.scopes.ravel() for group in groups] or nothing),
+        np.concatenate(starts or nothing),
+        np.concatenate([group.tables.ravel() for group in groups] or [np.zeros(0)]),
+    )
+
+
+def _counted(variables: Variables, counts: list[tuple[Cardinality, Float64s]]) -> CountFactors:
+    nothing = np.zeros(0, dtype=np.int64)
+    bases = np.cumsum([0, *(len(potentials) for _, potentials in counts)])
+    sizes = np.concatenate([nothing, *(np.diff(template.start) for template, _ in counts)])
+    return CountFactors(
+        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        np.concatenate([nothing, *(template.members(variables) for template, _ in counts)]),
+        np.concatenate([nothing, *(np.full(t.n_groups, t.code) for t, _ in counts)]),
+        np.concatenate(
+            [nothing, *(np.full(t.n_groups, b) for (t, _), b in zip(counts, bases, strict=False))]
+        ),
+        np.concatenate([np.zeros(0), *(potentials for _, potentials in counts)]),
+    )

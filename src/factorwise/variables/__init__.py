@@ -1,0 +1,1 @@
+"""Unknowns and what is known about them: domains, columns of variables, named sparse features."""

@@ -1,0 +1,201 @@
+"""Assignments: worlds that give every variable a label, and the diff that changes some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from factorwise.errors import DiffError, InvalidArgumentError, ShapeError
+from factorwise.rng import Stream
+from factorwise.variables.domain import Codes
+from factorwise.variables.variable import Variables
+
+
+@dataclass(frozen=True, slots=True)
+class Relabel:
+    """New labels for some variables.
+
+    variables
+        Flat numbers, none twice.
+    old, new
+        Code of each one's label before and after.
+    """
+
+    variables: tuple[int, ...]
+    old: tuple[int, ...]
+    new: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if not len(self.variables) == len(self.old) == len(self.new):
+            raise DiffError(
+                f"a relabel of {len(self.variables)} variables has {len(self.old)} old and {len(self.new)}"
+                " new labels: give one of each per variable."
+            )
+        if len(self.variables) > 1 and len(set(self.variables)) < len(self.variables):
+            raise DiffError(
+                f"a relabel names a variable twice in {self.variables[:10]}: a diff says where each variable"
+                " ends, so keep its first old and its last new label."
+            )
+
+    def inverse(self) -> Relabel:
+        """Return the diff that undoes this one."""
+        return Relabel(self.variables, self.new, self.old)
+
+
+class Assignment:
+    """A label for every variable.
+
+    values : int32[variables]
+        Code of each variable's label; changed only by `apply`.
+    """
+
+    __hash__ = None  # type: ignore[assignment]  # it changes; hash canonical() instead
+
+    def __init__(self, variables: Variables, values: ArrayLike) -> None:
+        self.variables = variables
+        given = np.asarray(values)
+        if given.shape != (len(variables),):
+            raise ShapeError(
+                f"an assignment needs one code for each of {len(variables)} variables, but has shape"
+                f" {given.shape}."
+            )
+        if given.dtype.kind not in "iu":
+            raise InvalidArgumentError(
+                f"an assignment holds integer codes, but {given.dtype} was given:"
+                " use Assignment.from_labels for labels."
+            )
+        self.values: Codes = given.astype(np.int32)
+        self._check_values(given)
+
+    @classmethod
+    def initial(cls, variables: Variables) -> Assignment:
+        """Return the world with every hidden variable at its first label."""
+        return cls(variables, np.maximum(variables.codes, 0))
+
+    @classmethod
+    def uniform(cls, variables: Variables, seed: int) -> Assignment:
+        """Return a world with every hidden variable at a uniformly random label."""
+        chance = np.random.default_rng(Stream(seed).bits()).random(len(variables))
+        drawn = (chance * variables.cardinality).astype(np.int32)
+        return cls(variables, np.where(variables.observed, variables.codes, drawn))
+
+    @classmethod
+    def from_labels(
+        cls,
+        variables: Variables,
+        labels: Mapping[str, Any],
+        unknown: Literal["error", "other"] = "error",
+    ) -> Assignment:
+        """Encode labels by column; a column left out keeps what is observed and the first label elsewhere."""
+        values = np.maximum(variables.codes, 0)
+        for name, given in labels.items():
+            part = variables.slice_of(name)
+            codes = variables.column(name).domain.encode(given, unknown)
+            if codes.shape != (part.stop - part.start,):
+                raise ShapeError(
+                    f"column {name!r} has {part.stop - part.start} rows, but {codes.size} labels were given:"
+                    " give one label per row."
+                )
+            values[part] = codes
+        return cls(variables, values)
+
+    def labels(self, column: str) -> NDArray[Any]:
+        """Return the labels of one column."""
+        return self.variables.column(column).domain.decode(self.values[self.variables.slice_of(column)])
+
+    def to_labels(self) -> dict[str, NDArray[Any]]:
+        """Return the labels of every column."""
+        return {column.name: self.labels(column.name) for column in self.variables.columns}
+
+    def relabel(self, variables: Sequence[int], new: Sequence[int]) -> Relabel:
+        """Return the diff that gives ``variables`` the codes ``new``; the world stays as it is."""
+        chosen = tuple(int(variable) for variable in variables)
+        for variable in chosen:
+            if not 0 <= variable < len(self.values):
+                raise DiffError(_no_variable(variable, len(self.values)))
+        return Relabel(chosen, tuple(self.values[list(chosen)].tolist()), tuple(int(code) for code in new))
+
+    def apply(self, diff: Relabel) -> Relabel:
+        """Change the world in place and return the diff that undoes it."""
+        self._check_diff(diff)
+        for variable, new in zip(diff.variables, diff.new, strict=True):
+            self.values[variable] = new
+        return diff.inverse()
+
+    def after(self, diff: Relabel) -> Assignment:
+        """Return the changed world; this one stays as it is."""
+        changed = self.copy()
+        changed.apply(diff)
+        return changed
+
+    def copy(self) -> Assignment:
+        """Return an equal world that changes on its own."""
+        twin = Assignment.__new__(Assignment)
+        twin.variables = self.variables
+        twin.values = self.values.copy()
+        return twin
+
+    def canonical(self) -> bytes:
+        """Return a key that is equal for equal worlds and can be hashed."""
+        return self.values.tobytes()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Assignment):
+            return NotImplemented
+        same = self.variables is other.variables or self.variables.layout == other.variables.layout
+        return same and bool(np.array_equal(self.values, other.values))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(str, self.values[:10].tolist()))
+        return f"Assignment([{shown}{', ...' if len(self.values) > 10 else ''}])"
+
+    def _check_values(self, given: NDArray[Any]) -> None:
+        wrong = np.flatnonzero((given < 0) | (given >= self.variables.cardinality))
+        if len(wrong):
+            raise InvalidArgumentError(_outside(self.variables, int(wrong[0]), int(given[wrong[0]])))
+        moved = np.flatnonzero(self.variables.observed & (given != self.variables.codes))
+        if len(moved):
+            column, row = self.variables.locate(int(moved[0]))
+            seen = int(self.variables.codes[moved[0]])
+            raise InvalidArgumentError(
+                f"row {row} of column {column!r} is observed as"
+                f" {self.variables.column(column).domain.labels[seen]!r}, but the world gives it code"
+                f" {int(given[moved[0]])}: keep the observed label, or build the column with the row hidden."
+            )
+
+    def _check_diff(self, diff: Relabel) -> None:
+        cardinality, observed = self.variables.cardinality, self.variables.observed
+        for variable, old, new in zip(diff.variables, diff.old, diff.new, strict=True):
+            if not 0 <= variable < len(self.values):
+                raise DiffError(_no_variable(variable, len(self.values)))
+            if self.values[variable] != old:
+                raise DiffError(
+                    f"the diff takes variable {variable} from code {old}, but the world has code"
+                    f" {int(self.values[variable])}: build the diff from the current world with"
+                    " world.relabel(variables, new)."
+                )
+            if observed[variable]:
+                column, row = self.variables.locate(variable)
+                raise DiffError(
+                    f"the diff changes row {row} of column {column!r}, which is observed: relabel hidden"
+                    " variables only, or build the column with the row hidden."
+                )
+            if not 0 <= new < cardinality[variable]:
+                raise InvalidArgumentError(_outside(self.variables, variable, new))
+
+
+def _no_variable(variable: int, count: int) -> str:
+    return f"the diff names variable {variable}, but the world has variables 0 to {count - 1}."
+
+
+def _outside(variables: Variables, variable: int, code: int) -> str:
+    column, row = variables.locate(variable)
+    domain = variables.column(column).domain
+    return (
+        f"row {row} of column {column!r} has code {code}, which is outside domain {domain.name!r}:"
+        f" use 0 to {len(domain) - 1}, or build the domain with domain.extended(...)."
+    )

@@ -1,0 +1,240 @@
+"""The command line: verbs, shared options, and what becomes of errors."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+
+import factorwise
+from factorwise.cli.main import VERBS
+from factorwise.cli.options import Options, usable_processors, verb
+from factorwise.errors import InvalidArgumentError
+
+COMMAND = Path(sys.executable).with_name("factorwise")
+SHARED = ["--seed", "--threads", "--config", "--json", "--quiet", "--verbose", "--version"]
+
+
+def failing(error):
+    @verb(example="factorwise fail")
+    def command(options):
+        """Fail."""
+        raise error
+
+    return command
+
+
+@pytest.fixture
+def show(add_verb):
+    """A verb that keeps the options it got."""
+    kept = []
+
+    @verb(example="factorwise show")
+    @click.option("--steps", type=int, default=10)
+    def command(options, steps):
+        """Show."""
+        kept.append((options, steps))
+
+    add_verb("show", command)
+    return kept
+
+
+def test_every_verb_has_the_shared_options_and_ends_its_help_with_an_example(run):
+    for name in VERBS:
+        result = run(name, "--help")
+        assert result.code == 0
+        for option in SHARED:
+            assert option in result.out
+        title, example = result.out.rstrip().splitlines()[-2:]
+        assert title.strip() == "Example:"
+        assert example.strip().startswith(f"factorwise {name}")
+
+
+def test_a_verb_gets_its_options_wherever_they_stand(run, show):
+    assert run("show", "--seed", 7, "--steps", 3, "--threads", 1, "--json", "--verbose").code == 0
+    expected = Options(seed=7, threads=1, json=True, quiet=False, verbose=True, config=None)
+    assert show == [(expected, 3)]
+
+
+def test_without_options_the_seed_is_fixed_and_all_processors_work(run, show):
+    assert run("show").code == 0
+    expected = Options(
+        seed=0, threads=usable_processors(), json=False, quiet=False, verbose=False, config=None
+    )
+    assert show == [(expected, 10)]
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        (["show", "--seed", "-1"], "'--seed'"),
+        (["show", "--threads", "0"], "'--threads'"),
+        (["show", "--threads", "two"], "'--threads'"),
+        (["show", "--quiet", "--verbose"], "--quiet and --verbose exclude each other"),
+        (["show", "extra"], "extra"),
+        (["show", "--stepps", "3"], "--steps"),
+        (["shwo"], "Did you mean 'show'?"),
+        (["xyzzy"], "There are: doctor, inspect, show."),
+        (["--seed", "3", "show"], "Options go after the verb: factorwise VERB --seed."),
+    ],
+)
+@pytest.mark.usefixtures("show")
+def test_wrong_usage_is_told_on_one_line_with_the_help_to_try(run, words, fault):
+    result = run(*words)
+    assert result.code == 2
+    assert result.out == ""
+    assert result.err.startswith("error: ")
+    assert fault in result.err
+    assert "--help'." in result.err
+    assert len(result.err.splitlines()) <= 2
+
+
+def test_what_the_user_can_mend_exits_with_2(run, add_verb):
+    add_verb("fail", failing(InvalidArgumentError("steps must be at least 1, but 0 was given.")))
+    assert run("fail") == (2, "", "error: steps must be at least 1, but 0 was given.\n")
+
+
+def test_an_internal_error_exits_with_1_and_hides_its_traceback(run, add_verb):
+    add_verb("fail", failing(KeyError("x")))
+    result = run("fail")
+    assert result.code == 1
+    assert result.err == "error: internal error: KeyError: 'x'. Run it again with --verbose to see where.\n"
+
+
+def test_an_internal_error_shows_its_traceback_when_asked(run, add_verb):
+    add_verb("fail", failing(KeyError("x")))
+    result = run("fail", "--verbose")
+    assert result.code == 1
+    assert "Traceback (most recent call last)" in result.err
+    assert result.err.splitlines()[-1] == "error: internal error: KeyError: 'x'."
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), click.Abort()])
+def test_an_interrupt_exits_with_130(run, add_verb, error):
+    add_verb("fail", failing(error))
+    result = run("fail")
+    assert result.code == 130
+    assert result.err.strip() == "error: interrupted"
+
+
+def test_an_unexpected_end_of_input_is_an_internal_error(run, add_verb):
+    add_verb("fail", failing(EOFError("cut off")))
+    result = run("fail")
+    assert result.code == 1
+    assert "internal error: EOFError: cut off" in result.err
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(InvalidArgumentError("wrong"), 2), (KeyError("x"), 1), (click.UsageError("misused"), 2)],
+)
+def test_with_json_errors_are_json_on_standard_error(run, add_verb, error, code):
+    add_verb("fail", failing(error))
+    result = run("fail", "--json")
+    assert result.code == code
+    assert result.out == ""
+    document = json.loads(result.err)["error"]
+    assert document["type"] == type(error).__name__
+    assert document["exit_code"] == code
+    assert "traceback" not in document
+
+
+def test_with_json_and_verbose_the_traceback_is_in_the_document(run, add_verb):
+    add_verb("fail", failing(KeyError("x")))
+    document = json.loads(run("fail", "--json", "--verbose").err)["error"]
+    assert "Traceback" in document["traceback"]
+
+
+def test_misuse_is_json_too_although_parsing_failed(run):
+    result = run("inspect", "--json", "--nonsense")
+    assert result.code == 2
+    assert "--nonsense" in json.loads(result.err)["error"]["message"]
+
+
+def test_control_characters_do_not_reach_the_terminal(run, tmp_path):
+    result = run("inspect", tmp_path / "\x1b[31mred.fw")
+    assert result.code == 2
+    assert "\x1b" not in result.err
+    assert "\\x1b[31mred.fw" in result.err
+
+
+def test_a_verb_may_choose_another_exit_code(run, add_verb):
+    @verb(example="factorwise leave")
+    def command(options):
+        """Leave."""
+        click.get_current_context().exit(3)
+
+    add_verb("leave", command)
+    assert run("leave").code == 3
+
+
+def test_what_a_verb_returns_is_not_an_exit_code(run, add_verb):
+    @verb(example="factorwise seven")
+    def command(options):
+        """Return a number."""
+        return 7
+
+    add_verb("seven", command)
+    assert run("seven").code == 0
+
+
+def test_without_a_verb_the_help_lists_the_verbs(run):
+    for words in ([], ["--help"], ["-h"]):
+        result = run(*words)
+        assert result.code == 0
+        for name, (_, line) in VERBS.items():
+            assert name in result.out
+            assert line in result.out
+
+
+def test_the_version_is_told_with_and_without_a_verb(run):
+    for words in (["--version"], ["inspect", "--version"]):
+        assert run(*words) == (0, f"factorwise {factorwise.__version__}\n", "")
+
+
+def test_the_installed_command_runs():
+    done = subprocess.run([COMMAND, "--version"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"factorwise {factorwise.__version__}\n")
+
+
+def test_a_reader_that_has_gone_brings_no_traceback():
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([COMMAND, "doctor"], stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+def test_ctrl_c_ends_the_process_with_130(tmp_path):
+    script = tmp_path / "wait.py"
+    script.write_text(
+        "import sys, time\n"
+        "from types import ModuleType\n"
+        "from factorwise.cli import main\n"
+        "from factorwise.cli.options import verb\n"
+        "@verb(example='factorwise wait')\n"
+        "def command(options):\n"
+        "    'Wait.'\n"
+        "    print('waiting', flush=True)\n"
+        "    time.sleep(60)\n"
+        "module = ModuleType('verb_wait')\n"
+        "module.command = command\n"
+        "sys.modules['verb_wait'] = module\n"
+        "main.VERBS['wait'] = ('verb_wait', 'Wait.')\n"
+        "main.main(['wait'])\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout.readline() == b"waiting\n"
+        time.sleep(0.1)
+        os.kill(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert b"error: interrupted" in err
+    assert b"Traceback" not in err

@@ -1,0 +1,41 @@
+"""What all tests share: seeds, the search for counterexamples, and a cache folder of the checkout's own."""
+
+import os
+import tempfile
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+FIRST_SEED = 20_261
+
+# The same examples in every run, so that a red test is red again; `--hypothesis-profile=explore` searches on.
+settings.register_profile(
+    "fixed", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "explore", parent=settings.get_profile("fixed"), derandomize=False, max_examples=1_000
+)
+settings.load_profile("fixed")
+
+
+def pytest_configure(config):
+    """Keep compiled code out of the user's home, but where the next run of this checkout finds it."""
+    if not os.environ.get("FACTORWISE_CACHE"):
+        if config.pluginmanager.hasplugin("cacheprovider"):
+            folder = config.cache.mkdir("factorwise")
+        else:
+            folder = tempfile.mkdtemp(prefix="factorwise-tests-")
+        os.environ["FACTORWISE_CACHE"] = str(folder)
+
+
+def _seeds():
+    count = os.environ.get("FACTORWISE_TEST_SEEDS", "1")
+    if not count.isdecimal() or int(count) < 1:
+        raise pytest.UsageError(f"FACTORWISE_TEST_SEEDS is {count!r}: set it to 1 or more.")
+    return range(FIRST_SEED, FIRST_SEED + int(count))
+
+
+@pytest.fixture(params=_seeds())
+def seed(request):
+    """One fixed seed, or as many as FACTORWISE_TEST_SEEDS says."""
+    return request.param

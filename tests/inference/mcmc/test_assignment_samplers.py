@@ -1,0 +1,192 @@
+"""The declared probabilities of every sampler for assignments, without chance."""
+
+import math
+
+import numpy as np
+import pytest
+
+from assignment_cases import (
+    BIT,
+    CASES,
+    KERNELS,
+    PROPOSERS,
+    TAG,
+    all_worlds,
+    exact_distribution,
+    kernels,
+    reaches_all,
+    transition_matrix,
+)
+from factorwise.errors import InvalidArgumentError
+from factorwise.inference.mcmc.assignment_gibbs import BlockGibbs, Gibbs
+from factorwise.inference.mcmc.assignment_proposals import LocalRelabel, Mixture, Swap, UniformRelabel
+from factorwise.inference.mcmc.metropolis import Metropolis
+from factorwise.model.assignment_templates import Bias, Tables, Transitions
+from factorwise.model.model import Model
+from factorwise.rng import Stream
+from factorwise.variables.variable import Column, Variables
+from factorwise.world.assignment import Assignment
+
+MODELS = {name: case() for name, case in CASES.items()}
+
+
+def allowed_worlds(variables, model):
+    return [world for world in all_worlds(variables) if model.score(world) > -math.inf]
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.7, 2.0])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("case", CASES)
+def test_every_sampler_leaves_the_exact_distribution_invariant(case, kernel, temperature):
+    variables, model = MODELS[case]
+    worlds = all_worlds(variables)
+    target = exact_distribution(model, worlds, temperature)
+    matrix = transition_matrix(kernels(variables, model)[kernel], worlds, temperature)
+    assert matrix.min() > -1e-12
+    np.testing.assert_allclose(target @ matrix, target, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("case", CASES)
+def test_samplers_reach_every_allowed_world_where_their_moves_can(case, kernel):
+    variables, model = MODELS[case]
+    worlds = all_worlds(variables)
+    matrix = transition_matrix(kernels(variables, model)[kernel], worlds, 1.0)
+    allowed = exact_distribution(model, worlds, 1.0) > 0
+    often = np.linalg.matrix_power((matrix + np.eye(len(worlds))) / 2, 64)[np.ix_(allowed, allowed)]
+    assert (often > 0).all() == reaches_all(case, kernel)
+
+
+@pytest.mark.parametrize("kernel", PROPOSERS)
+@pytest.mark.parametrize("case", CASES)
+def test_forward_probabilities_sum_to_one_and_backward_ones_are_the_way_back(case, kernel):
+    variables, model = MODELS[case]
+    proposer = kernels(variables, model)[kernel].proposer
+    for world in allowed_worlds(variables, model):
+        proposals = list(proposer.support(world))
+        assert sum(math.exp(p.log_forward) for p in proposals) == pytest.approx(1.0, abs=1e-12)
+        for proposal in proposals:
+            if proposal.diff is None or model.gain(world, proposal.diff) == -math.inf:
+                continue
+            back = [
+                p.log_forward
+                for p in proposer.support(world.after(proposal.diff))
+                if p.diff is not None and p.diff == proposal.diff.inverse()
+            ]
+            assert back == [pytest.approx(proposal.log_backward, abs=1e-12)]
+            assert proposer.log_probability(world, proposal.diff) == pytest.approx(proposal.log_forward)
+
+
+@pytest.mark.parametrize("kernel", PROPOSERS)
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_drawn_is_what_is_enumerated(case, kernel):
+    variables, model = MODELS[case]
+    proposer = kernels(variables, model)[kernel].proposer
+    world = allowed_worlds(variables, model)[-1]
+    declared = {p.diff: p for p in proposer.support(world)}
+    stream = Stream(5)
+    drawn = [proposer.draw(stream, world) for _ in range(60)]
+    assert {p.diff for p in drawn} <= set(declared)
+    for proposal in drawn:
+        if proposal.diff is not None:
+            assert proposal.log_forward == pytest.approx(declared[proposal.diff].log_forward)
+            assert proposal.log_backward == pytest.approx(declared[proposal.diff].log_backward)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("case", CASES)
+def test_a_step_decides_by_its_stream_alone_and_leaves_the_world_alone(case, kernel):
+    variables, model = MODELS[case]
+    sampler = kernels(variables, model)[kernel]
+    world = allowed_worlds(variables, model)[0]
+    before = world.canonical()
+    for seed in range(10):
+        first, second = (sampler.step(Stream(seed), world, 0.7) for _ in range(2))
+        assert first == second
+        assert world.canonical() == before
+        if first.diff is not None:
+            gain = model.score(world.after(first.diff)) - model.score(world)
+            assert first.gain == pytest.approx(gain, abs=1e-12)
+
+
+def test_local_proposals_at_temperature_one_are_accepted_more_often_than_gibbs_moves():
+    variables, model = MODELS["loop"]
+    worlds = all_worlds(variables)
+    local = transition_matrix(Metropolis(model, LocalRelabel(model)), worlds, 1.0)
+    gibbs = transition_matrix(Gibbs(model), worlds, 1.0)
+    off_diagonal = ~np.eye(len(worlds), dtype=bool)
+    assert (local[off_diagonal] >= gibbs[off_diagonal] - 1e-12).all()
+
+
+def forbidden_start():
+    """A world that is forbidden, with allowed neighbors."""
+    tag = Column.hidden("tag", TAG, 3)
+    variables = Variables([tag])
+    table = np.zeros((3, 3))
+    table[0, 0] = -math.inf
+    model = Model([Tables(variables, [[0, 1]], table), Bias(tag)], [0.0, 1.0, 2.0])
+    return model, Assignment.initial(variables)
+
+
+@pytest.mark.parametrize("kernel", ["uniform", "local", "mixture", "gibbs", "block gibbs"])
+def test_a_forbidden_world_is_left(kernel):
+    model, world = forbidden_start()
+    sampler = kernels(world.variables, model)[kernel]
+    stream = Stream(1)
+    for _ in range(20):
+        step = sampler.step(stream, world)
+        if step.accepted:
+            world.apply(step.diff)
+    assert model.score(world) > -math.inf
+
+
+def test_gibbs_draws_from_the_conditional_even_in_a_forbidden_world():
+    model, world = forbidden_start()
+    chances = {
+        diff.new[0]: chance for diff, chance in Gibbs(model).transitions(world) if diff.variables == (0,)
+    }
+    assert chances[2] / chances[1] == pytest.approx(math.e)
+    assert sum(chances.values()) == pytest.approx(1 / 3)
+
+
+def all_observed():
+    column = Column.of("bit", BIT, ["on", "off"])
+    variables = Variables([column])
+    return Model([Transitions(column)]), Assignment.initial(variables)
+
+
+@pytest.mark.parametrize("kernel", ["uniform", "local", "swap", "mixture", "gibbs", "gibbs sweep"])
+def test_a_world_without_hidden_variables_stays(kernel):
+    model, world = all_observed()
+    sampler = {
+        "uniform": Metropolis(model, UniformRelabel()),
+        "local": Metropolis(model, LocalRelabel(model)),
+        "swap": Metropolis(model, Swap()),
+        "mixture": Metropolis(model, Mixture([UniformRelabel(), Swap()])),
+        "gibbs": Gibbs(model),
+        "gibbs sweep": Gibbs(model, scan="systematic"),
+    }[kernel]
+    assert not sampler.step(Stream(0), world).accepted
+    assert sum(chance for _, chance in sampler.transitions(world)) == 0.0
+
+
+BAD = {
+    "sharpness of zero": (lambda v, m: LocalRelabel(m, 0.0), "sharpness must be positive"),
+    "no components": (lambda v, m: Mixture([]), "at least one proposer"),
+    "a weight of zero": (lambda v, m: Mixture([Swap()], [0.0]), "leave a proposer out"),
+    "a weight too many": (lambda v, m: Mixture([Swap()], [1.0, 2.0]), "one weight for each"),
+    "a mixture of mixtures": (lambda v, m: Mixture([Mixture([Swap()])]), "list all proposers in one"),
+    "an unknown scan": (lambda v, m: Gibbs(m, "zigzag"), "'random' or 'systematic'"),
+    "no blocks": (lambda v, m: BlockGibbs(m, []), "at least one block"),
+    "a variable twice": (lambda v, m: BlockGibbs(m, [[0, 0]]), "twice"),
+    "an observed variable": (lambda v, m: BlockGibbs(m, [[0, 1]]).blocks_of(v), "leave it out of the block"),
+    "a variable that is not there": (lambda v, m: BlockGibbs(m, [[99]]).blocks_of(v), "there are 6"),
+    "too many settings": (lambda v, m: BlockGibbs(m, [[0, 2]], limit=8).blocks_of(v), "use smaller blocks"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_configuration_is_refused_with_a_remedy(name):
+    build, message = BAD[name]
+    with pytest.raises(InvalidArgumentError, match=message):
+        build(*MODELS["mixed"])

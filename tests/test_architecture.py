@@ -1,0 +1,132 @@
+"""Rules about the source itself that no linter knows."""
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "factorwise"
+MODULES = sorted(SOURCE.rglob("*.py"))
+LONGEST = 450
+
+# Plumbing without a twin of its own: `random` is the twin of `rng.Stream`, the others compute nothing.
+NO_TWIN = {"cache", "compiler", "composition", "random"}
+COMPILED = {"kernel", "fast_kernel"}
+
+# Written so that the pattern does not find itself.
+MACHINE_PATH = re.compile(r"(?<![\w./])/(?:[w]ork|[r]oot|[h]ome/\w+|[U]sers/\w+)\b|\.\./[s]hared")
+INDEX = re.compile(r"--(?:extra-)?[i]ndex-url|--find-[l]inks")
+
+
+def syntax(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def docstrings(tree: ast.Module) -> list[str]:
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    return [ast.get_docstring(node) or "" for node in ast.walk(tree) if isinstance(node, documented)]
+
+
+def functions(path: Path, decorators: set[str] | None = None) -> set[str]:
+    """Public functions at the top of a module; with ``decorators``, only those that bear one of them."""
+    found = set()
+    for node in syntax(path).body:
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            names = {ast.unparse(decorator).split("(")[0] for decorator in node.decorator_list}
+            if decorators is None or names & decorators:
+                found.add(node.name)
+    return found
+
+
+def project_files() -> list[Path]:
+    """Files that git tracks or would track; outside a checkout, those of the source distribution."""
+    command = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    try:
+        listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("\0")
+        paths = [ROOT / name for name in listed if name]
+    except (OSError, subprocess.CalledProcessError):
+        paths = [path for folder in ("src", "tests", "docs") for path in (ROOT / folder).rglob("*")]
+    return sorted(path for path in paths if path.is_file() and "__pycache__" not in path.parts)
+
+
+def text_of(path: Path) -> str:
+    """Content of a text file; nothing for any other."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return ""
+
+
+def bibliography() -> set[str]:
+    return set(re.findall(r"^@\w+\{([^,\s]+),", text_of(ROOT / "docs" / "refs.bib"), re.MULTILINE))
+
+
+def citations(text: str) -> list[str]:
+    """Keys in the paragraphs that begin with ``Implements:``."""
+    paragraphs = re.findall(r"Implements:.*?(?=\n\s*\n|\Z)", text, re.DOTALL)
+    return [key for paragraph in paragraphs for key in re.findall(r"\b[a-z]+\d{2,4}[a-z]+\b", paragraph)]
+
+
+def test_the_bibliography_has_no_key_twice():
+    keys = re.findall(r"^@\w+\{([^,\s]+),", text_of(ROOT / "docs" / "refs.bib"), re.MULTILINE)
+    assert keys
+    assert len(keys) == len(set(keys))
+
+
+def test_what_a_docstring_says_it_implements_is_in_the_bibliography():
+    known, cited = bibliography(), set()
+    for path in MODULES:
+        for text in docstrings(syntax(path)):
+            keys = set(citations(text))
+            assert keys or "Implements:" not in text, f"{path.name}: no key after 'Implements:'"
+            assert keys <= known, f"{path.name}: {sorted(keys - known)} not in docs/refs.bib"
+            cited |= keys
+    assert cited
+
+
+def test_the_citation_check_sees_keys_and_their_absence():
+    assert citations("Implements: wick2009samplerank, Eq. 1.") == ["wick2009samplerank"]
+    assert citations("Implements: a2001b, Alg. 2;\n  c2002d.\n\nSee e2003f.") == ["a2001b", "c2002d"]
+    assert citations("Implements: the obvious.") == []
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "kernels").glob("*.py")), ids=lambda path: path.stem)
+def test_every_kernel_has_a_twin_of_the_same_name(path):
+    compiled = functions(path, COMPILED)
+    if path.stem in NO_TWIN or not compiled:
+        return
+    twin = SOURCE / "reference" / path.name
+    assert twin.is_file(), f"{path.name} has kernels but no twin in reference/"
+    assert compiled <= functions(twin), f"no twin of {sorted(compiled - functions(twin))}"
+
+
+def test_the_list_of_modules_without_a_twin_is_not_longer_than_needed():
+    known = {path.stem for path in (SOURCE / "kernels").glob("*.py")}
+    assert known >= NO_TWIN
+    assert {name for name in NO_TWIN if (SOURCE / "reference" / f"{name}.py").exists()} == set()
+
+
+def test_no_module_is_longer_than_can_be_read_in_one_go():
+    lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES}
+    assert {name: length for name, length in lengths.items() if length > LONGEST} == {}
+
+
+def test_no_file_names_a_folder_of_one_machine():
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in project_files()
+        if path != ROOT / ".ci" / "run"  # says where the data lies on the machine that runs it
+        for number, line in enumerate(text_of(path).splitlines(), 1)
+        if MACHINE_PATH.search(line)
+    ]
+    assert found == []
+
+
+def test_the_locked_versions_name_no_package_index():
+    for path in (ROOT / "requirements").glob("*.lock"):
+        content = text_of(path)
+        assert "--hash=sha256:" in content
+        assert INDEX.search(content) is None
