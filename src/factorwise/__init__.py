@@ -1,3 +1,104 @@
-"""Large factor graphs whose structure changes while inference runs."""
+"""Large factor graphs whose structure changes while inference runs.
+
+The names below are loaded when they are first used: ``import factorwise`` itself loads neither numba nor
+scipy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "variables.domain": ["Domain"],
+    "variables.variable": ["Column", "Variables"],
+    "variables.features": ["Features"],
+    "variables.fields": ["Fields"],
+    "world.assignment": ["Assignment", "Relabel"],
+    "world.partition": ["Partition"],
+    "world.diff": ["NEW", "Retype", "Transfer"],
+    "model.model": ["Model"],
+    "model.template": ["Template"],
+    "model.grounding": ["FactorGraph"],
+    "model.unrolling": ["unroll"],
+    "kernels.primitives": ["overlap"],
+    "inference.mcmc.run": ["Annealed", "Samples", "anneal", "sample"],
+}
+
+# the names of whole families live one level down: factorwise.templates.PairTemplate, factorwise.mcmc.Merge
+_ROOMS = {
+    "templates": "model.templates",
+    "exact": "inference.exact",
+    "message_passing": "inference.message_passing",
+    "mcmc": "inference.mcmc",
+    "moves": "world.moves",
+    "testing": "testing",
+}
+
+_WHERE = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "NEW",
+    "Annealed",
+    "Assignment",
+    "Column",
+    "Domain",
+    "FactorGraph",
+    "Features",
+    "Fields",
+    "Model",
+    "Partition",
+    "Relabel",
+    "Retype",
+    "Samples",
+    "Template",
+    "Transfer",
+    "Variables",
+    "__version__",
+    "anneal",
+    "exact",
+    "mcmc",
+    "message_passing",
+    "moves",
+    "overlap",
+    "sample",
+    "templates",
+    "testing",
+    "unroll",
+]
+
+if TYPE_CHECKING:
+    from factorwise import testing
+    from factorwise.inference import exact, mcmc, message_passing
+    from factorwise.inference.mcmc.run import Annealed, Samples, anneal, sample
+    from factorwise.kernels.primitives import overlap
+    from factorwise.model import templates
+    from factorwise.model.grounding import FactorGraph
+    from factorwise.model.model import Model
+    from factorwise.model.template import Template
+    from factorwise.model.unrolling import unroll
+    from factorwise.variables.domain import Domain
+    from factorwise.variables.features import Features
+    from factorwise.variables.fields import Fields
+    from factorwise.variables.variable import Column, Variables
+    from factorwise.world import moves
+    from factorwise.world.assignment import Assignment, Relabel
+    from factorwise.world.diff import NEW, Retype, Transfer
+    from factorwise.world.partition import Partition
+
+
+def __getattr__(name: str) -> object:
+    if name in _WHERE:
+        value = getattr(import_module(f"factorwise.{_WHERE[name]}"), name)
+    elif name in _ROOMS:
+        value = import_module(f"factorwise.{_ROOMS[name]}")
+    else:
+        raise AttributeError(f"module 'factorwise' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -146,7 +146,8 @@ def metropolis_steps(
                 gain = score_gain(then, now) + touched_gain(values, touched_score, touched, variable, new)
                 log_ratio = _log_availability(components, pools, variable, old, new)
             refused = gain == -np.inf or log_ratio == -np.inf
-            if not refused and chance < np.exp(min(0.0, scale * gain + log_ratio)):
+            leaves = gain == np.inf  # out of a forbidden world, whatever the way back
+            if leaves or (not refused and chance < np.exp(min(0.0, scale * gain + log_ratio))):
                 assign(values, counted, variable, new)
                 _recount(pools, variable, old, new)
                 total += gain

@@ -54,24 +54,24 @@ def lean_kernel(function: Callable[P, R]) -> Callable[P, R]:
 def inner(function: Callable[P, R]) -> Callable[P, R]:
     """Compile ``function`` as a part of the lean kernels that call it, and only for them.
 
-    Python cannot call the result (see `exposed`). Leaving out the way in from Python and the copy on disk makes
-    a function with many array arguments compile four times faster.
+    Python cannot call the result (see `exposed`). Leaving out the way in from Python and the copy on disk
+    makes a function with many array arguments compile four times faster.
     """
     return _part(function)
 
 
 def hot(function: Callable[P, R]) -> Callable[P, R]:
-    """Like `inner`, always inlined: passing a few records of arrays costs as much as a short function does."""
+    """Like `inner`, always inlined: passing records of arrays costs as much as a short function does."""
     return _part(function, forceinline=True)
 
 
 def exposed(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile an `inner` function once more so that Python can call it: for tests of the part by itself."""
+    """Compile an `inner` function once more so that Python can call it: for tests of the part alone."""
     return _compiled(cast("Any", function).py_func, _nrt=False)
 
 
 def _part(function: Callable[P, R], **flags: Any) -> Callable[P, R]:
-    bare = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+    bare: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
     return cast("Callable[P, R]", numba.njit(nogil=True, error_model="numpy", **bare, **flags)(function))
 
 

@@ -210,7 +210,8 @@ def _definition(function: FunctionType) -> ast.FunctionDef:
                 argument.annotation = None
             return node
     raise TemplateError(
-        f"the source of {function.__name__} holds more than its definition: define it with def on lines of its own."
+        f"the source of {function.__name__} holds more than its definition: define it with def, on lines"
+        " of its own."
     )
 
 
@@ -224,7 +225,7 @@ def _references(function: FunctionType, node: ast.FunctionDef) -> dict[str, obje
     missing = read - set(outside) - written - arguments - set(dir(builtins))
     if missing - {node.name}:
         raise TemplateError(
-            f"{function.__name__} refers to {sorted(missing)[0]!r}, which is not defined where it was written."
+            f"{function.__name__} refers to {sorted(missing)[0]!r}, which is not defined there."
         )
     return {name: outside[name] for name in sorted(read & set(outside))}
 

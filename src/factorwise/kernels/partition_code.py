@@ -1,8 +1,8 @@
 """Generated code that scores clusters: a user's pair and cluster functions inside compiled scans.
 
-Members' fields lie in columns beside the members themselves (``ints[column, slot]``, ``reals[column, slot]``),
-so that a scan over a cluster streams memory and vectorises over members; fields of many dimensions that are compared dimension by
-dimension lie in rows (``rows[slot, dimension]``) and vectorise over dimensions. A scan adds up *statistics*,
+Members' fields lie in columns beside the members themselves (``ints[column, slot]`` and
+``reals[column, slot]``), so that a scan over a cluster streams memory and vectorises over members; fields of
+many dimensions that are compared dimension by dimension lie in rows (``rows[slot, dimension]``) and vectorise over dimensions. A scan adds up *statistics*,
 truth values as integers, and only their sums meet the weights.
 
 Two modules come out of one description. The gains module has
@@ -31,9 +31,9 @@ AGGREGATES = ("all", "exists", "count", "min", "max", "mean", "majority")
 
 @dataclass(frozen=True)
 class FieldLayout:
-    """Where one field lies: ``start`` is its first column or dimension, ``real`` says among the reals or the ints,
+    """Where one field lies: from column or dimension ``start``, among the reals or the ints.
 
-    width 0 is a plain number.
+    A ``width`` of 0 is a plain number.
     """
 
     name: str
@@ -105,8 +105,8 @@ index = types.int64
 
 _PAIR_GAIN = """
 @cfunc(
-    types.float64(ints_type, reals_type, reals_type, index, index, index, index, ints_type, reals_type, reals_type,
-                  index, index, floats_type, scratch_type),
+    types.float64(ints_type, reals_type, reals_type, index, index, index, index,
+                  ints_type, reals_type, reals_type, index, index, floats_type, scratch_type),
     cache=True, error_model="numpy", fastmath=set(FAST_SUMS), _nrt=False,
 )
 def pair_gain(ints, reals, rows, t_lo, t_hi, s_lo, s_hi, item_ints, item_reals, item_rows, item, own, weights,
@@ -146,7 +146,7 @@ def cluster_statistics(ints, reals, lo, hi, kind, sign, out):
 
 
 def gains_module(terms: Sequence[Term]) -> ModuleType:
-    """Compile, or find compiled, ``pair_gain`` and ``cluster_score`` for ``terms``; None where there are none."""
+    """Compile, or find compiled, ``pair_gain`` and ``cluster_score``; None where no term needs one."""
     return _module(terms, _PAIR_GAIN, _CLUSTER_SCORE, *_bodies(terms, _gain_lines, _score_lines))
 
 

@@ -48,8 +48,8 @@ class PartitionArrays(NamedTuple):
     items : ITEM[n]
         ``label`` is the item's cluster, ``slot`` where it stands in ``members``, ``mark`` scratch.
     clusters : CLUSTER[n]
-        By cluster id: ``start`` (first slot), ``moved_to`` (scratch), ``size``, ``order`` (log2 of the block's capacity), ``type``
-        (its label, 0 where clusters carry none), ``value`` (a score kept for the samplers), and where the
+        By cluster id: ``start`` (first slot), ``moved_to`` (scratch), ``size``, ``order`` (log2 of the
+        block's capacity), ``type`` (its label, 0 where clusters carry none), ``value`` (a score kept for the samplers), and where the
         id stands in the two permutations (``live_at``, ``splittable_at``). By position: the permutations
         themselves (``live``, ``splittable``).
     members : int32[4n + 4]

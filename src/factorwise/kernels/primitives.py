@@ -15,7 +15,7 @@ from numba.extending import overload
 
 from factorwise.kernels.compiler import FAST_SUMS
 
-_INLINE = {"forceinline": True, "fastmath": set(FAST_SUMS)}
+_INLINE: Any = {"forceinline": True, "fastmath": set(FAST_SUMS)}
 
 
 def overlap(first: Sequence[int], second: Sequence[int]) -> int:
@@ -39,11 +39,11 @@ def _compiled_overlap(first: Any, second: Any) -> Callable[..., Any] | None:
         total = f"np.int32({total} + {term})"  # int32 again after each sum, or half of the lanes are lost
     scope: dict[str, Any] = {"np": np}
     exec(f"def unrolled(first, second):\n    return {total}", scope)
-    return scope["unrolled"]  # type: ignore[no-any-return]
+    return scope["unrolled"]
 
 
 def widened_sum(total: Any, value: Any) -> Any:
-    """Add a statistic to its running sum: truth values and small integers in 32 bits, the rest as they are."""
+    """Add a statistic to its running sum: truth values and small integers in 32 bits, others as they are."""
     return total + value
 
 
@@ -71,7 +71,8 @@ def _compiled_empty_sum(value: Any) -> Callable[..., Any]:
 
 
 def _is_small(kind: Any) -> bool:
-    return isinstance(kind, types.Boolean) or (isinstance(kind, types.Integer) and kind.bitwidth <= 32)
+    whole = isinstance(kind, types.Integer)
+    return isinstance(kind, types.Boolean) or (whole and kind.bitwidth <= 32)
 
 
 def every(values: Any) -> float:

@@ -46,7 +46,9 @@ class FactorGraph:
     def build(cls, cardinality: ArrayLike, factors: Iterable[tuple[Sequence[int], ArrayLike]]) -> FactorGraph:
         """Collect ``(scope, table)`` pairs; ``table.shape`` is the cardinality of each variable in scope."""
         sizes = np.atleast_1d(np.asarray(cardinality, dtype=np.int64))
-        starts, scopes, offsets, pieces, entries = [0], [], [], [], 0
+        starts, offsets, entries = [0], [], 0
+        scopes: list[int] = []
+        pieces: list[Floats] = []
         for index, (scope, table) in enumerate(factors):
             values = np.asarray(table, dtype=np.float64)
             expected = tuple(int(sizes[v]) for v in scope if 0 <= v < len(sizes))

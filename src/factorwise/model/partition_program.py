@@ -64,7 +64,7 @@ class PartitionProgram:
             return
         if not isinstance(template, PairTemplate | ClusterTemplate):
             raise TemplateError(
-                f"template {template.name!r} ({type(template).__name__}) has no compiled form over clusterings:"
+                f"template {template.name!r} ({type(template).__name__}) has no compiled form here:"
                 " run it with engine='plain'."
             )
         if not (isinstance(template, ClusterTemplate) and not template.needs_fields):
@@ -94,7 +94,7 @@ class PartitionProgram:
         key = (id(fields), field.name)
         if key not in self._columns:
             real = field.values.dtype == np.float32
-            columns: list[NDArray[Any]] = self._reals if real else self._ints  # type: ignore[assignment]
+            columns: list[NDArray[Any]] = self._reals if real else self._ints
             self._columns[key] = FieldLayout(field.name, real, field.width, len(columns))
             columns += list(field.values.T) if field.width else [field.values]
         return self._columns[key]

@@ -35,9 +35,7 @@ class PartitionTemplate(Template[Partition, PartitionDiff]):
         self.statistic_names = tuple(statistics)
         self.size = len(self.statistic_names)
         if not self.statistic_names:
-            raise InvalidArgumentError(
-                f"template {name!r} needs a name for each statistic: statistics=['...']."
-            )
+            raise InvalidArgumentError(f"template {name!r} needs names for its statistics: ['...'].")
 
     def weight_name(self, index: int) -> str:
         """Return the template and the statistic."""
@@ -46,8 +44,8 @@ class PartitionTemplate(Template[Partition, PartitionDiff]):
     def _checked(self, answer: Any, given: str) -> tuple[float, ...]:
         if not isinstance(answer, tuple) or len(answer) != self.size:
             raise TemplateError(
-                f"template {self.name!r} declares {self.size} statistics {list(self.statistic_names)}, but its"
-                f" function returned {answer!r} for {given}: return a tuple of {self.size} numbers."
+                f"template {self.name!r} declares {self.size} statistics {list(self.statistic_names)},"
+                f" but its function returned {answer!r} for {given}: return a tuple of {self.size} numbers."
             )
         try:
             numbers = tuple(float(value) for value in answer)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from factorwise.errors import InvalidArgumentError, WeightError
 
 
-class SparseVector(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseVector:
     """Entries that are not zero: ``index`` sorted without repeats, ``value`` beside it."""
 
     index: NDArray[np.int64]
@@ -113,7 +113,7 @@ class Blocks:
             weights = np.array(given, dtype=np.float64).ravel()
         if len(weights) != self.size:
             raise WeightError(
-                f"the model has {self.size} weights in blocks {dict(zip(self.names, self.sizes, strict=True))},"
+                f"the model has {self.size} weights ({dict(zip(self.names, self.sizes, strict=True))}),"
                 f" but {len(weights)} were given."
             )
         wrong = np.flatnonzero(~np.isfinite(weights))

@@ -46,8 +46,8 @@ class Fields:
         self.n_items = next(iter(lengths.values()))
         if self.n_items == 0:
             raise EmptyWorldError("fields need at least one item, but the columns are empty.")
-        self.record_type: Any = namedtuple("Record", list(columns))
-        self.cluster_type: Any = namedtuple("Cluster", [*columns, "size", "type"])
+        self.record_type = _tuple_type("Record", [*columns])
+        self.cluster_type = _tuple_type("Cluster", [*columns, "size", "type"])
 
     def __getitem__(self, name: str) -> Field:
         if name not in self.columns:
@@ -77,6 +77,10 @@ class Fields:
         return self.cluster_type(*arrays, len(chosen), cluster_type)
 
 
+def _tuple_type(name: str, attributes: list[str]) -> Any:
+    return namedtuple(name, attributes)  # the attributes are known at run time only
+
+
 def _checked(name: str, given: ArrayLike) -> NDArray[Any]:
     if not name.isidentifier() or name in {"size", "type"} or name.startswith("_"):
         raise InvalidArgumentError(
@@ -99,7 +103,8 @@ def _checked(name: str, given: ArrayLike) -> NDArray[Any]:
         if not np.isfinite(values).all():
             where = tuple(int(k) for k in np.argwhere(~np.isfinite(values))[0])
             raise InvalidArgumentError(
-                f"field {name!r} is {values[where]} at {where}: fill missing numbers and add a field that marks them."
+                f"field {name!r} is {values[where]} at {where}: fill in missing numbers and add a field that"
+                " marks them."
             )
         return np.ascontiguousarray(values, dtype=np.float32)
     raise InvalidArgumentError(

@@ -220,7 +220,7 @@ class Partition:
     def copy(self) -> Partition:
         """Return a world that changes on its own, with the same ids and the same order of storage."""
         twin = object.__new__(Partition)
-        twin.arrays = PartitionArrays(*(array.copy() for array in self.arrays))
+        twin.arrays = PartitionArrays._make(array.copy() for array in self.arrays)
         twin.n_types = self.n_types
         return twin
 
@@ -236,7 +236,7 @@ class Partition:
             if self.type_of(diff.cluster) != diff.old or not 0 <= diff.new < self.n_types:
                 raise DiffError(
                     f"{diff} does not fit: cluster {diff.cluster} has type {self.type_of(diff.cluster)} and"
-                    f" types run from 0 to {self.n_types - 1}. Build it with moves.retype(world, cluster, new)."
+                    f" types run from 0 to {self.n_types - 1}. Build it with moves.retype."
                 )
             self.arrays.clusters["type"][diff.cluster] = diff.new
             return Retype(diff.cluster, diff.new, diff.old)

@@ -4,7 +4,7 @@
 `ChainOracle` and `TreeOracle` run in time linear in the tables where no loop closes; `JunctionTree` takes
 any graph whose treewidth the memory can bear, and says what it would need otherwise. All offer
 ``marginals``, ``log_partition``, ``best``, ``k_best`` and ``sample``; the ``chain_`` functions do the same
-for dense arrays of scores.
+for dense arrays of scores. `PartitionEnumeration` visits every clustering of a few items.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from factorwise.inference.exact.chain import (
     chain_marginals,
     chain_sample,
 )
+from factorwise.inference.exact.clusterings import PartitionEnumeration, all_partitions
 from factorwise.inference.exact.elimination import Elimination, EliminationOrder, elimination_order
 from factorwise.inference.exact.enumeration import Enumeration
 from factorwise.inference.exact.junction_tree import JunctionTree
@@ -30,7 +31,9 @@ __all__ = [
     "EliminationOrder",
     "Enumeration",
     "JunctionTree",
+    "PartitionEnumeration",
     "TreeOracle",
+    "all_partitions",
     "chain_best",
     "chain_k_best",
     "chain_log_partition",

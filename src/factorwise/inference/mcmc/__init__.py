@@ -1,1 +1,84 @@
-""""""
+"""Markov chain Monte Carlo: proposers, transition kernels, and chains that run them.
+
+A transition kernel (`Metropolis`, `Gibbs`, `BlockGibbs`, `PartitionGibbs`) decides one step; `sample` and
+`anneal` run many, compiled where they can. Proposers for labels: `UniformRelabel`, `LocalRelabel`, `Swap`,
+mixed by `Mixture`. Moves for clusterings: `RelocateToCluster`, `RelocateToItem`, `RelocateToCandidate`,
+`RelocateToNew`, `Merge`, `Split`, `SplitMerge`, `RestrictedGibbs`, `RetypeCluster`, mixed by
+`PartitionMixture`.
+"""
+
+from __future__ import annotations
+
+from factorwise.inference.mcmc.assignment_engine import AssignmentEngine
+from factorwise.inference.mcmc.assignment_gibbs import BlockGibbs, Gibbs
+from factorwise.inference.mcmc.assignment_proposals import LocalRelabel, Mixture, Swap, UniformRelabel
+from factorwise.inference.mcmc.diagnostics import (
+    effective_sample_size,
+    pair_effective_sample_size,
+    r_hat,
+    to_arviz,
+)
+from factorwise.inference.mcmc.engine import PlainEngine, PlainEngineWarning, make_engine
+from factorwise.inference.mcmc.kernel import Proposal, Proposer, Step, TransitionKernel
+from factorwise.inference.mcmc.metropolis import Metropolis, log_acceptance
+from factorwise.inference.mcmc.partition_engine import PartitionEngine
+from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
+from factorwise.inference.mcmc.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.partition_moves import (
+    Blocks,
+    Merge,
+    RelocateToCandidate,
+    RelocateToCluster,
+    RelocateToItem,
+    RelocateToNew,
+    RetypeCluster,
+    Split,
+    SplitMerge,
+)
+from factorwise.inference.mcmc.restricted_gibbs import RestrictedGibbs
+from factorwise.inference.mcmc.run import Annealed, Samples, anneal, sample
+from factorwise.inference.mcmc.schedules import Constant, Geometric, Linear, Schedule
+
+__all__ = [
+    "Annealed",
+    "AssignmentEngine",
+    "BlockGibbs",
+    "Blocks",
+    "Constant",
+    "Geometric",
+    "Gibbs",
+    "Linear",
+    "LocalRelabel",
+    "Merge",
+    "Metropolis",
+    "Mixture",
+    "PartitionEngine",
+    "PartitionGibbs",
+    "PartitionMixture",
+    "PlainEngine",
+    "PlainEngineWarning",
+    "Proposal",
+    "Proposer",
+    "RelocateToCandidate",
+    "RelocateToCluster",
+    "RelocateToItem",
+    "RelocateToNew",
+    "RestrictedGibbs",
+    "RetypeCluster",
+    "Samples",
+    "Schedule",
+    "Split",
+    "SplitMerge",
+    "Step",
+    "Swap",
+    "TransitionKernel",
+    "UniformRelabel",
+    "anneal",
+    "effective_sample_size",
+    "log_acceptance",
+    "make_engine",
+    "pair_effective_sample_size",
+    "r_hat",
+    "sample",
+    "to_arviz",
+]

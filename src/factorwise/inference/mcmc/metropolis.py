@@ -20,6 +20,8 @@ def log_acceptance(gain: float, proposal: Proposal, temperature: float = 1.0) ->
     with :math:`\Delta` = ``gain``, :math:`T` = ``temperature``.
     Implements: singh2012montecarlo, Sec. 2, in log space; T is the inverse of its exponent tau.
     """
+    if gain == math.inf:
+        return 0.0  # out of a forbidden world, whatever the way back
     if gain == -math.inf or proposal.log_backward == -math.inf:
         return -math.inf
     return min(0.0, tempered(gain, temperature) + proposal.log_backward - proposal.log_forward)

@@ -58,12 +58,12 @@ class PartitionEngine:
     ) -> None:
         self.kernel = kernel
         self._world = world.copy()
-        self._program = program or PartitionProgram(kernel.model, world.n_items)
+        self.program = program or PartitionProgram(kernel.model, world.n_items)
         self._moves = _move_arrays(kernel, world)
-        self._storage = _storage_arrays(self._program, len(world.arrays.members))
+        self._storage = _storage_arrays(self.program, len(world.arrays.members))
         self._work = _work_arrays(world)
-        self._pair_gain = self._program.gains.pair_gain
-        self._cluster_score = self._program.gains.cluster_score
+        self._pair_gain = self.program.gains.pair_gain
+        self._cluster_score = self.program.gains.cluster_score
         self._work.score[0] = kernel.model.score(world) if score is None else score
         place_all(self._storage, self._world.arrays, self._cluster_score)
 
@@ -97,16 +97,14 @@ class PartitionEngine:
     def advance_blocks(
         self, stream: Stream, temperature: float, first: int = 0, last: int | None = None
     ) -> int:
-        """Visit blocks in turn, with as many steps in each as it has items; return how many changed the world.
+        """Visit blocks in turn, with as many steps in each as it has items; return how many changed it.
 
         Staying in a block keeps its clusters in the cache; every step leaves the distribution invariant as it
         would in random order.
         """
         blocks = len(self._moves.block_start) - 1
         if not isinstance(self.kernel, Metropolis) or blocks < 2:
-            raise InvalidArgumentError(
-                "there are no blocks to visit: give RelocateToItem(blocks) in the mixture."
-            )
+            raise InvalidArgumentError("there are no blocks to visit: give RelocateToItem(blocks).")
         return self._run(metropolis_blocks, stream, temperature, self._general, first, last or blocks)
 
     def _run(self, sweep, stream: Stream, temperature: float, *limits: int | None) -> int:  # type: ignore[no-untyped-def]

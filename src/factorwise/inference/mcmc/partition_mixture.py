@@ -52,9 +52,7 @@ class PartitionMixture:
 
     def __post_init__(self) -> None:
         if not self.moves:
-            raise InvalidArgumentError(
-                "a mixture needs at least one move: give PartitionMixture([Merge(), ...])."
-            )
+            raise InvalidArgumentError("a mixture needs a move: give PartitionMixture([Merge(), ...]).")
         weights = tuple(float(w) for w in self.weights) or (1.0,) * len(self.moves)
         if len(weights) != len(self.moves) or not all(w > 0 and math.isfinite(w) for w in weights):
             raise InvalidArgumentError(
@@ -63,8 +61,8 @@ class PartitionMixture:
         across = [m for m in self.moves if isinstance(m, _ACROSS_BLOCKS) or m == RelocateToItem(None)]
         if self.blocks is not None and across:
             raise InvalidArgumentError(
-                f"{type(across[0]).__name__} may join items of different blocks, which a mixture with blocks must"
-                " not: use RelocateToItem(blocks), RelocateToNew, Split and RetypeCluster."
+                f"{type(across[0]).__name__} may join items of different blocks, which blocks forbid:"
+                " use RelocateToItem(blocks), RelocateToNew, Split and RetypeCluster."
             )
         object.__setattr__(self, "moves", tuple(self.moves))
         object.__setattr__(self, "weights", weights)

@@ -125,8 +125,8 @@ class Blocks:
         across = np.flatnonzero(lowest < highest)
         if len(across):
             raise InvalidArgumentError(
-                f"a cluster of {world.size_of(int(across[0]))} items reaches across blocks: start from a world whose"
-                " clusters lie within blocks, such as Partition.singletons(n)."
+                f"a cluster of {world.size_of(int(across[0]))} items reaches across blocks: start from"
+                " a world whose clusters lie within blocks, such as Partition.singletons(n)."
             )
 
 

@@ -1,0 +1,90 @@
+"""Every clustering of a few items: the yardstick of all samplers over partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import combinations, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.errors import ImpossibleError, InvalidArgumentError
+from factorwise.model.model import Model
+from factorwise.world.partition import Partition
+
+LARGEST = 9  # items; there are 21,147 clusterings of nine (the ninth Bell number)
+
+
+def all_partitions(n_items: int, n_types: int = 1) -> list[Partition]:
+    """Return every clustering of ``n_items`` items, with every choice of types for its clusters."""
+    if not 1 <= n_items <= LARGEST:
+        raise InvalidArgumentError(
+            f"clusterings can be enumerated for 1 to {LARGEST} items, but n_items is {n_items}:"
+            " sample larger worlds with MCMC."
+        )
+    return [
+        Partition.from_labels(labels, types=types, n_types=n_types)
+        for labels in _growing(n_items)
+        for types in product(range(n_types), repeat=max(labels) + 1)
+    ]
+
+
+def _growing(n_items: int) -> Iterator[list[int]]:
+    """Yield label lists in which each new label is one more than the largest so far: each grouping once."""
+
+    def extend(labels: list[int], used: int) -> Iterator[list[int]]:
+        if len(labels) == n_items:
+            yield labels
+            return
+        for label in range(used + 1):
+            yield from extend([*labels, label], max(used, label + 1))
+
+    return extend([], 0)
+
+
+class PartitionEnumeration:
+    """The distribution of a model over all clusterings of a few items.
+
+    model
+        Scores each of them.
+    temperature
+        Scores are divided by it.
+    """
+
+    def __init__(self, model: Model, n_items: int, *, n_types: int = 1, temperature: float = 1.0) -> None:
+        self.worlds = all_partitions(n_items, n_types)
+        self.scores = np.array([model.score(world) for world in self.worlds])
+        if not np.isfinite(self.scores).any():
+            raise ImpossibleError(
+                "the model gives probability zero to every clustering: look for constraints that exclude"
+                " each other."
+            )
+        self.temperature = temperature
+
+    @cached_property
+    def log_partition(self) -> float:
+        """Log of the sum over all worlds of exp(score / temperature)."""
+        scaled = self.scores / self.temperature
+        return float(scaled.max() + np.log(np.exp(scaled - scaled.max()).sum()))
+
+    @cached_property
+    def probabilities(self) -> NDArray[np.float64]:
+        """Probability of each world, in the order of ``worlds``."""
+        return np.exp(self.scores / self.temperature - self.log_partition)
+
+    @property
+    def best(self) -> Partition:
+        """A world of highest score."""
+        return self.worlds[int(self.scores.argmax())]
+
+    def together(self) -> NDArray[np.float64]:
+        """Probability that each two items are in one cluster: float64[n, n]."""
+        n = self.worlds[0].n_items
+        result = np.eye(n)
+        for world, probability in zip(self.worlds, self.probabilities, strict=True):
+            for members in world.clusters():
+                for i, j in combinations(members.tolist(), 2):
+                    result[i, j] += probability
+                    result[j, i] += probability
+        return result

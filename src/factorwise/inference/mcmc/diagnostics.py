@@ -1,0 +1,69 @@
+"""Convergence of chains through ArviZ: R-hat, effective sample size, and its data structure."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from factorwise.inference.mcmc.run import Samples
+
+
+def to_arviz(samples: Samples) -> Any:
+    """Return an ``arviz.InferenceData`` with the score, the number of clusters and the watched pairs.
+
+    Its variables are ``score`` and, for partition worlds, ``n_clusters`` and ``together`` (0 or 1 for each
+    pair); all ArviZ functions work on them.
+    """
+    arviz = _arviz()
+    posterior: dict[str, NDArray[Any]] = {"score": samples.scores}
+    dims: dict[str, list[str]] = {}
+    coords: dict[str, list[str]] = {}
+    if samples.n_clusters.size:
+        posterior["n_clusters"] = samples.n_clusters.astype(float)
+    if samples.together.size:
+        posterior["together"] = samples.together.astype(float)
+        dims["together"] = ["pair"]
+        coords["pair"] = [f"{i}-{j}" for i, j in samples.pairs.tolist()]
+    return arviz.from_dict(posterior=posterior, dims=dims, coords=coords)
+
+
+def r_hat(samples: Samples) -> float:
+    """Rank-normalised split R-hat of the score: near 1 where the chains agree; NaN where nothing moves.
+
+    Implements: vehtari2021rank, by ArviZ.
+    """
+    return float(_arviz().rhat(np.asarray(samples.scores)))
+
+
+def effective_sample_size(samples: Samples) -> float:
+    """Bulk effective sample size of the score: independent draws that would tell as much."""
+    return float(_arviz().ess(np.asarray(samples.scores)))
+
+
+def pair_effective_sample_size(samples: Samples) -> NDArray[np.float64]:
+    """Effective sample size of each watched pair's co-clustering; NaN for a pair that never changed."""
+    arviz = _arviz()
+    together = samples.together.astype(float)
+    sizes = [
+        float(arviz.ess(together[:, :, k], method="mean")) if np.ptp(together[:, :, k]) else np.nan
+        for k in range(together.shape[2])
+    ]
+    return np.array(sizes)
+
+
+def _arviz() -> Any:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # it announces its own next major version
+            import arviz
+    except ImportError as fault:
+        raise MissingExtraError(
+            "diagnostics need ArviZ, which is not installed: pip install 'factorwise[diagnostics]'."
+        ) from fault
+    return arviz

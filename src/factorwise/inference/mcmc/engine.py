@@ -1,0 +1,83 @@
+"""One chain, however it walks: stepping a plain transition kernel, or in compiled code."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal, Protocol
+
+from factorwise.errors import InvalidArgumentError, TemplateError, require
+from factorwise.inference.mcmc.assignment_engine import AssignmentEngine
+from factorwise.inference.mcmc.kernel import TransitionKernel
+from factorwise.inference.mcmc.partition_engine import PartitionEngine
+from factorwise.model.model import Model
+from factorwise.rng import Stream
+from factorwise.world.partition import Partition
+
+EngineName = Literal["auto", "compiled", "plain"]
+
+
+class PlainEngineWarning(UserWarning):
+    """The walk runs in plain Python, thousands of times slower, because it has no compiled form."""
+
+
+class Engine(Protocol):
+    """One chain that owns its world."""
+
+    def advance(self, stream: Stream, temperature: float, steps: int) -> int:
+        """Make ``steps`` steps; return how many changed the world."""
+        ...
+
+    @property
+    def score(self) -> float:
+        """Score of the current world."""
+        ...
+
+    @property
+    def world(self) -> Any:
+        """The current world (a copy)."""
+        ...
+
+
+class PlainEngine:
+    """A chain that steps a transition kernel as it is written: the reference for the compiled ones."""
+
+    def __init__(self, kernel: TransitionKernel, world: Any, model: Model) -> None:
+        self.kernel = kernel
+        self._world = world.copy()
+        self.score = model.score(world)
+
+    @property
+    def world(self) -> Any:
+        """The current world (a copy)."""
+        return self._world.copy()
+
+    def advance(self, stream: Stream, temperature: float, steps: int) -> int:
+        """Step and apply."""
+        changed = 0
+        for _ in range(steps):
+            step = self.kernel.step(stream, self._world, temperature)
+            if step.accepted:
+                self._world.apply(step.diff)
+                self.score += step.gain
+                changed += 1
+        return changed
+
+
+def make_engine(kernel: Any, world: Any, engine: EngineName = "auto", like: Engine | None = None) -> Engine:
+    """Build the chain that ``engine`` asks for; "auto" walks compiled where there is a compiled form.
+
+    like
+        A chain of the same kernel over the same items, whose compiled model can be shared.
+    """
+    require(engine in ("auto", "compiled", "plain"), "engine", engine, "'auto', 'compiled' or 'plain'")
+    if engine != "plain":
+        try:
+            if isinstance(world, Partition):
+                program = like.program if isinstance(like, PartitionEngine) else None
+                return PartitionEngine(kernel, world, program=program)
+            return AssignmentEngine(kernel, world)
+        except (InvalidArgumentError, TemplateError) as fault:
+            if engine == "compiled":
+                raise
+            warnings.warn(f"walking in plain Python: {fault}", PlainEngineWarning, stacklevel=3)
+    return PlainEngine(kernel, world, kernel.model)

@@ -1,0 +1,344 @@
+"""Running chains: several at a time, thinned, with what they saw; and annealing for a best world.
+
+A chain is a pure function of its start, the seed and its number, so the result does not depend on how many
+threads share the work. Ctrl-C ends all chains at the same draw and returns what there is.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from tqdm import tqdm
+
+from factorwise.errors import InvalidArgumentError, require
+from factorwise.inference.mcmc.engine import Engine, EngineName, make_engine
+from factorwise.inference.mcmc.kernel import TransitionKernel
+from factorwise.inference.mcmc.schedules import Geometric, Schedule
+from factorwise.rng import Stream, as_stream
+from factorwise.world.partition import Partition
+
+PROGRESS_AFTER = 2.0  # seconds: short runs show no bar
+SLICE = 200_000  # steps between two looks at the clock and at Ctrl-C
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """What the chains saw.
+
+    scores : float64[chains, draws]
+    accepted : float64[chains]
+        Share of the steps that changed the world, burn-in included.
+    best, best_score
+        The world of highest score among all draws.
+    last
+        The world in which each chain stands.
+    interrupted
+        Whether Ctrl-C cut the run short; every chain then has the same, smaller, number of draws.
+    pairs : int64[pairs, 2]
+        The pairs that were asked for, of partition worlds.
+    together : bool[chains, draws, pairs]
+        Whether each of them was in one cluster.
+    n_clusters : int64[chains, draws]
+        Of partition worlds; empty otherwise.
+    label_counts : int64[chains, variables, labels]
+        How often each variable had each label, of assignment worlds; empty otherwise.
+    """
+
+    scores: NDArray[np.float64]
+    accepted: NDArray[np.float64]
+    best: Any
+    best_score: float
+    last: list[Any]
+    interrupted: bool
+    pairs: NDArray[np.int64]
+    together: NDArray[np.bool_]
+    n_clusters: NDArray[np.int64]
+    label_counts: NDArray[np.int64]
+
+    @property
+    def n_draws(self) -> int:
+        """Draws of each chain."""
+        return int(self.scores.shape[1])
+
+    def co_clustering(self) -> NDArray[np.float64]:
+        """Probability that the two items of each pair are in one cluster: float64[pairs]."""
+        if self.together.shape[2] == 0:
+            raise InvalidArgumentError("no pairs were watched: give sample(..., pairs=[(0, 1), ...]).")
+        return np.asarray(self.together.mean(axis=(0, 1)))
+
+    def label_marginals(self) -> NDArray[np.float64]:
+        """Probability of each label of each variable: float64[variables, labels]."""
+        if self.label_counts.shape[1] == 0:
+            raise InvalidArgumentError("only assignment worlds have labels: ask for co_clustering().")
+        total = self.label_counts.sum(axis=0)
+        return np.asarray(total / total.sum(axis=1, keepdims=True))
+
+
+@dataclass(slots=True)
+class _Chain:
+    """One chain at work and what it has recorded."""
+
+    engine: Engine
+    stream: Stream
+    recorder: _Recorder
+    scores: list[float] = field(default_factory=list)
+    changed: int = 0
+    steps: int = 0
+    best: Any = None
+    best_score: float = -np.inf
+
+    def advance(self, temperature: float, steps: int) -> None:
+        self.changed += self.engine.advance(self.stream, temperature, steps)
+        self.steps += steps
+
+    def keep_best(self) -> None:
+        score = self.engine.score
+        if score > self.best_score:
+            self.best, self.best_score = self.engine.world, score
+
+    def record(self) -> None:
+        self.scores.append(self.engine.score)
+        self.keep_best()
+        self.recorder.record(self.engine)
+
+
+class _Recorder:
+    """What is noted of each draw besides the score, by kind of world."""
+
+    def __init__(self, world: Any, pairs: NDArray[np.int64]) -> None:
+        self.pairs = pairs
+        self.together: list[NDArray[np.bool_]] = []
+        self.n_clusters: list[int] = []
+        self.is_partition = isinstance(world, Partition)
+        shape = (0, 0) if self.is_partition else (len(world.values), int(world.variables.cardinality.max()))
+        self.label_counts = np.zeros(shape, np.int64)
+
+    def record(self, engine: Engine) -> None:
+        world = engine.world
+        if self.is_partition:
+            labels = world.labels
+            self.together.append(labels[self.pairs[:, 0]] == labels[self.pairs[:, 1]])
+            self.n_clusters.append(world.n_clusters)
+        else:
+            self.label_counts[np.arange(len(world.values)), world.values] += 1
+
+
+def sample(
+    kernel: TransitionKernel,
+    world: Any,
+    *,
+    draws: int = 1_000,
+    thin: int = 1,
+    burn_in: int = 0,
+    chains: int = 4,
+    threads: int | None = None,
+    seed: int | np.random.Generator | Stream = 0,
+    temperature: float = 1.0,
+    pairs: ArrayLike = (),
+    engine: EngineName = "auto",
+    progress: bool = True,
+) -> Samples:
+    """Draw from ``exp(score / temperature)`` with several independent chains.
+
+    kernel
+        How a step is made, with the model it is made for.
+    world
+        Where every chain starts.
+    draws, thin, burn_in
+        Each chain makes ``burn_in`` steps, then ``draws`` times ``thin`` steps, noting the world after each.
+    chains, threads
+        The result is the same for any number of threads.
+    pairs
+        Pairs of items of a partition world whose co-clustering is to be noted.
+    """
+    require(draws >= 1, "draws", draws, "at least 1")
+    require(thin >= 1, "thin", thin, "at least 1")
+    require(burn_in >= 0, "burn_in", burn_in, "zero or more")
+    watched = _checked_pairs(pairs, world)
+    crew = _start(kernel, world, chains, seed, engine, watched)
+
+    def walk(chain: _Chain, report: Callable[[_Chain, int], None], stop: threading.Event) -> None:
+        left = burn_in
+        while left and not stop.is_set():
+            some = min(left, SLICE)
+            chain.advance(temperature, some)
+            report(chain, some)
+            left -= some
+        for _ in range(draws):
+            if stop.is_set():
+                return
+            chain.advance(temperature, thin)
+            chain.record()
+            report(chain, thin)
+
+    interrupted = _work(walk, crew, chains * (burn_in + draws * thin), threads, progress)
+    return _samples(crew, watched, interrupted)
+
+
+@dataclass(frozen=True, slots=True)
+class Annealed:
+    """The outcome of an annealing.
+
+    world, score
+        The best world of all that were looked at (after each stretch between two temperatures).
+    trace : float64[chains, looks]
+        Score after each stretch.
+    interrupted
+        Whether Ctrl-C cut it short.
+    """
+
+    world: Any
+    score: float
+    trace: NDArray[np.float64]
+    interrupted: bool
+
+
+def anneal(
+    kernel: TransitionKernel,
+    world: Any,
+    *,
+    steps: int,
+    schedule: Schedule | None = None,
+    looks: int = 200,
+    chains: int = 1,
+    threads: int | None = None,
+    seed: int | np.random.Generator | Stream = 0,
+    engine: EngineName = "auto",
+    progress: bool = True,
+) -> Annealed:
+    """Search for a world of highest score by simulated annealing.
+
+    schedule
+        Temperatures; by default geometric from 2 to 0.02.
+    looks
+        The temperature changes, and the world is compared with the best so far, this many times.
+
+    Implements: singh2012montecarlo, Sec. 2 (MAP by a cooling schedule).
+    """
+    require(steps >= 1, "steps", steps, "at least 1")
+    require(looks >= 1, "looks", looks, "at least 1")
+    cooling = schedule or Geometric()
+    stretches = np.diff(np.linspace(0, steps, min(looks, steps) + 1).astype(int)).tolist()
+    crew = _start(kernel, world, chains, seed, engine, np.zeros((0, 2), np.int64))
+
+    def walk(chain: _Chain, report: Callable[[_Chain, int], None], stop: threading.Event) -> None:
+        chain.keep_best()
+        done = 0
+        for stretch in stretches:
+            if stop.is_set():
+                return
+            chain.advance(cooling.temperature((done + stretch / 2) / steps), stretch)
+            chain.scores.append(chain.engine.score)
+            chain.keep_best()
+            report(chain, stretch)
+            done += stretch
+
+    interrupted = _work(walk, crew, chains * steps, threads, progress)
+    best = max(crew, key=lambda chain: chain.best_score)
+    shortest = min(len(chain.scores) for chain in crew)
+    trace = np.array([chain.scores[:shortest] for chain in crew])
+    return Annealed(best.best, best.best_score, trace, interrupted)
+
+
+def _checked_pairs(pairs: ArrayLike, world: Any) -> NDArray[np.int64]:
+    watched = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+    if len(watched) and not isinstance(world, Partition):
+        raise InvalidArgumentError("pairs can be watched in partition worlds only: leave pairs out.")
+    if len(watched) and (watched.min() < 0 or watched.max() >= world.n_items):
+        raise InvalidArgumentError(
+            f"pairs must name items 0 to {world.n_items - 1}, but reach {watched.max()}."
+        )
+    return watched
+
+
+def _start(
+    kernel: TransitionKernel,
+    world: Any,
+    chains: int,
+    seed: int | np.random.Generator | Stream,
+    engine: EngineName,
+    pairs: NDArray[np.int64],
+) -> list[_Chain]:
+    require(chains >= 1, "chains", chains, "at least 1")
+    root = as_stream(
+        seed
+    ).bits()  # one draw, so that a Generator or a Stream is advanced alike for any chains
+    crew: list[_Chain] = []
+    for number in range(chains):
+        first = crew[0].engine if crew else None
+        chain = make_engine(kernel, world, engine, like=first)
+        crew.append(_Chain(chain, Stream(root, number), _Recorder(world, pairs)))
+    return crew
+
+
+def _work(
+    walk: Callable[[_Chain, Callable[[_Chain, int], None], threading.Event], None],
+    crew: list[_Chain],
+    total: int,
+    threads: int | None,
+    progress: bool,
+) -> bool:
+    """Let every chain walk, in threads; return whether Ctrl-C came."""
+    workers = min(threads or os.cpu_count() or 1, len(crew))
+    require(workers >= 1, "threads", threads, "at least 1")
+    stop, lock = threading.Event(), threading.Lock()
+    interrupted = False
+    with (
+        tqdm(
+            total=total,
+            unit="step",
+            unit_scale=True,
+            delay=PROGRESS_AFTER,
+            disable=None if progress else True,
+        ) as bar,
+        ThreadPoolExecutor(workers) as pool,
+    ):
+
+        def report(chain: _Chain, steps: int) -> None:
+            with lock:
+                bar.set_postfix(
+                    accepted=f"{chain.changed / chain.steps:.3f}",
+                    score=f"{chain.engine.score:.6g}",
+                    refresh=False,
+                )
+                bar.update(steps)
+
+        futures = [pool.submit(walk, chain, report, stop) for chain in crew]
+        try:
+            for future in futures:
+                future.result()
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            stop.set()
+    return interrupted
+
+
+def _samples(crew: list[_Chain], pairs: NDArray[np.int64], interrupted: bool) -> Samples:
+    shortest = min(len(chain.scores) for chain in crew)
+    if shortest == 0:
+        raise KeyboardInterrupt  # stopped before the first draw: there is nothing to return
+    best = max(crew, key=lambda chain: chain.best_score)
+    notes = [chain.recorder for chain in crew]
+    together = [
+        np.reshape(note.together[:shortest], (shortest, len(pairs))) for note in notes if note.is_partition
+    ]
+    return Samples(
+        scores=np.array([chain.scores[:shortest] for chain in crew]),
+        accepted=np.array([chain.changed / max(chain.steps, 1) for chain in crew]),
+        best=best.best,
+        best_score=best.best_score,
+        last=[chain.engine.world for chain in crew],
+        interrupted=interrupted,
+        pairs=pairs,
+        together=np.array(together, dtype=bool) if together else np.zeros((len(crew), 0, 0), bool),
+        n_clusters=np.array([note.n_clusters[:shortest] for note in notes], dtype=np.int64),
+        label_counts=np.array([note.label_counts for note in notes]),
+    )

@@ -1,0 +1,44 @@
+"""All templates under one roof: of assignments (labels) and of partitions (clusterings)."""
+
+from __future__ import annotations
+
+from factorwise.model.assignment_templates import (
+    Bias,
+    FeatureTransitions,
+    SkipEdges,
+    Tables,
+    Transitions,
+    UnaryFeatures,
+    WeightedTables,
+)
+from factorwise.model.cardinality import Cardinality
+from factorwise.model.custom_assignment import DynamicTemplate, TupleTemplate
+from factorwise.model.partition_templates import (
+    ClusterAggregate,
+    ClusterSize,
+    ClusterTemplate,
+    EdgeTemplate,
+    PairAggregate,
+    PairTemplate,
+    VectorPairTemplate,
+)
+
+__all__ = [
+    "Bias",
+    "Cardinality",
+    "ClusterAggregate",
+    "ClusterSize",
+    "ClusterTemplate",
+    "DynamicTemplate",
+    "EdgeTemplate",
+    "FeatureTransitions",
+    "PairAggregate",
+    "PairTemplate",
+    "SkipEdges",
+    "Tables",
+    "Transitions",
+    "TupleTemplate",
+    "UnaryFeatures",
+    "VectorPairTemplate",
+    "WeightedTables",
+]
