@@ -1,7 +1,9 @@
 """What all tests share: seeds, the search for counterexamples, and a cache folder of the checkout's own."""
 
+import hashlib
 import os
 import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -26,6 +28,15 @@ def pytest_configure(config):
         else:
             folder = tempfile.mkdtemp(prefix="factorwise-tests-")
         os.environ["FACTORWISE_CACHE"] = str(folder)
+    if not os.environ.get("NUMBA_CACHE_DIR"):
+        os.environ["NUMBA_CACHE_DIR"] = str(Path(os.environ["FACTORWISE_CACHE"]) / f"kernels-{_digest()}")
+
+
+def _digest():
+    """Hash the kernels: the compiler does not notice when a kernel changes that lies in another file."""
+    kernels = Path(__file__).parents[1] / "src" / "factorwise" / "kernels"
+    texts = b"".join(path.read_bytes() for path in sorted(kernels.glob("*.py")))
+    return hashlib.sha256(texts).hexdigest()[:12]
 
 
 def _seeds():

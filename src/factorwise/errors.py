@@ -51,6 +51,10 @@ class TemplateError(FactorwiseError, ValueError):
     """A template that returned what a template must not return."""
 
 
+class TemplateCheckError(FactorwiseError, AssertionError):
+    """A template whose account of a diff is not what brute force finds."""
+
+
 class TreewidthError(FactorwiseError, ValueError):
     """A graph too densely connected for exact inference in the memory allowed."""
 

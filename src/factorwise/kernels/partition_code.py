@@ -2,20 +2,20 @@
 
 Members' fields lie in columns beside the members themselves (``ints[column, slot]`` and
 ``reals[column, slot]``), so that a scan over a cluster streams memory and vectorises over members; fields of
-many dimensions that are compared dimension by dimension lie in rows (``rows[slot, dimension]``) and vectorise over dimensions. A scan adds up *statistics*,
-truth values as integers, and only their sums meet the weights.
+many dimensions that are compared dimension by dimension lie in rows (``rows[slot, dimension]``) and vectorise
+over dimensions. A scan adds up *statistics*, truth values as integers, and only their sums meet the weights.
 
 Two modules come out of one description. The gains module has
 
-``pair_gain(ints, reals, rows, t_lo, t_hi, s_lo, s_hi, item_ints, item_reals, item_rows, item, own, weights,
-scratch) -> float``
+``pair_gain(ints, reals, rows, t_lo, t_hi, s_lo, s_hi, item_ints, item_reals, item_rows, item, own, weights)
+-> float``
     score of ``item`` with the slots t_lo to t_hi minus that with s_lo to s_hi, where ``own`` is 1 if the item
     itself stands among the latter;
 ``cluster_score(ints, reals, lo, hi, type, weights) -> float``
     score of the cluster-wise templates on the slots lo to hi.
 
 The statistics module has ``pair_statistics(ints, reals, rows, lo, hi, item_ints, item_reals, item_rows, item,
-sign, out, scratch)`` and ``cluster_statistics(ints, reals, lo, hi, type, sign, out)``, which add to ``out``.
+sign, out)`` and ``cluster_statistics(ints, reals, lo, hi, type, sign, out)``, which add to ``out``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from types import ModuleType
 
 from factorwise.kernels.composition import Source, composed_module
 
-AGGREGATES = ("all", "exists", "count", "min", "max", "mean", "majority")
+STRIDE = 32  # members a pass: arrays by slot must reach this far beyond the last slot in use
 
 
 @dataclass(frozen=True)
@@ -94,23 +94,23 @@ import numpy as np
 from numba import cfunc, types
 
 from factorwise.kernels.compiler import FAST_SUMS, inlined
-from factorwise.kernels.primitives import empty_sum, widened_sum
+from factorwise.kernels.primitives import counted, empty_sum, widened_sum
+from factorwise.kernels.stack import stack_floats
 
 ints_type = types.Array(types.int32, 2, "C")
 reals_type = types.Array(types.float32, 2, "C")
 floats_type = types.Array(types.float64, 1, "C")
-scratch_type = types.Array(types.float32, 1, "C")
 index = types.int64
 '''
 
 _PAIR_GAIN = """
 @cfunc(
     types.float64(ints_type, reals_type, reals_type, index, index, index, index,
-                  ints_type, reals_type, reals_type, index, index, floats_type, scratch_type),
+                  ints_type, reals_type, reals_type, index, index, floats_type),
     cache=True, error_model="numpy", fastmath=set(FAST_SUMS), _nrt=False,
 )
-def pair_gain(ints, reals, rows, t_lo, t_hi, s_lo, s_hi, item_ints, item_reals, item_rows, item, own, weights,
-              scratch):
+def pair_gain(ints, reals, rows, t_lo, t_hi, s_lo, s_hi, item_ints, item_reals, item_rows, item, own,
+              weights):
     total = 0.0
 {body}    return total
 """
@@ -128,10 +128,10 @@ def cluster_score(ints, reals, lo, hi, kind, weights):
 _PAIR_STATISTICS = """
 @cfunc(
     types.void(ints_type, reals_type, reals_type, index, index, ints_type, reals_type, reals_type, index,
-               types.float64, floats_type, scratch_type),
+               types.float64, floats_type),
     cache=True, error_model="numpy", fastmath=set(FAST_SUMS), _nrt=False,
 )
-def pair_statistics(ints, reals, rows, lo, hi, item_ints, item_reals, item_rows, item, sign, out, scratch):
+def pair_statistics(ints, reals, rows, lo, hi, item_ints, item_reals, item_rows, item, sign, out):
 {body}    return
 """
 
@@ -186,10 +186,11 @@ def _gain_lines(number: int, term: PairTerm | VectorTerm) -> list[str]:
     sign = "+" if term.sign > 0 else "-"
     if isinstance(term, VectorTerm):
         return [
-            f"begin_{number}(item_rows, item, np.float32(own), scratch)",
-            f"add_{number}(rows, t_lo, t_hi, item_rows, item, np.float32(1.0), scratch)",
-            f"add_{number}(rows, s_lo, s_hi, item_rows, item, np.float32(-1.0), scratch)",
-            f"total {sign}= dot_{number}(scratch, weights)",
+            f"sums_{number} = stack_floats({term.field.width})",
+            f"begin_{number}(rows, item_rows, item, np.float32(own), sums_{number})",
+            f"add_{number}(rows, t_lo, t_hi, item_rows, item, np.float32(1.0), sums_{number})",
+            f"add_{number}(rows, s_lo, s_hi, item_rows, item, np.float32(-1.0), sums_{number})",
+            f"total {sign}= dot_{number}(rows, sums_{number}, weights)",
         ]
     lines = [
         f"a_{number} = item_{number}(item_ints, item_reals, item)",
@@ -208,10 +209,11 @@ def _pair_statistics_lines(number: int, term: PairTerm | VectorTerm) -> list[str
     if isinstance(term, VectorTerm):
         field = term.field
         return [
-            f"begin_{number}(item_rows, item, np.float32(0.0), scratch)",
-            f"add_{number}(rows, lo, hi, item_rows, item, np.float32(1.0), scratch)",
+            f"sums_{number} = stack_floats({field.width})",
+            f"begin_{number}(rows, item_rows, item, np.float32(0.0), sums_{number})",
+            f"add_{number}(rows, lo, hi, item_rows, item, np.float32(1.0), sums_{number})",
             f"for d in range({field.width}):",
-            f"    out[{term.offset} + d] {sign}= sign * scratch[{field.start} + d]",
+            f"    out[{term.offset} + d] {sign}= sign * sums_{number}[d]",
         ]
     lines = [
         f"sum_of_{number} = sum_{number}(ints, reals, lo, hi, item_{number}(item_ints, item_reals, item))"
@@ -285,16 +287,35 @@ def _record_at(number: int, fields: Sequence[FieldLayout], slot: str) -> str:
 
 
 def _sum_helper(number: int, called: str, term: PairTerm) -> str:
+    # Whole strides of members, then one last stride in which those beyond the cluster do not count: left to
+    # itself the compiler makes the last members one by one, which costs more than all the others.
     keys = range(term.size)
     begin = "".join(f"    n{k} = empty_sum(s[{k}])\n" for k in keys)
     add = "".join(f"        n{k} = widened_sum(n{k}, s[{k}])\n" for k in keys)
+    last = "".join(f"        n{k} = widened_sum(n{k}, counted(s[{k}], j < left))\n" for k in keys)
+    join = "".join(f"        n{k} = widened_sum(n{k}, s[{k}])\n" for k in keys)
+    sums = "".join(f"n{k}, " for k in keys)
     return f"""
 @inlined
+def sum_last_{number}(ints, reals, lo, left, a):
+    hi = lo + {STRIDE}
+{_columns(term.fields)}    s = {called}(a, a)
+{begin}    bound = min(ints.shape[1] + reals.shape[1], {STRIDE})  # one that the compiler cannot see
+    for j in range(bound):
+        s = {called}(a, {_record_at(number, term.fields, "j")})
+{last}    return ({sums})
+
+
+@inlined
 def sum_{number}(ints, reals, lo, hi, a):
+    left = (hi - lo) % {STRIDE}
+    hi -= left
 {_columns(term.fields)}    s = {called}(a, a)
 {begin}    for j in range(hi - lo):
         s = {called}(a, {_record_at(number, term.fields, "j")})
-{add}    return ({"".join(f"n{k}, " for k in keys)})
+{add}    if left > 0:
+        s = sum_last_{number}(ints, reals, hi, left, a)
+{join}    return ({sums})
 """
 
 
@@ -355,12 +376,12 @@ def _vector_helpers(number: int, term: VectorTerm) -> str:
     four = " + ".join(f"{called}(x, rows[j + {k}, d])" for k in range(4))
     dimensions = f"range({field.start}, {field.start + field.width})"
     # a bound that the compiler cannot see keeps it from unrolling these two loops before it vectorises them
-    unseen = f"range({field.start}, {field.start} + min(len(sums), {field.width}))"
+    unseen = f"range({field.start}, {field.start} + min(rows.shape[1], {field.width}))"
     return f"""
 @inlined
-def begin_{number}(item_rows, item, own, sums):
+def begin_{number}(rows, item_rows, item, own, sums):
     for d in {unseen}:
-        sums[d] = own * {called}(item_rows[item, d], item_rows[item, d])
+        sums[d - {field.start}] = own * {called}(item_rows[item, d], item_rows[item, d])
 
 
 @inlined
@@ -369,18 +390,18 @@ def add_{number}(rows, lo, hi, item_rows, item, sign, sums):
     while j + 4 <= hi:
         for d in {dimensions}:
             x = item_rows[item, d]
-            sums[d] += sign * ({four})
+            sums[d - {field.start}] += sign * ({four})
         j += 4
     while j < hi:
         for d in {dimensions}:
-            sums[d] += sign * {called}(item_rows[item, d], rows[j, d])
+            sums[d - {field.start}] += sign * {called}(item_rows[item, d], rows[j, d])
         j += 1
 
 
 @inlined
-def dot_{number}(sums, weights):
+def dot_{number}(rows, sums, weights):
     total = 0.0
     for d in {unseen}:
-        total += weights[{term.offset - field.start} + d] * sums[d]
+        total += weights[{term.offset - field.start} + d] * sums[d - {field.start}]
     return total
 """

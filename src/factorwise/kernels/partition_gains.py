@@ -30,8 +30,6 @@ class StorageArrays(NamedTuple):
         Of each item: integer fields, real fields, fields compared dimension by dimension.
     ints, reals, rows : int32[., slots], float32[., slots], float32[slots, dimensions]
         The same of the member at each slot; slots beyond the arena are spare.
-    vector_sums : float32[dimensions]
-        Running sums of the pair function.
     weights : float64[weights]
         The model's weights.
     edge_start, edges : int64[n + 1], EDGE[edges]
@@ -46,7 +44,6 @@ class StorageArrays(NamedTuple):
     ints: NDArray[np.int32]
     reals: NDArray[np.float32]
     rows: NDArray[np.float32]
-    vector_sums: NDArray[np.float32]
     weights: NDArray[np.float64]
     edge_start: NDArray[np.int64]
     edges: NDArray[np.void]
@@ -94,6 +91,33 @@ def place_all(h: StorageArrays, p: PartitionArrays, cluster_score: ClusterScore)
             )
 
 
+@lean_kernel
+def add_statistics(
+    pair_statistics: Callable[..., None] | None,
+    cluster_statistics: Callable[..., None] | None,
+    p: PartitionArrays,
+    ints: NDArray[np.int32],
+    reals: NDArray[np.float32],
+    rows: NDArray[np.float32],
+    item_ints: NDArray[np.int32],
+    item_reals: NDArray[np.float32],
+    item_rows: NDArray[np.float32],
+    out: NDArray[np.float64],
+) -> None:
+    """Add the statistics of every cluster to ``out``: each member with those before it, then the whole."""
+    for position in range(p.counters[LIVE]):
+        cluster = p.clusters[position].live
+        lo = p.clusters[cluster].start
+        hi = lo + p.clusters[cluster].size
+        if pair_statistics is not None:
+            for slot in range(lo + 1, hi):
+                pair_statistics(
+                    ints, reals, rows, lo, slot, item_ints, item_reals, item_rows, p.members[slot], 1.0, out
+                )
+        if cluster_statistics is not None:
+            cluster_statistics(ints, reals, lo, hi, p.clusters[cluster].type, 1.0, out)
+
+
 @hot
 def score_slots(h: StorageArrays, cluster_score: ClusterScore, lo: int, hi: int, kind: int) -> float:
     """Score of the cluster-wise templates on the members at slots lo to hi; nothing for an empty cluster."""
@@ -121,7 +145,6 @@ def pair_score(
         item,
         own,
         h.weights,
-        h.vector_sums,
     )
 
 

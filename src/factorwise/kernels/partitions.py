@@ -49,9 +49,9 @@ class PartitionArrays(NamedTuple):
         ``label`` is the item's cluster, ``slot`` where it stands in ``members``, ``mark`` scratch.
     clusters : CLUSTER[n]
         By cluster id: ``start`` (first slot), ``moved_to`` (scratch), ``size``, ``order`` (log2 of the
-        block's capacity), ``type`` (its label, 0 where clusters carry none), ``value`` (a score kept for the samplers), and where the
-        id stands in the two permutations (``live_at``, ``splittable_at``). By position: the permutations
-        themselves (``live``, ``splittable``).
+        block's capacity), ``type`` (its label, 0 where clusters carry none), ``value`` (a score kept for the
+        samplers), and where the id stands in the two permutations (``live_at``, ``splittable_at``). By
+        position: the permutations themselves (``live``, ``splittable``).
     members : int32[4n + 4]
         Items by slot.
     counters : int64[4 + ORDERS]

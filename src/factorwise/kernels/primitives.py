@@ -19,11 +19,8 @@ _INLINE: Any = {"forceinline": True, "fastmath": set(FAST_SUMS)}
 
 
 def overlap(first: Sequence[int], second: Sequence[int]) -> int:
-    """Count the entries of ``first`` that occur in ``second``; zero and below stand for nothing.
-
-    Symmetric where neither row repeats a value.
-    """
-    return sum(1 for value in first if value > 0 and value in second)
+    """Count the different values that occur in both rows; zero and below stand for nothing."""
+    return len({value for value in first if value > 0} & set(second))
 
 
 @overload(overlap, jit_options=_INLINE, strict=False)
@@ -33,7 +30,8 @@ def _compiled_overlap(first: Any, second: Any) -> Callable[..., Any] | None:
     terms = []
     for i in range(first.count):
         same = " | ".join(f"(first[{i}] == second[{j}])" for j in range(second.count))
-        terms.append(f"np.int32((first[{i}] > 0) & ({same}))")
+        fresh = "".join(f" & (first[{i}] != first[{j}])" for j in range(i))  # the same for a whole scan
+        terms.append(f"np.int32((first[{i}] > 0){fresh} & ({same}))")
     total = terms[0]
     for term in terms[1:]:
         total = f"np.int32({total} + {term})"  # int32 again after each sum, or half of the lanes are lost
@@ -68,6 +66,22 @@ def _compiled_empty_sum(value: Any) -> Callable[..., Any]:
     if isinstance(value, types.Integer):
         return lambda value: np.int64(0)
     return lambda value: 0.0
+
+
+def counted(value: Any, counts: bool) -> Any:
+    """Return ``value`` where it counts, else the zero of its kind."""
+    return value if counts else 0
+
+
+@overload(counted, jit_options=_INLINE, strict=False)
+def _compiled_counted(value: Any, counts: Any) -> Callable[..., Any]:
+    if isinstance(value, types.Boolean):
+        return lambda value, counts: value & counts
+    if _is_small(value):
+        return lambda value, counts: np.int32(value) if counts else np.int32(0)
+    if isinstance(value, types.Integer):
+        return lambda value, counts: value if counts else np.int64(0)
+    return lambda value, counts: value if counts else 0.0
 
 
 def _is_small(kind: Any) -> bool:

@@ -10,25 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import ShapeError, TemplateError
-from factorwise.kernels.partition_code import (
-    ClusterTerm,
-    FieldLayout,
-    PairAggregateTerm,
-    PairTerm,
-    Term,
-    VectorTerm,
-    gains_module,
-    statistics_module,
-)
+from factorwise.kernels.partition_code import STRIDE, FieldLayout, Term, gains_module, statistics_module
+from factorwise.kernels.partition_gains import add_statistics
 from factorwise.model.model import Model
-from factorwise.model.partition_templates import (
-    ClusterTemplate,
-    EdgeTemplate,
-    PairAggregate,
-    PairTemplate,
-    VectorPairTemplate,
-)
 from factorwise.variables.fields import Field, Fields
+from factorwise.world.partition import Partition
 
 
 class PartitionProgram:
@@ -43,52 +29,42 @@ class PartitionProgram:
     def __init__(self, model: Model, n_items: int) -> None:
         self.model = model
         self.n_items = n_items
-        self.edge_templates: list[tuple[EdgeTemplate, int]] = []
         self.terms: list[Term] = []
         self._columns: dict[tuple[int, str], FieldLayout] = {}
         self._rows: dict[tuple[int, str], FieldLayout] = {}
-        self._ints: list[NDArray[np.int32]] = []
-        self._reals: list[NDArray[np.float32]] = []
+        self._ints: list[NDArray[Any]] = []
+        self._reals: list[NDArray[Any]] = []
         self._vectors: list[NDArray[np.float32]] = []
+        self._edges: list[NDArray[np.int64]] = [np.zeros((0, 2), np.int64)]
+        self._edge_scores: list[NDArray[np.float64]] = [np.zeros(0)]
         for template, offset in model.parts():
-            self._add(template, offset)
+            if not hasattr(template, "add_to"):
+                raise TemplateError(
+                    f"template {template.name!r} ({type(template).__name__}) has no compiled form here:"
+                    " run it with engine='plain'."
+                )
+            template.add_to(self, offset)
         self.ints = _stacked(self._ints, n_items, np.int32)
         self.reals = _stacked(self._reals, n_items, np.float32)
         self.rows = np.hstack(self._vectors) if self._vectors else np.zeros((n_items, 0), np.float32)
         self.edge_start, self.edge_neighbor, self.edge_score = self._gathered_edges()
 
-    def _add(self, template: Any, offset: int) -> None:
-        if isinstance(template, EdgeTemplate):
-            self._check_items(template.name, template.n_items)
-            self.edge_templates.append((template, offset))
-            return
-        if not isinstance(template, PairTemplate | ClusterTemplate):
-            raise TemplateError(
-                f"template {template.name!r} ({type(template).__name__}) has no compiled form here:"
-                " run it with engine='plain'."
-            )
-        if not (isinstance(template, ClusterTemplate) and not template.needs_fields):
-            self._check_items(template.name, template.fields.n_items)
-        source = template.source()
-        if isinstance(template, VectorPairTemplate):
-            row = self._row(template.fields, template.fields[template.field])
-            self.terms.append(VectorTerm(source, row, offset, -1 if template.repels else 1))
-            return
-        used = [f for name, f in template.fields.columns.items() if name in source.attributes]
-        layout = tuple(self._column(template.fields, field) for field in used)
-        if isinstance(template, PairTemplate):
-            self.terms.append(PairTerm(source, layout, template.size, offset, -1 if template.repels else 1))
-        elif isinstance(template, PairAggregate):
-            self.terms.append(PairAggregateTerm(source, layout, template.size, offset, template.aggregate))
-        else:
-            self.terms.append(ClusterTerm(source, layout, template.size, offset))
-
-    def _check_items(self, name: str, given: int) -> None:
+    def check_items(self, name: str, given: int) -> None:
+        """Refuse a template made for another number of items."""
         if given != self.n_items:
             raise ShapeError(
                 f"template {name!r} has fields for {given} items, but the world has {self.n_items}:"
                 " build both from the same records."
             )
+
+    def add_edges(self, edges: NDArray[np.int64], score: NDArray[np.float64]) -> None:
+        """Take in pairs of items with the score of being together."""
+        self._edges.append(edges)
+        self._edge_scores.append(score)
+
+    def columns(self, fields: Fields, names: frozenset[str]) -> tuple[FieldLayout, ...]:
+        """Lay out those of ``fields`` that a function reads, each once."""
+        return tuple(self._column(fields, f) for name, f in fields.columns.items() if name in names)
 
     def _column(self, fields: Fields, field: Field) -> FieldLayout:
         key = (id(fields), field.name)
@@ -99,7 +75,8 @@ class PartitionProgram:
             columns += list(field.values.T) if field.width else [field.values]
         return self._columns[key]
 
-    def _row(self, fields: Fields, field: Field) -> FieldLayout:
+    def row(self, fields: Fields, field: Field) -> FieldLayout:
+        """Lay out a field that is compared dimension by dimension."""
         key = (id(fields), field.name)
         if key not in self._rows:
             start = sum(block.shape[1] for block in self._vectors)
@@ -108,13 +85,7 @@ class PartitionProgram:
         return self._rows[key]
 
     def _gathered_edges(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-        ends: list[NDArray[np.int64]] = [np.zeros((0, 2), np.int64)]
-        scores: list[NDArray[np.float64]] = [np.zeros(0)]
-        for template, offset in self.edge_templates:
-            value = template.features @ self.model.weights[offset : offset + template.size]
-            ends.append(template.edges)
-            scores.append(-value if template.repels else value)
-        edges, score = np.concatenate(ends), np.concatenate(scores)
+        edges, score = np.concatenate(self._edges), np.concatenate(self._edge_scores)
         both = np.concatenate([edges[:, 0], edges[:, 1]])
         order = np.argsort(both, kind="stable")
         start = np.zeros(self.n_items + 1, np.int64)
@@ -131,6 +102,27 @@ class PartitionProgram:
     def statistics(self) -> ModuleType:
         """Compiled ``pair_statistics`` and ``cluster_statistics``."""
         return statistics_module(self.terms)
+
+    def world_statistics(self, world: Partition) -> NDArray[np.float64]:
+        """Sum the statistics of pair and cluster functions over all clusters; given pairs are left out.
+
+        A repulsion counts its pairs within clusters, with a minus.
+        """
+        out = np.zeros(self.model.blocks.size)
+        slots = np.append(world.arrays.members, np.zeros(STRIDE, np.int32)).clip(0, self.n_items - 1)
+        add_statistics(
+            self.statistics.pair_statistics,
+            self.statistics.cluster_statistics,
+            world.arrays,
+            np.ascontiguousarray(self.ints[slots].T),
+            np.ascontiguousarray(self.reals[slots].T),
+            self.rows[slots],
+            self.ints,
+            self.reals,
+            self.rows,
+            out,
+        )
+        return out
 
 
 def _stacked(columns: list[NDArray[Any]], n_items: int, dtype: type) -> NDArray[Any]:

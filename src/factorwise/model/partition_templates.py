@@ -1,13 +1,13 @@
-"""Templates over clusterings: pairs within and between clusters, and clusters as wholes.
+"""Templates over clusterings: pairs of items within clusters and between them.
 
 A transfer of items M from the cluster S to the cluster T joins every pair of M x T, separates every pair of
-M x (S - M), and replaces two clusters by two others; nothing else is touched.
+M x (S - M), and touches no other pair.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -16,7 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
 from factorwise.kernels.composition import Source, source_of
-from factorwise.kernels.primitives import AGGREGATES
+from factorwise.kernels.partition_code import PairTerm, VectorTerm
+from factorwise.model.model import Model
+from factorwise.model.partition_program import PartitionProgram
 from factorwise.model.template import Template
 from factorwise.model.weights import SparseVector
 from factorwise.variables.fields import Fields
@@ -25,6 +27,8 @@ from factorwise.world.partition import Partition
 
 Items = NDArray[np.int32]
 Numbers = Sequence[float]
+
+MANY_PAIRS = 20_000  # above this the statistics of a whole world are computed by compiled code
 
 
 class PartitionTemplate(Template[Partition, PartitionDiff]):
@@ -56,6 +60,16 @@ class PartitionTemplate(Template[Partition, PartitionDiff]):
                 f"template {self.name!r} returned {answer!r} for {given}: statistics are finite numbers."
             )
         return numbers
+
+    def _compiled_statistics(self, world: Partition) -> NDArray[np.float64] | None:
+        """Sum over all clusters by compiled code; None for small worlds and functions it cannot compile."""
+        sizes = world.arrays.clusters["size"][world.cluster_ids()].astype(np.int64)
+        if (sizes * (sizes - 1)).sum() < 2 * MANY_PAIRS:
+            return None
+        try:
+            return PartitionProgram(Model([self]), world.n_items).world_statistics(world)
+        except TemplateError:
+            return None
 
 
 def parts_of(world: Partition, diff: Transfer) -> tuple[Items, Items, Items]:
@@ -105,6 +119,13 @@ class PairTemplate(PartitionTemplate):
         """Text of the function, for compiling."""
         return source_of(self.function)
 
+    def add_to(self, program: PartitionProgram, offset: int) -> None:
+        """Take part in a compiled program, with weights from ``offset`` on."""
+        program.check_items(self.name, self.fields.n_items)
+        source = self.source()
+        columns = program.columns(self.fields, source.attributes)
+        program.terms.append(PairTerm(source, columns, self.size, offset, -1 if self.repels else 1))
+
     def between(self, first: Items, second: Items) -> Numbers:
         """Sum over all pairs with one item in each list."""
         totals = [0.0] * self.size
@@ -125,7 +146,13 @@ class PairTemplate(PartitionTemplate):
 
     def statistics(self, world: Partition) -> SparseVector:
         """Sum over the pairs that are together (apart, for repulsion)."""
-        _check_items(self, world, self.fields.n_items)
+        check_items(self, world, self.fields.n_items)
+        compiled = self._compiled_statistics(world)
+        if compiled is not None:
+            if self.repels:  # within clusters with a minus, plus all pairs: what is left is between clusters
+                everything = Partition.from_labels(np.zeros(world.n_items, np.int64))
+                compiled -= PartitionProgram(Model([self]), world.n_items).world_statistics(everything)
+            return SparseVector.from_dense(compiled)
         if self.repels:
             members = list(world.clusters())
             sums = [self.between(first, second) for first, second in combinations(members, 2)]
@@ -174,6 +201,12 @@ class VectorPairTemplate(PairTemplate):
     def source(self) -> Source:
         """Text of the function of two numbers, for compiling."""
         return source_of(self.elementwise)
+
+    def add_to(self, program: PartitionProgram, offset: int) -> None:
+        """Take part in a compiled program, with weights from ``offset`` on."""
+        program.check_items(self.name, self.fields.n_items)
+        row = program.row(self.fields, self.fields[self.field])
+        program.terms.append(VectorTerm(self.source(), row, offset, -1 if self.repels else 1))
 
 
 class EdgeTemplate(PartitionTemplate):
@@ -225,9 +258,15 @@ class EdgeTemplate(PartitionTemplate):
         self.neighbor = np.concatenate([self.edges[:, 1], self.edges[:, 0]])[order]
         self.edge = np.concatenate([np.arange(len(self.edges))] * 2)[order]
 
+    def add_to(self, program: PartitionProgram, offset: int) -> None:
+        """Take part in a compiled program, with weights from ``offset`` on."""
+        program.check_items(self.name, self.n_items)
+        score = self.features @ program.model.weights[offset : offset + self.size]
+        program.add_edges(self.edges, -score if self.repels else score)
+
     def statistics(self, world: Partition) -> SparseVector:
         """Sum the features of the edges inside clusters (between clusters, for repulsion)."""
-        _check_items(self, world, self.n_items)
+        check_items(self, world, self.n_items)
         labels = world.labels
         together = labels[self.edges[:, 0]] == labels[self.edges[:, 1]]
         return SparseVector.from_dense(self.features[together != self.repels].sum(axis=0))
@@ -248,160 +287,8 @@ class EdgeTemplate(PartitionTemplate):
         return SparseVector.from_dense(-change if self.repels else change)
 
 
-class ClusterTemplate(PartitionTemplate):
-    """A factor for every cluster.
-
-    function
-        ``function(cluster)`` where each field is an attribute holding the members' values as an array
-        (members in rows), beside ``cluster.size`` and ``cluster.type``; returns a tuple of numbers or truth
-        values that must not depend on the order of the members.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        fields: Fields | None,
-        function: Callable[[Any], tuple[Any, ...]],
-        statistics: Sequence[str],
-    ) -> None:
-        super().__init__(name, statistics)
-        self.fields = fields if fields is not None else Fields(item=np.zeros(1, np.int32))
-        self.needs_fields = fields is not None
-        self.function = function
-        self.of(np.arange(1, dtype=np.int32), 0)
-
-    def source(self) -> Source:
-        """Text of the function, for compiling."""
-        return source_of(self.function)
-
-    def of(self, items: Items, cluster_type: int) -> NDArray[np.float64]:
-        """Return the statistics of one cluster; an empty one has none."""
-        if len(items) == 0:
-            return np.zeros(self.size)
-        chosen = items if self.needs_fields else np.zeros(len(items), np.int32)
-        answer = self.function(self.fields.cluster(chosen, cluster_type))
-        return np.array(self._checked(answer, f"a cluster of {len(items)}"))
-
-    def statistics(self, world: Partition) -> SparseVector:
-        """Sum over all clusters."""
-        if self.needs_fields:
-            _check_items(self, world, self.fields.n_items)
-        ids = world.cluster_ids().tolist()
-        total = sum((self.of(world.members(c), world.type_of(c)) for c in ids), np.zeros(self.size))
-        return SparseVector.from_dense(total)
-
-    def difference(self, world: Partition, diff: PartitionDiff) -> SparseVector:
-        """Two clusters after minus two clusters before."""
-        if isinstance(diff, Retype):
-            members = world.members(diff.cluster)
-            return SparseVector.from_dense(self.of(members, diff.new) - self.of(members, diff.old))
-        moving, target, staying = parts_of(world, diff)
-        source_type = world.type_of(diff.source)
-        target_type = diff.new_type if diff.target == NEW else world.type_of(diff.target)
-        after = self.of(np.concatenate([target, moving]), target_type) + self.of(staying, source_type)
-        before = self.of(target, target_type) + self.of(world.members(diff.source), source_type)
-        return SparseVector.from_dense(after - before)
-
-
-class ClusterAggregate(ClusterTemplate):
-    """First-order features of clusters: aggregates over the members' values of one field.
-
-    aggregates
-        Any of all, exists, count, majority (of values that are not zero), min, max, mean, distinct.
-    """
-
-    def __init__(self, name: str, fields: Fields, field: str, aggregates: Iterable[str]) -> None:
-        chosen = list(aggregates)
-        unknown = [a for a in chosen if a not in AGGREGATES]
-        if unknown:
-            raise InvalidArgumentError(
-                f"no aggregate is called {unknown[0]!r}: choose from {list(AGGREGATES)}."
-            )
-        if fields[field].width:
-            raise ShapeError(f"field {field!r} has several numbers per item: aggregate a plain field.")
-        self.field = field
-        self.aggregates = chosen
-        functions = [AGGREGATES[a] for a in chosen]
-        super().__init__(
-            name,
-            fields,
-            lambda cluster: tuple(function(getattr(cluster, field)) for function in functions),
-            [f"{aggregate} of {field}" for aggregate in chosen],
-        )
-
-    def source(self) -> Source:
-        """Text of the aggregates, for compiling."""
-        names = [AGGREGATES[a].__name__ for a in self.aggregates]
-        imports = f"from factorwise.kernels.primitives import {', '.join(dict.fromkeys(names))}"
-        values = "".join(f"{name}(cluster.{self.field}), " for name in names)
-        function = f"aggregate_{self.field}_{'_'.join(names)}"
-        text = f"{imports}\n\n@inlined\ndef {function}(cluster):\n    return ({values})"
-        return Source(function, text, frozenset({self.field}))
-
-
-class ClusterSize(ClusterTemplate):
-    """How many clusters there are, and how many of them have one member: a prior on granularity."""
-
-    def __init__(self, name: str = "cluster size") -> None:
-        super().__init__(name, None, _count_and_singleton, ["clusters", "singletons"])
-
-
-def _count_and_singleton(cluster: Any) -> tuple[Any, ...]:
-    return 1.0, cluster.size == 1
-
-
-class PairAggregate(ClusterTemplate):
-    """First-order features of clusters: one aggregate of a pair function over all pairs of members.
-
-    aggregate
-        One of all, exists, count, majority (of pairs whose value is above zero), min, max, mean. ``count``
-        adds the values up. A cluster of one has no pairs: all its statistics are zero.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        fields: Fields,
-        function: Callable[[Any, Any], tuple[Any, ...]],
-        statistics: Sequence[str],
-        aggregate: str,
-    ) -> None:
-        if aggregate not in _PAIR_AGGREGATES:
-            raise InvalidArgumentError(
-                f"no pair aggregate is called {aggregate!r}: choose from {list(_PAIR_AGGREGATES)}."
-            )
-        self.aggregate = aggregate
-        self.pairs = PairTemplate(name, fields, function, statistics)
-        super().__init__(name, fields, lambda cluster: (0.0,) * len(statistics), statistics)
-
-    def source(self) -> Source:
-        """Text of the pair function, for compiling."""
-        return self.pairs.source()
-
-    def weight_name(self, index: int) -> str:
-        """Return the template, the aggregate and the statistic."""
-        return f"{self.name}: {self.aggregate} of {self.statistic_names[index]}"
-
-    def of(self, items: Items, cluster_type: int) -> NDArray[np.float64]:
-        """Return the aggregate of each statistic over the pairs of one cluster."""
-        if len(items) < 2:
-            return np.zeros(self.size)
-        values = np.array([self.pairs._of(a, b) for a, b in combinations(self.fields.records(items), 2)])
-        return np.asarray(_PAIR_AGGREGATES[self.aggregate](values), dtype=np.float64)
-
-
-_PAIR_AGGREGATES: dict[str, Callable[[NDArray[np.float64]], Any]] = {
-    "all": lambda values: values.min(axis=0) > 0,
-    "exists": lambda values: values.max(axis=0) > 0,
-    "count": lambda values: values.sum(axis=0),
-    "min": lambda values: values.min(axis=0),
-    "max": lambda values: values.max(axis=0),
-    "mean": lambda values: values.mean(axis=0),
-    "majority": lambda values: 2 * values.sum(axis=0) > len(values),
-}
-
-
-def _check_items(template: PartitionTemplate, world: Partition, n_items: int) -> None:
+def check_items(template: PartitionTemplate, world: Partition, n_items: int) -> None:
+    """Refuse a world over another number of items than the template has fields for."""
     if world.n_items != n_items:
         raise ShapeError(
             f"template {template.name!r} has fields for {n_items} items, but the world has {world.n_items}:"

@@ -12,16 +12,9 @@ from factorwise.model.assignment_templates import (
     WeightedTables,
 )
 from factorwise.model.cardinality import Cardinality
+from factorwise.model.cluster_templates import ClusterAggregate, ClusterSize, ClusterTemplate, PairAggregate
 from factorwise.model.custom_assignment import DynamicTemplate, TupleTemplate
-from factorwise.model.partition_templates import (
-    ClusterAggregate,
-    ClusterSize,
-    ClusterTemplate,
-    EdgeTemplate,
-    PairAggregate,
-    PairTemplate,
-    VectorPairTemplate,
-)
+from factorwise.model.partition_templates import EdgeTemplate, PairTemplate, VectorPairTemplate
 
 __all__ = [
     "Bias",

@@ -1,1 +1,33 @@
-""""""
+"""Checks for other people's templates, proposers, transition kernels and oracles."""
+
+from factorwise.testing.oracles import (
+    awkward_graphs,
+    check_name,
+    impossible_checks,
+    impossible_graphs,
+    is_acyclic,
+    map_oracle_checks,
+    marginal_oracle_checks,
+)
+from factorwise.testing.proposers import (
+    exact_distribution,
+    kernel_checks,
+    proposer_checks,
+    transition_matrix,
+)
+from factorwise.testing.templates import check_template
+
+__all__ = [
+    "awkward_graphs",
+    "check_name",
+    "check_template",
+    "exact_distribution",
+    "impossible_checks",
+    "impossible_graphs",
+    "is_acyclic",
+    "kernel_checks",
+    "map_oracle_checks",
+    "marginal_oracle_checks",
+    "proposer_checks",
+    "transition_matrix",
+]

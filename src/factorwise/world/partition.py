@@ -81,7 +81,7 @@ class Partition:
             wrong = (
                 f"id {int(given.min())} is negative"
                 if given.min() < 0
-                else f"id {int(np.setdiff1d(np.arange(given.max()), given)[0])} is missing"
+                else f"id {int(np.setdiff1d(np.arange(min(given.max(), len(given))), given)[0])} is missing"
             )
             raise ClusterIdError(
                 f"cluster ids must run from 0 to k - 1 without gaps, but {wrong}:"
@@ -247,7 +247,8 @@ class Partition:
         p = self.arrays
         old_type = self.type_of(diff.source)
         emptied = len(diff.items) == self.size_of(diff.source)
-        staying = -1 if emptied else next(m for m in self.members(diff.source) if m not in set(diff.items))
+        moving = set(diff.items)
+        staying = -1 if emptied else next(m for m in self.members(diff.source) if m not in moving)
         items = np.array(diff.items, np.int32)
         here = int(transfer(p, items, len(items), diff.target, diff.new_type))
         return Transfer(diff.items, here, NEW if emptied else int(self.labels[staying]), old_type)

@@ -64,6 +64,14 @@ class PartitionMixture:
                 f"{type(across[0]).__name__} may join items of different blocks, which blocks forbid:"
                 " use RelocateToItem(blocks), RelocateToNew, Split and RetypeCluster."
             )
+        for kind in (RelocateToCandidate, RestrictedGibbs):
+            if sum(isinstance(move, kind) for move in self.moves) > 1:
+                raise InvalidArgumentError(
+                    f"a mixture has one {kind.__name__} at most, because the chances of two do not add up:"
+                    " put all candidate pairs, or the larger number of scans, into one."
+                )
+        if len({id(move.blocks) for move in self.moves if isinstance(move, RelocateToItem)}) > 1:
+            raise InvalidArgumentError("a mixture has one set of blocks: give all moves the same Blocks.")
         object.__setattr__(self, "moves", tuple(self.moves))
         object.__setattr__(self, "weights", weights)
 
@@ -128,6 +136,8 @@ class PartitionMixture:
         seen: set[tuple[bytes, bytes]] = set()
         moved = 0.0
         for diff in all_diffs(world):
+            if self.blocks is not None and _joins_blocks(world, diff, self.blocks):
+                continue
             key = world.after(diff).canonical()
             forward, backward = self.log_probabilities(world, diff)
             if key not in seen and forward > -math.inf:
@@ -217,6 +227,13 @@ def all_diffs(world: Partition) -> Iterator[PartitionDiff]:
                     yield from (Transfer(part, source, NEW, kind) for kind in range(world.n_types))
         old = world.type_of(source)
         yield from (Retype(source, old, new) for new in range(world.n_types) if new != old)
+
+
+def _joins_blocks(world: Partition, diff: PartitionDiff, blocks: Blocks) -> bool:
+    """Whether a transfer brings items of different blocks together."""
+    if isinstance(diff, Retype) or diff.target == NEW:
+        return False
+    return bool(blocks.of[diff.items[0]] != blocks.of[world.members(diff.target)[0]])
 
 
 def _pick(weights: Sequence[float], able: Sequence[bool], threshold: float) -> int:

@@ -142,7 +142,7 @@ class RelocateToItem(_AnyWorld):
 
     def draw(self, stream: Stream, world: Partition) -> PartitionDiff | None:
         """Draw two different items; nothing changes if they are together already."""
-        if self.blocks is None:
+        if self.blocks is None or len(self.blocks.start) == 2:  # one block is none
             item, other = _two_items(stream, world.n_items)
         else:
             item = stream.below(world.n_items)

@@ -1,0 +1,1 @@
+"""What the demo needs besides factorwise: data to resolve, and a page to show the result on."""

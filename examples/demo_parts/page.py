@@ -1,0 +1,2 @@
+Outcome=None
+def write_page(): pass
