@@ -4,6 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 LOCK   := requirements/dev.lock
 READY  := $(VENV)/.ready
+# numba does not notice an edit of a kernel that another file calls: other sources, another cache
+export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/kernels/$(shell cat src/factorwise/kernels/*.py 2>/dev/null | cksum | tr ' ' '-')
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-slow check format lint types layers bench experiments lock clean

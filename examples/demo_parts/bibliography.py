@@ -5,14 +5,18 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-LAST_NAMES = (
-    "Smith Okafor Lindgren O'Neill Tanaka Moreau Petrov Haddad Costa Novak Keller Banerjee Silva Fischer"
-    " Andersen Kowalski Romero Nguyen Mbeki Larsson"
-).split()
-FIRST_NAMES = (
-    "Anna Alan Amara Bruno Beate Carla Chen David Dalia Elena Emil Farid Grace Hugo Ines Jonas Jane Karim"
-    " Laura Lars Maria Milan Nora Oscar Paula Ravi Sara Tomas Vera Yuki"
-).split()
+# fmt: off
+LAST_NAMES = [
+    "Smith", "Okafor", "Lindgren", "O'Neill", "Tanaka", "Moreau", "Petrov", "Haddad", "Costa", "Novak",
+    "Keller", "Banerjee", "Silva", "Fischer", "Andersen", "Kowalski", "Romero", "Nguyen", "Mbeki",
+    "Larsson",
+]
+FIRST_NAMES = [
+    "Anna", "Alan", "Amara", "Bruno", "Beate", "Carla", "Chen", "David", "Dalia", "Elena", "Emil",
+    "Farid", "Grace", "Hugo", "Ines", "Jonas", "Jane", "Karim", "Laura", "Lars", "Maria", "Milan",
+    "Nora", "Oscar", "Paula", "Ravi", "Sara", "Tomas", "Vera", "Yuki",
+]
+# fmt: on
 VENUES = (
     "Data & Knowledge",
     "Learning Theory",

@@ -29,6 +29,15 @@ def _rotated(value: int, bits: int) -> int:
     return ((value << bits) & _MASK) | (value >> (64 - bits))
 
 
+def _folded(value: int) -> int:
+    """Hash a number of any length into 64 bits; zero stays zero."""
+    word = 0
+    while value:
+        word = split_mix(word ^ (value & _MASK))
+        value >>= 64
+    return word
+
+
 class Stream:
     """A stream of random numbers in two 64-bit words that compiled code can advance too."""
 
@@ -39,8 +48,9 @@ class Stream:
     def __init__(self, seed: int, *keys: int) -> None:
         require(seed >= 0, "seed", seed, "zero or more")
         word = split_mix(seed & _MASK)
-        for part in (seed >> 64, *keys):
-            word = split_mix(word ^ split_mix(part & _MASK))
+        for part in (_folded(seed >> 64), *keys):
+            # the sum keeps a word that a part gave from meeting the same part and cancelling out
+            word = split_mix((word + _GOLDEN) & _MASK ^ split_mix(part & _MASK))
         self.state = np.array([word, split_mix(word)], dtype=np.uint64)
 
     def bits(self) -> int:

@@ -108,7 +108,7 @@ def _last_words(fault: Exception) -> str:
 def _library_digest() -> str:
     """Hash the library's own functions that generated text imports: numba does not notice their edits."""
     digest = hashlib.sha256()
-    for name in ("compiler.py", "primitives.py", "stack.py"):
+    for name in ("compiler.py", "primitives.py", "simd.py"):
         digest.update(Path(__file__).with_name(name).read_bytes())
     return digest.hexdigest()[:16]
 

@@ -24,22 +24,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
+from factorwise.errors import TemplateError
 from factorwise.kernels.composition import Source, composed_module
+from factorwise.kernels.vector_code import FieldLayout, vector_helpers
 
 STRIDE = 32  # members a pass: arrays by slot must reach this far beyond the last slot in use
-
-
-@dataclass(frozen=True)
-class FieldLayout:
-    """Where one field lies: from column or dimension ``start``, among the reals or the ints.
-
-    A ``width`` of 0 is a plain number.
-    """
-
-    name: str
-    real: bool
-    width: int
-    start: int
 
 
 @dataclass(frozen=True)
@@ -95,7 +84,7 @@ from numba import cfunc, types
 
 from factorwise.kernels.compiler import FAST_SUMS, inlined
 from factorwise.kernels.primitives import counted, empty_sum, widened_sum
-from factorwise.kernels.stack import stack_floats
+from factorwise.kernels.simd import dot_eight, eight_of, lane, load_eight
 
 ints_type = types.Array(types.int32, 2, "C")
 reals_type = types.Array(types.float32, 2, "C")
@@ -159,12 +148,21 @@ def statistics_module(terms: Sequence[Term]) -> ModuleType:
 def _module(
     terms: Sequence[Term], pair_form: str, cluster_form: str, pairs: str, clusters: str
 ) -> ModuleType:
-    helpers = "\n".join(_helpers(number, term) for number, term in enumerate(terms))
     functions = ""
     for form, body in ((pair_form, pairs), (cluster_form, clusters)):
         name = form.split("def ")[1].split("(")[0]
         functions += form.format(body=body) if body else f"\n{name} = None\n"
-    return composed_module(f"{_HEADER}\n{helpers}\n{functions}")
+
+    def composed(simd: bool) -> ModuleType:
+        helpers = "\n".join(_helpers(number, term, simd) for number, term in enumerate(terms))
+        return composed_module(f"{_HEADER}\n{helpers}\n{functions}")
+
+    try:
+        return composed(simd=True)
+    except TemplateError:  # a function of two numbers that branches cannot take eight at a time
+        if not any(isinstance(term, VectorTerm) for term in terms):
+            raise
+        return composed(simd=False)
 
 
 def _bodies(
@@ -185,13 +183,9 @@ def _bodies(
 def _gain_lines(number: int, term: PairTerm | VectorTerm) -> list[str]:
     sign = "+" if term.sign > 0 else "-"
     if isinstance(term, VectorTerm):
-        return [
-            f"sums_{number} = stack_floats({term.field.width})",
-            f"begin_{number}(rows, item_rows, item, np.float32(own), sums_{number})",
-            f"add_{number}(rows, t_lo, t_hi, item_rows, item, np.float32(1.0), sums_{number})",
-            f"add_{number}(rows, s_lo, s_hi, item_rows, item, np.float32(-1.0), sums_{number})",
-            f"total {sign}= dot_{number}(rows, sums_{number}, weights)",
-        ]
+        ranges = "t_lo, t_hi, s_lo, s_hi"
+        call = f"vector_gain_{number}(rows, {ranges}, item_rows, item, np.float32(own), weights)"
+        return [f"total {sign}= {call}"]
     lines = [
         f"a_{number} = item_{number}(item_ints, item_reals, item)",
         f"more_{number} = sum_{number}(ints, reals, t_lo, t_hi, a_{number})",
@@ -207,14 +201,7 @@ def _gain_lines(number: int, term: PairTerm | VectorTerm) -> list[str]:
 def _pair_statistics_lines(number: int, term: PairTerm | VectorTerm) -> list[str]:
     sign = "+" if term.sign > 0 else "-"
     if isinstance(term, VectorTerm):
-        field = term.field
-        return [
-            f"sums_{number} = stack_floats({field.width})",
-            f"begin_{number}(rows, item_rows, item, np.float32(0.0), sums_{number})",
-            f"add_{number}(rows, lo, hi, item_rows, item, np.float32(1.0), sums_{number})",
-            f"for d in range({field.width}):",
-            f"    out[{term.offset} + d] {sign}= sign * sums_{number}[d]",
-        ]
+        return [f"vector_statistics_{number}(rows, lo, hi, item_rows, item, {sign}sign, out)"]
     lines = [
         f"sum_of_{number} = sum_{number}(ints, reals, lo, hi, item_{number}(item_ints, item_reals, item))"
     ]
@@ -236,12 +223,12 @@ def _cluster_statistics_lines(number: int, term: ClusterTerm | PairAggregateTerm
     return lines
 
 
-def _helpers(number: int, term: Term) -> str:
+def _helpers(number: int, term: Term, simd: bool) -> str:
     """Text of the functions that one term needs, the user's own first."""
     called = term.source.name
     own = f"{term.source.text}\n\n\n"
     if isinstance(term, VectorTerm):
-        return own + _vector_helpers(number, term)
+        return own + vector_helpers(number, term.source.name, term.field, term.offset, simd)
     record = f'Record_{number} = namedtuple("Record_{number}", {[f.name for f in term.fields]!r})\n'
     if isinstance(term, PairTerm):
         return own + record + _item_helper(number, term) + _sum_helper(number, called, term)
@@ -367,41 +354,4 @@ Cluster_{number} = namedtuple("Cluster_{number}", {names!r})
 @inlined
 def cluster_{number}(ints, reals, lo, hi, kind):
     return {called}(Cluster_{number}({arrays}hi - lo, kind))
-"""
-
-
-def _vector_helpers(number: int, term: VectorTerm) -> str:
-    field, called = term.field, term.source.name
-    # four members a pass: the running sums are loaded and stored a quarter as often
-    four = " + ".join(f"{called}(x, rows[j + {k}, d])" for k in range(4))
-    dimensions = f"range({field.start}, {field.start + field.width})"
-    # a bound that the compiler cannot see keeps it from unrolling these two loops before it vectorises them
-    unseen = f"range({field.start}, {field.start} + min(rows.shape[1], {field.width}))"
-    return f"""
-@inlined
-def begin_{number}(rows, item_rows, item, own, sums):
-    for d in {unseen}:
-        sums[d - {field.start}] = own * {called}(item_rows[item, d], item_rows[item, d])
-
-
-@inlined
-def add_{number}(rows, lo, hi, item_rows, item, sign, sums):
-    j = lo
-    while j + 4 <= hi:
-        for d in {dimensions}:
-            x = item_rows[item, d]
-            sums[d - {field.start}] += sign * ({four})
-        j += 4
-    while j < hi:
-        for d in {dimensions}:
-            sums[d - {field.start}] += sign * {called}(item_rows[item, d], rows[j, d])
-        j += 1
-
-
-@inlined
-def dot_{number}(rows, sums, weights):
-    total = 0.0
-    for d in {unseen}:
-        total += weights[{term.offset - field.start} + d] * sums[d - {field.start}]
-    return total
 """

@@ -27,9 +27,8 @@ from factorwise.kernels.partition_moves import (
     draw_kind,
     draw_relocation,
     draw_transfer,
-    log_ratio,
-    relocation_ratio,
 )
+from factorwise.kernels.partition_ratios import log_ratio, relocation_ratio
 from factorwise.kernels.partitions import LIVE, NEW, PartitionArrays
 from factorwise.kernels.random import random_below, random_uniform
 from factorwise.kernels.restricted_gibbs import draw_restricted

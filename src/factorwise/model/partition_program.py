@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import ShapeError, TemplateError
-from factorwise.kernels.partition_code import STRIDE, FieldLayout, Term, gains_module, statistics_module
+from factorwise.kernels.partition_code import STRIDE, Term, gains_module, statistics_module
 from factorwise.kernels.partition_gains import add_statistics
+from factorwise.kernels.simd import LANES
+from factorwise.kernels.vector_code import FieldLayout
 from factorwise.model.model import Model
 from factorwise.variables.fields import Field, Fields
 from factorwise.world.partition import Partition
@@ -81,7 +83,8 @@ class PartitionProgram:
         if key not in self._rows:
             start = sum(block.shape[1] for block in self._vectors)
             self._rows[key] = FieldLayout(field.name, True, field.width, start)
-            self._vectors.append(field.values.astype(np.float32))
+            padding = -field.width % LANES  # rows are read eight numbers at a time
+            self._vectors.append(np.pad(field.values.astype(np.float32), ((0, 0), (0, padding))))
         return self._rows[key]
 
     def _gathered_edges(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:

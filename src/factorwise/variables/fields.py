@@ -7,6 +7,7 @@ A field is one number per item or a short row of numbers (co-authors, an embeddi
 
 from __future__ import annotations
 
+import keyword
 from collections import namedtuple
 from typing import Any, NamedTuple
 
@@ -82,7 +83,7 @@ def _tuple_type(name: str, attributes: list[str]) -> Any:
 
 
 def _checked(name: str, given: ArrayLike) -> NDArray[Any]:
-    if not name.isidentifier() or name in {"size", "type"} or name.startswith("_"):
+    if not name.isidentifier() or keyword.iskeyword(name) or name in {"size", "type"} or name.startswith("_"):
         raise InvalidArgumentError(
             f"{name!r} cannot name a field: use a Python identifier without a leading underscore"
             " other than 'size' and 'type', which every cluster has."

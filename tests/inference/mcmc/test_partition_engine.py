@@ -24,9 +24,10 @@ from factorwise.inference.mcmc.partition_moves import (
     SplitMerge,
 )
 from factorwise.inference.mcmc.restricted_gibbs import RestrictedGibbs
+from factorwise.model.cluster_templates import ClusterSize
 from factorwise.model.model import Model
 from factorwise.model.partition_program import PartitionProgram
-from factorwise.model.partition_templates import ClusterSize, PairTemplate
+from factorwise.model.partition_templates import PairTemplate
 from factorwise.rng import Stream
 from factorwise.testing import exact_distribution
 from factorwise.variables.fields import Fields
@@ -201,8 +202,7 @@ def test_chains_over_typed_worlds_started_in_equilibrium_stay_there(name, seed):
 @pytest.mark.parametrize("n_types", [1, 2])
 def test_visiting_the_blocks_in_order_leaves_the_distribution_invariant(n_types, seed):
     program = equilibrium(n_types, True)[0]
-    moves = [RelocateToItem(halves(4)), RelocateToNew()] + [RetypeCluster()] * (n_types > 1)
-    sampler = Metropolis(program.model, PartitionMixture(moves, [1.0, 0.6, 0.8][: len(moves)]))
+    sampler = kernels(program.model, 4)["blocks"]
     ends, expected = ends_of(
         sampler, n_types, True, seed, lambda engine, stream: engine.advance_blocks(stream, 0.7)
     )

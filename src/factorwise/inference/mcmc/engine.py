@@ -67,10 +67,10 @@ def make_engine(kernel: Any, world: Any, engine: EngineName = "auto", like: Engi
     """Build the chain that ``engine`` asks for; "auto" walks compiled where there is a compiled form.
 
     like
-        A chain of the same kernel over the same items, whose compiled model can be shared.
+        A chain of the same kernel over the same items: it walks the same way, and may share its program.
     """
     require(engine in ("auto", "compiled", "plain"), "engine", engine, "'auto', 'compiled' or 'plain'")
-    if engine != "plain":
+    if engine != "plain" and not isinstance(like, PlainEngine):
         try:
             if isinstance(world, Partition):
                 program = like.program if isinstance(like, PartitionEngine) else None
@@ -79,5 +79,5 @@ def make_engine(kernel: Any, world: Any, engine: EngineName = "auto", like: Engi
         except (InvalidArgumentError, TemplateError) as fault:
             if engine == "compiled":
                 raise
-            warnings.warn(f"walking in plain Python: {fault}", PlainEngineWarning, stacklevel=3)
+            warnings.warn(f"walking in plain Python: {fault}", PlainEngineWarning, stacklevel=4)
     return PlainEngine(kernel, world, kernel.model)

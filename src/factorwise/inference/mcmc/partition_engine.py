@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from factorwise.errors import InvalidArgumentError
+from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
 from factorwise.inference.mcmc.partition_mixture import PartitionMixture
@@ -60,6 +60,11 @@ class PartitionEngine:
         self.kernel = kernel
         self._world = world.copy()
         self.program = program or PartitionProgram(kernel.model, world.n_items)
+        if self.program.model is not kernel.model or self.program.n_items != world.n_items:
+            raise InvalidArgumentError(
+                f"the program is for {self.program.n_items} items and a model of its own, the world has"
+                f" {world.n_items}: build PartitionProgram(kernel.model, world.n_items)."
+            )
         self._moves = _move_arrays(kernel, world)
         self._storage = _storage_arrays(self.program, len(world.arrays.members))
         self._work = _work_arrays(world)
@@ -106,7 +111,13 @@ class PartitionEngine:
         blocks = len(self._moves.block_start) - 1
         if not isinstance(self.kernel, Metropolis) or blocks < 2:
             raise InvalidArgumentError("there are no blocks to visit: give RelocateToItem(blocks).")
-        return self._run(metropolis_blocks, stream, temperature, self._general, first, last or blocks)
+        if codes.SPLIT in self._moves.choices["kind"]:
+            raise InvalidArgumentError(
+                "Split draws clusters of all blocks, which the way back by items of one block does not"
+                " balance: leave Split out, or walk over the whole world with advance."
+            )
+        last = blocks if last is None else last
+        return self._run(metropolis_blocks, stream, temperature, self._general, first, last)
 
     def _run(self, sweep, stream: Stream, temperature: float, *limits: int | None) -> int:  # type: ignore[no-untyped-def]
         before = int(self._work.tally[0])
@@ -134,7 +145,18 @@ def _move_arrays(kernel: Metropolis | PartitionGibbs, world: Partition) -> codes
     blocks, candidates = mixture.blocks, mixture.candidates
     if blocks is not None:
         blocks.check(world)
-    scans = [move.scans for move in mixture.moves if isinstance(move, RestrictedGibbs)]
+    if candidates is not None and len(candidates.start) != world.n_items + 1:
+        raise ShapeError(
+            f"the candidates are for {len(candidates.start) - 1} items, but the world has {world.n_items}:"
+            " give RelocateToCandidate.from_pairs(world.n_items, pairs)."
+        )
+    restricted = [move for move in mixture.moves if isinstance(move, RestrictedGibbs)]
+    if any(move.model is not kernel.model for move in restricted):
+        raise InvalidArgumentError(
+            "RestrictedGibbs is guided by another model than the walk: build it with the kernel's model,"
+            " or run with engine='plain'."
+        )
+    scans = [move.scans for move in restricted]
     choices = np.zeros(len(mixture.moves), codes.CHOICE)
     choices["kind"] = [_KINDS[type(move)] for move in mixture.moves]
     choices["weight"] = mixture.weights

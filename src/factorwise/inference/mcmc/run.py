@@ -1,23 +1,27 @@
 """Running chains: several at a time, thinned, with what they saw; and annealing for a best world.
 
 A chain is a pure function of its start, the seed and its number, so the result does not depend on how many
-threads share the work. Ctrl-C ends all chains at the same draw and returns what there is.
+threads share the work. Every chain walks the same legs (stretches of burn-in, draws) and the threads take
+turns with the chains, so none is far ahead; Ctrl-C ends all of them after the same leg and returns what there
+is.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
-from factorwise.errors import InvalidArgumentError, require
+from factorwise.errors import InvalidArgumentError, ShapeError, require
 from factorwise.inference.mcmc.engine import Engine, EngineName, make_engine
 from factorwise.inference.mcmc.kernel import TransitionKernel
 from factorwise.inference.mcmc.schedules import Geometric, Schedule
@@ -25,7 +29,8 @@ from factorwise.rng import Stream, as_stream
 from factorwise.world.partition import Partition
 
 PROGRESS_AFTER = 2.0  # seconds: short runs show no bar
-SLICE = 200_000  # steps between two looks at the clock and at Ctrl-C
+SLICE = 20_000  # steps of a leg of burn-in: between two looks at the clock and at Ctrl-C
+STINT = 0.1  # seconds that a thread stays with one chain while others wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,7 @@ class _Chain:
     engine: Engine
     stream: Stream
     recorder: _Recorder
+    legs: int = 0
     scores: list[float] = field(default_factory=list)
     changed: int = 0
     steps: int = 0
@@ -154,31 +160,27 @@ def sample(
     draws, thin, burn_in
         Each chain makes ``burn_in`` steps, then ``draws`` times ``thin`` steps, noting the world after each.
     chains, threads
-        The result is the same for any number of threads.
+        The result is the same for any number of threads; by default there are as many as processors.
     pairs
         Pairs of items of a partition world whose co-clustering is to be noted.
     """
     require(draws >= 1, "draws", draws, "at least 1")
     require(thin >= 1, "thin", thin, "at least 1")
     require(burn_in >= 0, "burn_in", burn_in, "zero or more")
+    require(temperature > 0, "temperature", temperature, "greater than zero")
     watched = _checked_pairs(pairs, world)
-    crew = _start(kernel, world, chains, seed, engine, watched)
+    crew = _start(kernel, world, chains, threads, seed, engine, watched)
+    burning = [min(SLICE, burn_in - done) for done in range(0, burn_in, SLICE)]
 
-    def walk(chain: _Chain, report: Callable[[_Chain, int], None], stop: threading.Event) -> None:
-        left = burn_in
-        while left and not stop.is_set():
-            some = min(left, SLICE)
-            chain.advance(temperature, some)
-            report(chain, some)
-            left -= some
-        for _ in range(draws):
-            if stop.is_set():
-                return
-            chain.advance(temperature, thin)
+    def walk(chain: _Chain, leg: int) -> int:
+        steps = burning[leg] if leg < len(burning) else thin
+        chain.advance(temperature, steps)
+        if leg >= len(burning):
             chain.record()
-            report(chain, thin)
+        return steps
 
-    interrupted = _work(walk, crew, chains * (burn_in + draws * thin), threads, progress)
+    total = chains * (burn_in + draws * thin)
+    interrupted = _work(walk, len(burning) + draws, crew, total, threads, progress)
     return _samples(crew, watched, interrupted)
 
 
@@ -225,51 +227,56 @@ def anneal(
     require(steps >= 1, "steps", steps, "at least 1")
     require(looks >= 1, "looks", looks, "at least 1")
     cooling = schedule or Geometric()
-    stretches = np.diff(np.linspace(0, steps, min(looks, steps) + 1).astype(int)).tolist()
-    crew = _start(kernel, world, chains, seed, engine, np.zeros((0, 2), np.int64))
-
-    def walk(chain: _Chain, report: Callable[[_Chain, int], None], stop: threading.Event) -> None:
+    ends = np.linspace(0, steps, min(looks, steps) + 1).astype(int).tolist()
+    crew = _start(kernel, world, chains, threads, seed, engine, np.zeros((0, 2), np.int64))
+    for chain in crew:
         chain.keep_best()
-        done = 0
-        for stretch in stretches:
-            if stop.is_set():
-                return
-            chain.advance(cooling.temperature((done + stretch / 2) / steps), stretch)
-            chain.scores.append(chain.engine.score)
-            chain.keep_best()
-            report(chain, stretch)
-            done += stretch
 
-    interrupted = _work(walk, crew, chains * steps, threads, progress)
+    def walk(chain: _Chain, leg: int) -> int:
+        middle = (ends[leg] + ends[leg + 1]) / 2
+        chain.advance(cooling.temperature(middle / steps), ends[leg + 1] - ends[leg])
+        chain.scores.append(chain.engine.score)
+        chain.keep_best()
+        return int(ends[leg + 1] - ends[leg])
+
+    interrupted = _work(walk, len(ends) - 1, crew, chains * steps, threads, progress)
     best = max(crew, key=lambda chain: chain.best_score)
-    shortest = min(len(chain.scores) for chain in crew)
-    trace = np.array([chain.scores[:shortest] for chain in crew])
+    trace = np.array([chain.scores for chain in crew])
     return Annealed(best.best, best.best_score, trace, interrupted)
 
 
 def _checked_pairs(pairs: ArrayLike, world: Any) -> NDArray[np.int64]:
-    watched = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
-    if len(watched) and not isinstance(world, Partition):
+    given = np.asarray(pairs)
+    if given.size == 0:
+        return np.zeros((0, 2), np.int64)
+    if not isinstance(world, Partition):
         raise InvalidArgumentError("pairs can be watched in partition worlds only: leave pairs out.")
-    if len(watched) and (watched.min() < 0 or watched.max() >= world.n_items):
-        raise InvalidArgumentError(
-            f"pairs must name items 0 to {world.n_items - 1}, but reach {watched.max()}."
+    if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iu":
+        raise ShapeError(
+            f"pairs must be whole numbers of shape (pairs, 2), but have shape {given.shape} and dtype"
+            f" {given.dtype}: give [(0, 1), ...]."
         )
-    return watched
+    outside = given[((given < 0) | (given >= world.n_items)).any(axis=1)]
+    if len(outside):
+        raise InvalidArgumentError(
+            f"pairs must name items 0 to {world.n_items - 1}, but {tuple(outside[0].tolist())} is among them."
+        )
+    return given.astype(np.int64)
 
 
 def _start(
     kernel: TransitionKernel,
     world: Any,
     chains: int,
+    threads: int | None,
     seed: int | np.random.Generator | Stream,
     engine: EngineName,
     pairs: NDArray[np.int64],
 ) -> list[_Chain]:
     require(chains >= 1, "chains", chains, "at least 1")
-    root = as_stream(
-        seed
-    ).bits()  # one draw, so that a Generator or a Stream is advanced alike for any chains
+    require(threads is None or threads >= 1, "threads", threads, "at least 1, or None for all processors")
+    # one draw, so that a Generator or a Stream is advanced alike for any number of chains
+    root = as_stream(seed).bits()
     crew: list[_Chain] = []
     for number in range(chains):
         first = crew[0].engine if crew else None
@@ -279,59 +286,80 @@ def _start(
 
 
 def _work(
-    walk: Callable[[_Chain, Callable[[_Chain, int], None], threading.Event], None],
+    walk: Callable[[_Chain, int], int],
+    legs: int,
     crew: list[_Chain],
     total: int,
     threads: int | None,
     progress: bool,
 ) -> bool:
-    """Let every chain walk, in threads; return whether Ctrl-C came."""
+    """Let every chain walk its legs, in threads; return whether Ctrl-C came.
+
+    walk
+        Walks one leg of a chain and returns how many steps that was.
+    """
     workers = min(threads or os.cpu_count() or 1, len(crew))
-    require(workers >= 1, "threads", threads, "at least 1")
-    stop, lock = threading.Event(), threading.Lock()
+    lock = threading.Lock()
+    waiting = deque(crew)
+    last = legs
     interrupted = False
+    hidden = None if progress else True
     with (
-        tqdm(
-            total=total,
-            unit="step",
-            unit_scale=True,
-            delay=PROGRESS_AFTER,
-            disable=None if progress else True,
-        ) as bar,
+        tqdm(total=total, unit="step", unit_scale=True, delay=PROGRESS_AFTER, disable=hidden) as bar,
         ThreadPoolExecutor(workers) as pool,
     ):
 
-        def report(chain: _Chain, steps: int) -> None:
-            with lock:
-                bar.set_postfix(
-                    accepted=f"{chain.changed / chain.steps:.3f}",
-                    score=f"{chain.engine.score:.6g}",
-                    refresh=False,
-                )
-                bar.update(steps)
+        def next_leg(chain: _Chain) -> int | None:
+            with lock:  # so that Ctrl-C finds out how far the chains are going to be
+                if chain.legs >= last:
+                    return None
+                chain.legs += 1
+                return chain.legs - 1
 
-        futures = [pool.submit(walk, chain, report, stop) for chain in crew]
+        def report(chain: _Chain, steps: int) -> None:
+            if not bar.disable:
+                score, accepted = f"{chain.engine.score:.6g}", f"{chain.changed / chain.steps:.3f}"
+                with lock:
+                    bar.set_postfix(accepted=accepted, score=score, refresh=False)
+                    bar.update(steps)
+
+        def take_turns() -> None:
+            while waiting:
+                try:
+                    chain = waiting.popleft()
+                except IndexError:  # another thread was quicker: it has a chain, there is none for this one
+                    return
+                end = perf_counter() + STINT
+                while (leg := next_leg(chain)) is not None:
+                    report(chain, walk(chain, leg))
+                    if perf_counter() > end:
+                        waiting.append(chain)
+                        break
+
+        turns = [pool.submit(take_turns) for _ in range(workers)]
         try:
-            for future in futures:
-                future.result()
+            wait(turns, return_when=FIRST_EXCEPTION)
         except KeyboardInterrupt:
             interrupted = True
+            with lock:
+                last = max(chain.legs for chain in crew)
+            wait(turns, return_when=FIRST_EXCEPTION)
         finally:
-            stop.set()
+            last = 0
+        for turn in turns:
+            turn.result()
     return interrupted
 
 
 def _samples(crew: list[_Chain], pairs: NDArray[np.int64], interrupted: bool) -> Samples:
-    shortest = min(len(chain.scores) for chain in crew)
-    if shortest == 0:
+    draws = len(crew[0].scores)
+    if draws == 0:
         raise KeyboardInterrupt  # stopped before the first draw: there is nothing to return
     best = max(crew, key=lambda chain: chain.best_score)
     notes = [chain.recorder for chain in crew]
-    together = [
-        np.reshape(note.together[:shortest], (shortest, len(pairs))) for note in notes if note.is_partition
-    ]
+    together = [np.reshape(note.together, (draws, len(pairs))) for note in notes if note.is_partition]
     return Samples(
-        scores=np.array([chain.scores[:shortest] for chain in crew]),
+        scores=np.array([chain.scores for chain in crew]),
         accepted=np.array([chain.changed / max(chain.steps, 1) for chain in crew]),
         best=best.best,
         best_score=best.best_score,
@@ -339,6 +367,6 @@ def _samples(crew: list[_Chain], pairs: NDArray[np.int64], interrupted: bool) ->
         interrupted=interrupted,
         pairs=pairs,
         together=np.array(together, dtype=bool) if together else np.zeros((len(crew), 0, 0), bool),
-        n_clusters=np.array([note.n_clusters[:shortest] for note in notes], dtype=np.int64),
+        n_clusters=np.array([note.n_clusters for note in notes], dtype=np.int64),
         label_counts=np.array([note.label_counts for note in notes]),
     )
