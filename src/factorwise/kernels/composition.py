@@ -216,18 +216,23 @@ def _definition(function: FunctionType) -> ast.FunctionDef:
 
 
 def _references(function: FunctionType, node: ast.FunctionDef) -> dict[str, object]:
-    """Names that the function reads from outside, with their present values; built-ins left out."""
-    closed = inspect.getclosurevars(function)
-    outside: dict[str, object] = {**closed.globals, **closed.nonlocals}
+    """Names that the function reads from outside, with their present values; built-ins left out.
+
+    Read from the text, not by `inspect.getclosurevars`, which takes attributes for names and does not look
+    into comprehensions.
+    """
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    outside = {**function.__globals__, **{name: cell.cell_contents for name, cell in cells}}
     read = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
     written = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     arguments = {a.arg for a in ast.walk(node) if isinstance(a, ast.arg)}
-    missing = read - set(outside) - written - arguments - set(dir(builtins))
-    if missing - {node.name}:
+    free = read - written - arguments
+    missing = free - set(outside) - set(dir(builtins)) - {node.name}
+    if missing:
         raise TemplateError(
             f"{function.__name__} refers to {sorted(missing)[0]!r}, which is not defined there."
         )
-    return {name: outside[name] for name in sorted(read & set(outside))}
+    return {name: outside[name] for name in sorted(free & set(outside))}
 
 
 def _literal(owner: FunctionType, name: str, value: object) -> str:
@@ -242,7 +247,8 @@ def _literal(owner: FunctionType, name: str, value: object) -> str:
         inner = "".join(f"{_literal(owner, name, part)}, " for part in value)
         return f"({inner})"
     if isinstance(value, np.ndarray) and value.size <= _LARGEST_ARRAY and value.dtype.kind in "biuf":
-        return f"__import__('numpy').array({value.tolist()!r}, dtype={value.dtype.str!r})"
+        numbers = _literal(owner, name, tuple(value.ravel().tolist()))
+        return f"__import__('numpy').array({numbers}, dtype={value.dtype.str!r}).reshape({value.shape})"
     raise TemplateError(
         f"{owner.__name__} refers to {name!r}, a {type(value).__name__}, which cannot become a constant of"
         f" compiled code: use numbers, tuples of numbers or arrays of at most {_LARGEST_ARRAY} numbers,"

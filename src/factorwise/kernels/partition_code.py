@@ -28,8 +28,6 @@ from factorwise.errors import TemplateError
 from factorwise.kernels.composition import Source, composed_module
 from factorwise.kernels.vector_code import FieldLayout, vector_helpers
 
-STRIDE = 32  # members a pass: arrays by slot must reach this far beyond the last slot in use
-
 
 @dataclass(frozen=True)
 class PairTerm:
@@ -83,7 +81,7 @@ import numpy as np
 from numba import cfunc, types
 
 from factorwise.kernels.compiler import FAST_SUMS, inlined
-from factorwise.kernels.primitives import counted, empty_sum, widened_sum
+from factorwise.kernels.primitives import empty_sum, widened_sum
 from factorwise.kernels.simd import dot_eight, eight_of, lane, load_eight
 
 ints_type = types.Array(types.int32, 2, "C")
@@ -274,35 +272,16 @@ def _record_at(number: int, fields: Sequence[FieldLayout], slot: str) -> str:
 
 
 def _sum_helper(number: int, called: str, term: PairTerm) -> str:
-    # Whole strides of members, then one last stride in which those beyond the cluster do not count: left to
-    # itself the compiler makes the last members one by one, which costs more than all the others.
     keys = range(term.size)
     begin = "".join(f"    n{k} = empty_sum(s[{k}])\n" for k in keys)
     add = "".join(f"        n{k} = widened_sum(n{k}, s[{k}])\n" for k in keys)
-    last = "".join(f"        n{k} = widened_sum(n{k}, counted(s[{k}], j < left))\n" for k in keys)
-    join = "".join(f"        n{k} = widened_sum(n{k}, s[{k}])\n" for k in keys)
-    sums = "".join(f"n{k}, " for k in keys)
     return f"""
 @inlined
-def sum_last_{number}(ints, reals, lo, left, a):
-    hi = lo + {STRIDE}
-{_columns(term.fields)}    s = {called}(a, a)
-{begin}    bound = min(ints.shape[1] + reals.shape[1], {STRIDE})  # one that the compiler cannot see
-    for j in range(bound):
-        s = {called}(a, {_record_at(number, term.fields, "j")})
-{last}    return ({sums})
-
-
-@inlined
 def sum_{number}(ints, reals, lo, hi, a):
-    left = (hi - lo) % {STRIDE}
-    hi -= left
 {_columns(term.fields)}    s = {called}(a, a)
 {begin}    for j in range(hi - lo):
         s = {called}(a, {_record_at(number, term.fields, "j")})
-{add}    if left > 0:
-        s = sum_last_{number}(ints, reals, hi, left, a)
-{join}    return ({sums})
+{add}    return ({"".join(f"n{k}, " for k in keys)})
 """
 
 
@@ -315,11 +294,13 @@ def _pair_aggregate_helper(number: int, called: str, term: PairAggregateTerm) ->
         "min": "smallest{k}",
         "max": "largest{k}",
         "mean": "total{k} / pairs",
-        "majority": "np.float64(2.0 * total{k} > pairs)",
+        "majority": "np.float64(2.0 * above{k} > pairs)",
     }[term.aggregate]
-    begin = "".join(f"    total{k}, smallest{k}, largest{k} = 0.0, np.inf, -np.inf\n" for k in keys)
+    begin = "".join(
+        f"    total{k}, above{k}, smallest{k}, largest{k} = 0.0, 0.0, np.inf, -np.inf\n" for k in keys
+    )
     update = "".join(
-        f"            v = np.float64(s[{k}])\n            total{k} += v\n"
+        f"            v = np.float64(s[{k}])\n            total{k} += v\n            above{k} += v > 0.0\n"
         f"            smallest{k} = min(smallest{k}, v)\n            largest{k} = max(largest{k}, v)\n"
         for k in keys
     )

@@ -68,22 +68,6 @@ def _compiled_empty_sum(value: Any) -> Callable[..., Any]:
     return lambda value: 0.0
 
 
-def counted(value: Any, counts: bool) -> Any:
-    """Return ``value`` where it counts, else the zero of its kind."""
-    return value if counts else 0
-
-
-@overload(counted, jit_options=_INLINE, strict=False)
-def _compiled_counted(value: Any, counts: Any) -> Callable[..., Any]:
-    if isinstance(value, types.Boolean):
-        return lambda value, counts: value & counts
-    if _is_small(value):
-        return lambda value, counts: np.int32(value) if counts else np.int32(0)
-    if isinstance(value, types.Integer):
-        return lambda value, counts: value if counts else np.int64(0)
-    return lambda value, counts: value if counts else 0.0
-
-
 def _is_small(kind: Any) -> bool:
     whole = isinstance(kind, types.Integer)
     return isinstance(kind, types.Boolean) or (whole and kind.bitwidth <= 32)

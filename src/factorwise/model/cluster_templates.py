@@ -191,5 +191,5 @@ _PAIR_AGGREGATES: dict[str, Callable[[NDArray[np.float64]], Any]] = {
     "min": lambda values: values.min(axis=0),
     "max": lambda values: values.max(axis=0),
     "mean": lambda values: values.mean(axis=0),
-    "majority": lambda values: 2 * values.sum(axis=0) > len(values),
+    "majority": lambda values: 2 * (values > 0).sum(axis=0) > len(values),
 }

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import ShapeError, TemplateError
-from factorwise.kernels.partition_code import STRIDE, Term, gains_module, statistics_module
+from factorwise.kernels.partition_code import Term, gains_module, statistics_module
 from factorwise.kernels.partition_gains import add_statistics
 from factorwise.kernels.simd import LANES
 from factorwise.kernels.vector_code import FieldLayout
@@ -112,7 +112,7 @@ class PartitionProgram:
         A repulsion counts its pairs within clusters, with a minus.
         """
         out = np.zeros(self.model.blocks.size)
-        slots = np.append(world.arrays.members, np.zeros(STRIDE, np.int32)).clip(0, self.n_items - 1)
+        slots = world.arrays.members.clip(0, self.n_items - 1)  # free slots hold anything
         add_statistics(
             self.statistics.pair_statistics,
             self.statistics.cluster_statistics,

@@ -86,7 +86,7 @@ def test_every_model_is_followed(case, name):
     """Larger clusters, that grow out of their blocks of memory."""
     program = program_of(MODELS[case], 30)
     sampler = kernels(program.model, 30)[name]
-    chunks = 3 if name in ("restricted and more", "gibbs") else 12
+    chunks = 2 if name in ("restricted and more", "gibbs") else 8
     for temperature in (0.7, 2.0):
         assert_same_trace(sampler, start_for(30, 2), program, temperature, chunks=chunks, steps=4)
 
@@ -149,7 +149,7 @@ def equilibrium(n_types, blocked):
     return program, worlds, exact_distribution(program.model, worlds, 0.7)
 
 
-def ends_of(sampler, n_types, blocked, seed, advance, chains=3_000):
+def ends_of(sampler, n_types, blocked, seed, advance, chains=2_000):
     """Counts of the worlds in which chains end that were started in exact draws."""
     program, worlds, target = equilibrium(n_types, blocked)
     drawn = np.random.default_rng(seed).multinomial(chains, target)

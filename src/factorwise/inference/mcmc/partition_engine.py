@@ -20,7 +20,6 @@ from factorwise.inference.mcmc.partition_moves import (
 )
 from factorwise.inference.mcmc.restricted_gibbs import RestrictedGibbs
 from factorwise.kernels import partition_moves as codes
-from factorwise.kernels.partition_code import STRIDE
 from factorwise.kernels.partition_gains import EDGE, StorageArrays, place_all
 from factorwise.kernels.partition_sweeps import gibbs_sweep, metropolis_blocks, metropolis_sweep
 from factorwise.model.partition_program import PartitionProgram
@@ -179,15 +178,15 @@ def _move_arrays(kernel: Metropolis | PartitionGibbs, world: Partition) -> codes
 
 def _storage_arrays(program: PartitionProgram, arena: int) -> StorageArrays:
     n = program.n_items
-    slots = arena + 2 * n + 4 + STRIDE
+    slots = arena + 2 * n + 4
     edges = np.zeros(len(program.edge_score), EDGE)
     edges["neighbor"], edges["score"] = program.edge_neighbor, program.edge_score
     return StorageArrays(
         item_ints=program.ints,
         item_reals=program.reals,
         item_rows=program.rows,
-        ints=np.zeros((program.ints.shape[1], slots), np.int32),
-        reals=np.zeros((program.reals.shape[1], slots), np.float32),
+        ints=np.empty((program.ints.shape[1], slots), np.int32),
+        reals=np.empty((program.reals.shape[1], slots), np.float32),
         rows=np.empty((slots, program.rows.shape[1]), np.float32),
         weights=program.model.weights.copy(),
         edge_start=program.edge_start,
