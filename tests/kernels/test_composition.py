@@ -75,7 +75,8 @@ def with_array(p, q):
 
 
 def with_infinities(p, q):
-    return (ENDLESS[0, 0] > p) + (ENDLESS[1, 0] < q) + ENDLESS[:, 1].sum() + (NOTHING != NOTHING)
+    inside = ENDLESS[1, 0] < q and p < ENDLESS[0, 0] and NOTHING != NOTHING
+    return ENDLESS[:, 1].sum() if inside else 0.0
 
 
 def with_numpy(p, q):

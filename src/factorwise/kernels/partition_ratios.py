@@ -163,7 +163,7 @@ def relocation_ratio(
 ) -> float:
     """Backward over forward probability of a relocation, for mixtures of nothing but relocations.
 
-    The same as `log_ratio` without logarithms: probabilities of relocations do not underflow.
+    The same as `transfer_log_ratio` without logarithms: probabilities of relocations do not underflow.
     """
     item, source, target = items[0], drawn[1], drawn[2]
     clusters, splittable = p.counters[LIVE], p.counters[SPLITTABLE]
@@ -206,7 +206,7 @@ def peers_of(moves: MoveArrays, p: PartitionArrays, item: int) -> int:
 
 
 @inner
-def log_ratio(
+def transfer_log_ratio(
     moves: MoveArrays, p: PartitionArrays, items: NDArray[np.int32], drawn: NDArray[np.int64]
 ) -> float:
     """Log of backward over forward probability of the drawn transfer."""

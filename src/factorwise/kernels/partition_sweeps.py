@@ -28,7 +28,7 @@ from factorwise.kernels.partition_moves import (
     draw_relocation,
     draw_transfer,
 )
-from factorwise.kernels.partition_ratios import log_ratio, relocation_ratio
+from factorwise.kernels.partition_ratios import relocation_ratio, transfer_log_ratio
 from factorwise.kernels.partitions import LIVE, NEW, PartitionArrays
 from factorwise.kernels.random import random_below, random_uniform
 from factorwise.kernels.restricted_gibbs import draw_restricted
@@ -38,77 +38,6 @@ from factorwise.kernels.restricted_gibbs import draw_restricted
 def tempered(score: float, temperature: float) -> float:
     """Divide by the temperature: the one place where it enters."""
     return score / temperature
-
-
-@hot
-def metropolis_step(
-    pair_gain: PairGain,
-    cluster_score: ClusterScore,
-    p: PartitionArrays,
-    h: StorageArrays,
-    moves: MoveArrays,
-    work: WorkArrays,
-    state: NDArray[np.uint64],
-    temperature: float,
-    general: bool | None,
-    lo: int,
-    hi: int,
-) -> None:
-    """Propose, weigh, decide, apply: one step, with items drawn from a block where ``hi > lo``.
-
-    With ``general`` None only relocations are compiled: all that most mixtures need, in a third of the time.
-    """
-    kind = draw_kind(moves, p, state)
-    drawn = work.drawn
-    ratio, log_proposals = 1.0, 0.0  # of the proposal probabilities, backward over forward: one or the other
-    if kind < 0:
-        changes = False
-    elif general is None:
-        changes = draw_relocation(kind, moves, p, lo, hi, state, work.items, drawn)
-        if changes:
-            ratio = relocation_ratio(moves, p, work.items, drawn)
-    elif kind == RESTRICTED_GIBBS:
-        changes = True
-        log_proposals = draw_restricted(pair_gain, cluster_score, p, h, moves, work, state)
-    else:
-        changes = draw_transfer(kind, moves, p, lo, hi, state, work.items, drawn)
-        if changes:
-            log_proposals = log_ratio(moves, p, work.items, drawn)
-    chance = random_uniform(state)
-    if not changes:
-        work.tally[2] += 1
-        return
-    m, source, target, new_type = drawn[0], drawn[1], drawn[2], drawn[3]
-    if general is None:
-        gain = relocation_gain(h, p, pair_gain, cluster_score, work.items[0], target, new_type)
-    elif m == 0:
-        gain = retype_gain(cluster_score, p, h, source, new_type)
-    else:
-        gain = transfer_gain(h, p, pair_gain, cluster_score, work.items, m, source, target, new_type)
-    size = np.int64(0) if target == NEW else np.int64(p.clusters[target].size)
-    work.tally[1] += m * (size + p.clusters[source].size - m)
-    if chance < ratio * np.exp(tempered(gain, temperature) + log_proposals):
-        work.tally[0] += 1
-        work.score[0] += gain
-        if general is None:
-            apply_relocation(h, p, work.items[0], target, new_type)
-        elif m == 0:
-            p.clusters[source].type = new_type
-            p.clusters[source].value = h.values[0]
-        else:
-            apply_transfer(h, p, work.items, m, source, target, new_type)
-
-
-@inner
-def retype_gain(
-    cluster_score: ClusterScore, p: PartitionArrays, h: StorageArrays, cluster: int, new: int
-) -> float:
-    """Change of score when a cluster changes its type; sets ``h.values``."""
-    if cluster_score is None:
-        return 0.0
-    lo = p.clusters[cluster].start
-    h.values[0] = score_slots(h, cluster_score, lo, lo + p.clusters[cluster].size, new)
-    return h.values[0] - p.clusters[cluster].value
 
 
 @lean_kernel
@@ -123,31 +52,71 @@ def metropolis_sweep(
     temperature: float,
     general: bool | None,
     steps: int,
-) -> None:
-    """Make ``steps`` steps of Metropolis-Hastings over the whole world."""
-    for _ in range(steps):
-        metropolis_step(pair_gain, cluster_score, p, h, moves, work, state, temperature, general, 0, 0)
-
-
-@lean_kernel
-def metropolis_blocks(
-    pair_gain: PairGain,
-    cluster_score: ClusterScore,
-    p: PartitionArrays,
-    h: StorageArrays,
-    moves: MoveArrays,
-    work: WorkArrays,
-    state: NDArray[np.uint64],
-    temperature: float,
-    general: bool | None,
     first: int,
     last: int,
 ) -> None:
-    """Visit the blocks first to last in turn, with as many steps in each as it has items."""
-    for block in range(first, last):
-        lo, hi = moves.block_start[block], moves.block_start[block + 1]
-        for _ in range(hi - lo):
-            metropolis_step(pair_gain, cluster_score, p, h, moves, work, state, temperature, general, lo, hi)
+    """Propose, weigh, decide, apply: ``steps`` times over all items, or block by block.
+
+    Where ``first < last`` these blocks are visited in turn, with as many steps in each as it has items. With
+    ``general`` None only relocations are compiled: all that most mixtures need, in a third of the time.
+    """
+    drawn = work.drawn
+    for block in range(first, max(last, first + 1)):
+        lo, hi, count = 0, 0, steps
+        if first < last:
+            lo, hi = moves.block_start[block], moves.block_start[block + 1]
+            count = hi - lo
+        for _ in range(count):
+            kind = draw_kind(moves, p, state)
+            ratio, log_ratio = 1.0, 0.0  # backward over forward probability: one or the other
+            if kind < 0:
+                changes = False
+            elif general is None:
+                changes = draw_relocation(kind, moves, p, lo, hi, state, work.items, drawn)
+                if changes:
+                    ratio = relocation_ratio(moves, p, work.items, drawn)
+            elif kind == RESTRICTED_GIBBS:
+                changes = True
+                log_ratio = draw_restricted(pair_gain, cluster_score, p, h, moves, work, state)
+            else:
+                changes = draw_transfer(kind, moves, p, lo, hi, state, work.items, drawn)
+                if changes:
+                    log_ratio = transfer_log_ratio(moves, p, work.items, drawn)
+            chance = random_uniform(state)
+            if not changes:
+                work.tally[2] += 1
+                continue
+            m, source, target, new_type = drawn[0], drawn[1], drawn[2], drawn[3]
+            if general is None:
+                gain = relocation_gain(h, p, pair_gain, cluster_score, work.items[0], target, new_type)
+            elif m == 0:
+                gain = retype_gain(cluster_score, p, h, source, new_type)
+            else:
+                gain = transfer_gain(h, p, pair_gain, cluster_score, work.items, m, source, target, new_type)
+            size = np.int64(0) if target == NEW else np.int64(p.clusters[target].size)
+            work.tally[1] += m * (size + p.clusters[source].size - m)
+            if chance < ratio * np.exp(tempered(gain, temperature) + log_ratio):
+                work.tally[0] += 1
+                work.score[0] += gain
+                if general is None:
+                    apply_relocation(h, p, work.items[0], target, new_type)
+                elif m == 0:
+                    p.clusters[source].type = new_type
+                    p.clusters[source].value = h.values[0]
+                else:
+                    apply_transfer(h, p, work.items, m, source, target, new_type)
+
+
+@inner
+def retype_gain(
+    cluster_score: ClusterScore, p: PartitionArrays, h: StorageArrays, cluster: int, new: int
+) -> float:
+    """Change of score when a cluster changes its type; sets ``h.values``."""
+    if cluster_score is None:
+        return 0.0
+    lo = p.clusters[cluster].start
+    h.values[0] = score_slots(h, cluster_score, lo, lo + p.clusters[cluster].size, new)
+    return h.values[0] - p.clusters[cluster].value
 
 
 @lean_kernel

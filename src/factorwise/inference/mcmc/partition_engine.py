@@ -21,7 +21,7 @@ from factorwise.inference.mcmc.partition_moves import (
 from factorwise.inference.mcmc.restricted_gibbs import RestrictedGibbs
 from factorwise.kernels import partition_moves as codes
 from factorwise.kernels.partition_gains import EDGE, StorageArrays, place_all
-from factorwise.kernels.partition_sweeps import gibbs_sweep, metropolis_blocks, metropolis_sweep
+from factorwise.kernels.partition_sweeps import gibbs_sweep, metropolis_sweep
 from factorwise.model.partition_program import PartitionProgram
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition
@@ -96,7 +96,7 @@ class PartitionEngine:
     def advance(self, stream: Stream, temperature: float, steps: int) -> int:
         """Make ``steps`` steps; return how many changed the world."""
         if isinstance(self.kernel, Metropolis):
-            return self._run(metropolis_sweep, stream, temperature, self._general, steps)
+            return self._run(metropolis_sweep, stream, temperature, self._general, steps, 0, 0)
         return self._run(gibbs_sweep, stream, temperature, steps)
 
     def advance_blocks(
@@ -116,7 +116,7 @@ class PartitionEngine:
                 " balance: leave Split out, or walk over the whole world with advance."
             )
         last = blocks if last is None else last
-        return self._run(metropolis_blocks, stream, temperature, self._general, first, last)
+        return self._run(metropolis_sweep, stream, temperature, self._general, 0, first, last)
 
     def _run(self, sweep, stream: Stream, temperature: float, *limits: int | None) -> int:  # type: ignore[no-untyped-def]
         before = int(self._work.tally[0])

@@ -12,7 +12,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -336,8 +336,9 @@ def _work(
                         waiting.append(chain)
                         break
 
-        turns = [pool.submit(take_turns) for _ in range(workers)]
+        turns: list[Future[None]] = []
         try:
+            turns.extend(pool.submit(take_turns) for _ in range(workers))
             wait(turns, return_when=FIRST_EXCEPTION)
         except KeyboardInterrupt:
             interrupted = True
