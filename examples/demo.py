@@ -178,7 +178,7 @@ def main() -> int:
         "annealed": f"{STEPS:,} steps in {annealing:.1f} s",
         "sampled": f"4 chains of {STEPS:,} + {500 * 2_000:,} steps in {sampling:.1f} s",
         "compiled": f"in {compiling:.1f} s (less when an earlier run has left its compiled code)",
-        "R-hat of the score": f"{fw.mcmc.r_hat(samples):.3f} (near 1: the chains agree)",
+        "R-hat of the score": f"{fw.mcmc.r_hat(samples):.3f} (near 1 where the chains agree)",
         "versions": ", ".join(
             [f"Python {platform.python_version()}", *(f"{p} {version(p)}" for p in PACKAGES)]
         ),

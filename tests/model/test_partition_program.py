@@ -60,7 +60,7 @@ def test_compiled_statistics_are_the_plain_ones(name):
 
 
 @pytest.mark.parametrize(
-    "case", [*((name,) for name in PAIR_SETS if "edges" not in name), MODELS["everything"]]
+    "case", [*((name,) for name in PAIR_SETS if "edges" not in name), MODELS["everything"]], ids=" ".join
 )
 def test_compiled_pair_gains_are_the_plain_ones(case):
     program = program_of(case)
@@ -84,12 +84,13 @@ def test_compiled_pair_gains_are_the_plain_ones(case):
             (int(p.clusters["start"][c]), int(p.clusters["start"][c] + p.clusters["size"][c]))
             for c in (target, source)
         ]
-        fast = score_of_pairs(h, program.gains.pair_gain, *spans[0], *spans[1], item, 1)
+        slot = int(p.items["slot"][item])
+        fast = score_of_pairs(h, program.gains.pair_gain, *spans[0], *spans[1], slot, 1)
         plain = pairs.gain(world, Transfer((item,), source, target))
         assert fast == pytest.approx(plain, rel=1e-5, abs=1e-4)
 
 
-@pytest.mark.parametrize("case", [*((name,) for name in CLUSTER_SETS), MODELS["everything"]])
+@pytest.mark.parametrize("case", [*((name,) for name in CLUSTER_SETS), MODELS["everything"]], ids=" ".join)
 def test_compiled_cluster_scores_are_the_plain_ones(case):
     program = program_of(case)
     for world in worlds():

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factorwise.errors import ClusterIdError, DiffError, EmptyWorldError, InvalidArgumentError, ShapeError
@@ -46,6 +46,7 @@ def assert_sound(world):
     assert (p.items["mark"] == 0).all()
 
 
+@settings(max_examples=50)
 @given(
     st.integers(1, 12).flatmap(lambda n: st.lists(st.integers(0, n - 1), min_size=n, max_size=n)),
     st.integers(1, 3),

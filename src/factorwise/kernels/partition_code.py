@@ -7,15 +7,14 @@ over dimensions. A scan adds up *statistics*, truth values as integers, and only
 
 Two modules come out of one description. The gains module has
 
-``pair_gain(ints, reals, rows, t_lo, t_hi, s_lo, s_hi, item_ints, item_reals, item_rows, item, own, weights)
--> float``
-    score of ``item`` with the slots t_lo to t_hi minus that with s_lo to s_hi, where ``own`` is 1 if the item
-    itself stands among the latter;
+``pair_gain(ints, reals, rows, t_lo, t_hi, s_lo, s_hi, slot, own, weights) -> float``
+    score of the item at ``slot`` with the slots t_lo to t_hi minus that with s_lo to s_hi, where ``own`` is 1
+    if the item itself stands among the latter;
 ``cluster_score(ints, reals, lo, hi, type, weights) -> float``
     score of the cluster-wise templates on the slots lo to hi.
 
-The statistics module has ``pair_statistics(ints, reals, rows, lo, hi, item_ints, item_reals, item_rows, item,
-sign, out)`` and ``cluster_statistics(ints, reals, lo, hi, type, sign, out)``, which add to ``out``.
+The statistics module has ``pair_statistics(ints, reals, rows, lo, hi, slot, sign, out)`` and
+``cluster_statistics(ints, reals, lo, hi, type, sign, out)``, which add to ``out``.
 """
 
 from __future__ import annotations
@@ -92,12 +91,10 @@ index = types.int64
 
 _PAIR_GAIN = """
 @cfunc(
-    types.float64(ints_type, reals_type, reals_type, index, index, index, index,
-                  ints_type, reals_type, reals_type, index, index, floats_type),
+    types.float64(ints_type, reals_type, reals_type, index, index, index, index, index, index, floats_type),
     cache=True, error_model="numpy", fastmath=set(FAST_SUMS), _nrt=False,
 )
-def pair_gain(ints, reals, rows, t_lo, t_hi, s_lo, s_hi, item_ints, item_reals, item_rows, item, own,
-              weights):
+def pair_gain(ints, reals, rows, t_lo, t_hi, s_lo, s_hi, slot, own, weights):
     total = 0.0
 {body}    return total
 """
@@ -114,11 +111,10 @@ def cluster_score(ints, reals, lo, hi, kind, weights):
 
 _PAIR_STATISTICS = """
 @cfunc(
-    types.void(ints_type, reals_type, reals_type, index, index, ints_type, reals_type, reals_type, index,
-               types.float64, floats_type),
+    types.void(ints_type, reals_type, reals_type, index, index, index, types.float64, floats_type),
     cache=True, error_model="numpy", fastmath=set(FAST_SUMS), _nrt=False,
 )
-def pair_statistics(ints, reals, rows, lo, hi, item_ints, item_reals, item_rows, item, sign, out):
+def pair_statistics(ints, reals, rows, lo, hi, slot, sign, out):
 {body}    return
 """
 
@@ -182,10 +178,10 @@ def _gain_lines(number: int, term: PairTerm | VectorTerm) -> list[str]:
     sign = "+" if term.sign > 0 else "-"
     if isinstance(term, VectorTerm):
         ranges = "t_lo, t_hi, s_lo, s_hi"
-        call = f"vector_gain_{number}(rows, {ranges}, item_rows, item, np.float32(own), weights)"
+        call = f"vector_gain_{number}(rows, {ranges}, slot, np.float32(own), weights)"
         return [f"total {sign}= {call}"]
     lines = [
-        f"a_{number} = item_{number}(item_ints, item_reals, item)",
+        f"a_{number} = item_{number}(ints, reals, slot)",
         f"more_{number} = sum_{number}(ints, reals, t_lo, t_hi, a_{number})",
         f"less_{number} = sum_{number}(ints, reals, s_lo, s_hi, a_{number})",
         f"self_{number} = {term.source.name}(a_{number}, a_{number})",
@@ -199,10 +195,8 @@ def _gain_lines(number: int, term: PairTerm | VectorTerm) -> list[str]:
 def _pair_statistics_lines(number: int, term: PairTerm | VectorTerm) -> list[str]:
     sign = "+" if term.sign > 0 else "-"
     if isinstance(term, VectorTerm):
-        return [f"vector_statistics_{number}(rows, lo, hi, item_rows, item, {sign}sign, out)"]
-    lines = [
-        f"sum_of_{number} = sum_{number}(ints, reals, lo, hi, item_{number}(item_ints, item_reals, item))"
-    ]
+        return [f"vector_statistics_{number}(rows, lo, hi, slot, {sign}sign, out)"]
+    lines = [f"sum_of_{number} = sum_{number}(ints, reals, lo, hi, item_{number}(ints, reals, slot))"]
     lines += [f"out[{term.offset + k}] {sign}= sign * sum_of_{number}[{k}]" for k in range(term.size)]
     return lines
 
@@ -236,10 +230,10 @@ def _helpers(number: int, term: Term, simd: bool) -> str:
 
 
 def _item_helper(number: int, term: PairTerm) -> str:
-    values = "".join(f"{_value(field, 'item_{kind}[item, {column}]')}, " for field in term.fields)
+    values = "".join(f"{_value(field, '{kind}[{column}, slot]')}, " for field in term.fields)
     return f"""
 @inlined
-def item_{number}(item_ints, item_reals, item):
+def item_{number}(ints, reals, slot):
     return Record_{number}({values})
 """
 

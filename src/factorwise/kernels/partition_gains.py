@@ -99,9 +99,6 @@ def add_statistics(
     ints: NDArray[np.int32],
     reals: NDArray[np.float32],
     rows: NDArray[np.float32],
-    item_ints: NDArray[np.int32],
-    item_reals: NDArray[np.float32],
-    item_rows: NDArray[np.float32],
     out: NDArray[np.float64],
 ) -> None:
     """Add the statistics of every cluster to ``out``: each member with those before it, then the whole."""
@@ -111,9 +108,7 @@ def add_statistics(
         hi = lo + p.clusters[cluster].size
         if pair_statistics is not None:
             for slot in range(lo + 1, hi):
-                pair_statistics(
-                    ints, reals, rows, lo, slot, item_ints, item_reals, item_rows, p.members[slot], 1.0, out
-                )
+                pair_statistics(ints, reals, rows, lo, slot, slot, 1.0, out)
         if cluster_statistics is not None:
             cluster_statistics(ints, reals, lo, hi, p.clusters[cluster].type, 1.0, out)
 
@@ -128,24 +123,10 @@ def score_slots(h: StorageArrays, cluster_score: ClusterScore, lo: int, hi: int,
 
 @hot
 def pair_score(
-    h: StorageArrays, pair_gain: PairGain, t_lo: int, t_hi: int, s_lo: int, s_hi: int, item: int, own: int
+    h: StorageArrays, pair_gain: PairGain, t_lo: int, t_hi: int, s_lo: int, s_hi: int, slot: int, own: int
 ) -> float:
-    """Pair score of ``item`` with the slots t_lo to t_hi minus that with s_lo to s_hi."""
-    return pair_gain(
-        h.ints,
-        h.reals,
-        h.rows,
-        t_lo,
-        t_hi,
-        s_lo,
-        s_hi,
-        h.item_ints,
-        h.item_reals,
-        h.item_rows,
-        item,
-        own,
-        h.weights,
-    )
+    """Pair score of the item at ``slot`` with the slots t_lo to t_hi minus that with s_lo to s_hi."""
+    return pair_gain(h.ints, h.reals, h.rows, t_lo, t_hi, s_lo, s_hi, slot, own, h.weights)
 
 
 @inner
@@ -180,7 +161,7 @@ def transfer_gain(
                 rest += 1
     if pair_gain is not None:
         for index in range(m):
-            total += pair_score(h, pair_gain, t_lo, t_hi, spare, rest, items[index], 0)
+            total += pair_score(h, pair_gain, t_lo, t_hi, spare, rest, p.items[items[index]].slot, 0)
     if len(h.edges) > 0:
         for index in range(m):
             item = items[index]
@@ -226,7 +207,7 @@ def relocation_gain(
         t_lo, t_hi = p.clusters[target].start, p.clusters[target].start + p.clusters[target].size
     total = 0.0
     if pair_gain is not None:
-        total += pair_score(h, pair_gain, t_lo, t_hi, s_lo, s_hi, item, 1)
+        total += pair_score(h, pair_gain, t_lo, t_hi, s_lo, s_hi, p.items[item].slot, 1)
     if len(h.edges) > 0:
         for edge in range(h.edge_start[item], h.edge_start[item + 1]):
             cluster = p.items[h.edges[edge].neighbor].label

@@ -188,7 +188,9 @@ def _scan(
         _leave(p, h, work, item)
         gain = 0.0  # of side 1 over side 0
         if pair_gain is not None:
-            gain += pair_score(h, pair_gain, one, one + work.sides[1], zero, zero + work.sides[0], item, 0)
+            gain += pair_score(
+                h, pair_gain, one, one + work.sides[1], zero, zero + work.sides[0], p.items[item].slot, 0
+            )
         if len(h.edges) > 0:
             for edge in range(h.edge_start[item], h.edge_start[item + 1]):
                 neighbor = h.edges[edge].neighbor

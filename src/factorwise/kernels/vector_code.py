@@ -48,13 +48,13 @@ def vector_helpers(number: int, called: str, field: FieldLayout, offset: int, si
                     gain += f"    total += weights[{offset + start + k}] * lane(n{start}, {k})\n"
     return f"""
 @inlined
-def vector_gain_{number}(rows, t_lo, t_hi, s_lo, s_hi, item_rows, item, own, weights):
+def vector_gain_{number}(rows, t_lo, t_hi, s_lo, s_hi, slot, own, weights):
     total = 0.0
 {gain}    return total
 
 
 @inlined
-def vector_statistics_{number}(rows, lo, hi, item_rows, item, sign, out):
+def vector_statistics_{number}(rows, lo, hi, slot, sign, out):
 {statistics}    return
 """
 
@@ -63,7 +63,7 @@ def _sums(called: str, field: FieldLayout, chunk: Sequence[int], own: str, *rang
     """Lines that add up the function over ranges of slots, a sign each, for some groups of dimensions."""
     lines = ""
     for d in chunk:
-        lines += f"    x{d} = load_eight(item_rows, item, {field.start + d})\n"
+        lines += f"    x{d} = load_eight(rows, slot, {field.start + d})\n"
         lines += f"    n{d} = eight_of({own} * {called}(x{d}, x{d}))\n"
     for slots, sign in ranges:
         lines += f"    for j in range({slots}):\n"
@@ -75,13 +75,13 @@ def _sums(called: str, field: FieldLayout, chunk: Sequence[int], own: str, *rang
 def _scalar_helpers(number: int, called: str, field: FieldLayout, offset: int) -> str:
     dimensions = f"range({field.start}, {field.start + field.width})"
     weight = f"weights[{offset - field.start} + d]"
-    value = f"{called}(item_rows[item, d], rows[j, d])"
+    value = f"{called}(rows[slot, d], rows[j, d])"
     return f"""
 @inlined
-def vector_gain_{number}(rows, t_lo, t_hi, s_lo, s_hi, item_rows, item, own, weights):
+def vector_gain_{number}(rows, t_lo, t_hi, s_lo, s_hi, slot, own, weights):
     total = 0.0
     for d in {dimensions}:
-        total += {weight} * own * {called}(item_rows[item, d], item_rows[item, d])
+        total += {weight} * own * {called}(rows[slot, d], rows[slot, d])
     for j in range(t_lo, t_hi):
         for d in {dimensions}:
             total += {weight} * {value}
@@ -92,7 +92,7 @@ def vector_gain_{number}(rows, t_lo, t_hi, s_lo, s_hi, item_rows, item, own, wei
 
 
 @inlined
-def vector_statistics_{number}(rows, lo, hi, item_rows, item, sign, out):
+def vector_statistics_{number}(rows, lo, hi, slot, sign, out):
     for j in range(lo, hi):
         for d in {dimensions}:
             out[{offset - field.start} + d] += sign * {value}

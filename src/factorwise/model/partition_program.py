@@ -120,9 +120,6 @@ class PartitionProgram:
             np.ascontiguousarray(self.ints[slots].T),
             np.ascontiguousarray(self.reals[slots].T),
             self.rows[slots],
-            self.ints,
-            self.reals,
-            self.rows,
             out,
         )
         return out

@@ -39,19 +39,20 @@ from partition_cases import (
 
 NAMES = ("numbers", "reals", "edges", "repelling pairs", "clusters", "typed")
 KINDS = {"untyped": (4, 1), "typed": (3, 2)}
-MODELS = {kind: Remembering(model_of(NAMES, n)) for kind, (n, _) in KINDS.items()}
+SIZES = {**KINDS, "small": (3, 1), "smallest typed": (2, 2)}
+MODELS = {kind: Remembering(model_of(NAMES, n)) for kind, (n, _) in SIZES.items()}
 
 
 @cache
 def worlds_of(kind, blocked):
     """All worlds; where blocks keep items apart, all within the blocks."""
-    n, n_types = KINDS[kind]
+    n, n_types = SIZES[kind]
     return [w for w in all_partitions(n, n_types) if not blocked or within_blocks(w, halves(n))]
 
 
 @cache
 def sampler_and_worlds(kind, name):
-    sampler = kernels(MODELS[kind], KINDS[kind][0])[name]
+    sampler = kernels(MODELS[kind], SIZES[kind][0])[name]
     if isinstance(sampler, Metropolis):
         sampler = Metropolis(sampler.model, Recalled(sampler.proposer))
     return sampler, worlds_of(kind, "blocks" in name)
@@ -94,9 +95,10 @@ def test_four_typed_items_are_no_different(name):
     np.testing.assert_allclose(target @ matrix, target, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["small", "smallest typed"])
 @pytest.mark.parametrize("name", MIXTURES)
-def test_every_mixture_passes_the_public_checks(name):
-    sampler, worlds = sampler_and_worlds("typed", name)
+def test_every_mixture_passes_the_public_checks(name, kind):
+    sampler, worlds = sampler_and_worlds(kind, name)
     for check in proposer_checks(sampler.proposer, worlds):
         check()
 

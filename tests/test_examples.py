@@ -1,0 +1,180 @@
+"""The examples, the demo and what the README shows: run as a reader would run them, with their results."""
+
+import math
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from itertools import pairwise, product
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+EXAMPLES = {path.stem: path for path in sorted((ROOT / "examples").glob("*.py"))}
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+LINKS = re.compile(r"\]\((?!https?:)([^)#]+)")
+LONGEST = {"README block": 15, "example": 40}
+
+
+def run(script, *arguments, folder=ROOT):
+    """Run a script where warnings are errors; return what it prints."""
+    command = [sys.executable, "-W", "error", str(script), *map(str, arguments)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=folder, env=os.environ, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def numbers(text):
+    return [float(number) for number in re.findall(r"-?\d+\.\d+", text)]
+
+
+def test_every_example_has_a_test():
+    tested = {"chain_marginals", "clustering", "demo", "ising_grid", "own_template"}
+    assert set(EXAMPLES) == tested
+
+
+@pytest.mark.parametrize("name", sorted(set(EXAMPLES) - {"demo"}))
+def test_examples_are_short(name):
+    assert len(EXAMPLES[name].read_text(encoding="utf-8").splitlines()) < LONGEST["example"]
+
+
+def test_the_chain_agrees_with_the_sum_over_all_paths():
+    """Dry is 0, rainy 1; nothing is carried on day 0 and day 3."""
+    chance = [(0.8, 0.1), (0.2, 0.9), (0.2, 0.9), (0.8, 0.1), (0.2, 0.9)]
+    paths = {
+        path: math.prod(chance[day][path[day]] for day in range(5))
+        * math.prod(0.7 if today == tomorrow else 0.3 for today, tomorrow in pairwise(path))
+        for path in product((0, 1), repeat=5)
+    }
+    total = sum(paths.values())
+    rainy = [sum(p for path, p in paths.items() if path[day]) / total for day in range(5)]
+    output = run(EXAMPLES["chain_marginals"])
+    *found, best, log_partition = numbers(output)
+    assert found == [round(p, 3) for p in rainy]
+    assert best == round(math.log(max(paths.values())), 3)
+    assert log_partition == round(math.log(total), 6)
+    assert "most probable: dry rainy rainy dry rainy" in output
+
+
+def test_belief_propagation_comes_near_the_junction_tree():
+    output = run(EXAMPLES["ising_grid"])
+    approximate, exact, worst = numbers(output)
+    assert exact == 54.6797
+    assert 0 < abs(approximate - exact) < 0.5
+    assert 0 < worst < 0.05
+    assert "junction tree of width" in output
+
+
+def test_clustering_finds_the_people_with_about_the_exact_probabilities():
+    output = run(EXAMPLES["clustering"])
+    *shares, score = numbers(output)
+    assert score == 5.0
+    assert "[0, 0, 1, 2, 2, 3]" in output
+    assert len(shares) == 8
+    for sampled, exact in zip(shares[::2], shares[1::2], strict=True):
+        assert abs(sampled - exact) < 0.05
+
+
+def test_the_template_of_ones_own_passes_its_check():
+    output = run(EXAMPLES["own_template"])
+    assert "difference agrees with statistics along 500 random diffs" in output
+    assert numbers(output) == [-2.0]
+
+
+class Page(HTMLParser):
+    """What a page consists of: tags that were opened, addresses, and its text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.opened, self.links, self.words, self.unclosed = [], [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.opened.append(tag)
+        self.links += [value for name, value in attributes if name in ("src", "href")]
+        if tag not in ("meta", "br"):
+            self.unclosed.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.unclosed.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def test_the_demo_resolves_the_bibliography_and_writes_a_page_that_needs_nothing_else(tmp_path):
+    output = run(EXAMPLES["demo"], "--out", tmp_path)
+    rows = {line.split(":")[0].strip(): numbers(line) for line in output.splitlines() if line[:1].isalpha()}
+    _, pairwise_before, b_cubed_before = rows["before"]
+    _, pairwise, b_cubed = rows["after"]
+    assert pairwise_before == 0.0
+    assert b_cubed_before < 0.4
+    assert min(pairwise, b_cubed) > 0.88
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert str(tmp_path / "report.html") in output
+    page = Page(text)
+    assert page.unclosed == []
+    assert page.links == []
+    assert {"table", "svg", "polyline", "mark"} <= set(page.opened)
+    assert not {"script", "link", "img", "mining"} & set(page.opened)
+    assert "Proc. of Text &lt;Mining&gt;" in text  # a venue of the data, escaped
+    assert "Data &amp; Knowledge" in text
+    assert f"{pairwise:.3f}" in page.words
+    for heading in ("Scores", "Most uncertain pairs", "People found", "Weights"):
+        assert heading in page.words
+
+
+def test_the_demo_fails_where_the_result_is_no_better_than_the_start(tmp_path):
+    """The same demo with too few steps to get anywhere."""
+    weak = EXAMPLES["demo"].read_text(encoding="utf-8").replace("STEPS = 400_000", "STEPS = 10")
+    assert "STEPS = 10\n" in weak
+    script = tmp_path / "weak.py"
+    script.write_text(weak, encoding="utf-8")
+    command = [sys.executable, str(script), "--out", str(tmp_path)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "examples"), str(ROOT / "src")])}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=300)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "not far above the start" in done.stderr
+
+
+def readme_block(number, folder):
+    """Run one block of the README from a file: compiling needs the source of functions."""
+    script = folder / "block.py"
+    script.write_text(BLOCKS[number], encoding="utf-8")
+    return run(script, folder=folder)
+
+
+def test_the_readme_has_three_short_blocks():
+    assert len(BLOCKS) == 3
+    assert max(len(block.splitlines()) for block in BLOCKS) <= LONGEST["README block"]
+
+
+def test_the_readme_finds_who_is_who(tmp_path):
+    output = readme_block(0, tmp_path)
+    assert "[0, 0, 1, 2, 2, 0]" in output
+    assert "score 4.0" in output
+    together, apart, unknown = (float(x) for x in re.search(r"\n\[(.*)\]", output)[1].split())
+    assert apart < unknown < together
+    assert together > 0.5
+
+
+def test_the_readme_finds_the_rainy_days(tmp_path):
+    output = readme_block(1, tmp_path)
+    dry, first, second = (float(x) for x in re.findall(r"'([\d.]+)'", output))
+    assert dry < 0.5 < first < second
+
+
+def test_the_readme_checks_a_template(tmp_path):
+    assert readme_block(2, tmp_path) == ""
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md"])
+def test_links_between_pages_lead_somewhere(name):
+    page = ROOT / name
+    for link in LINKS.findall(page.read_text(encoding="utf-8")):
+        assert (page.parent / link).exists(), f"{name} links to {link}, which is not there"
