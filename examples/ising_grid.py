@@ -3,7 +3,6 @@
 import numpy as np
 
 import factorwise as fw
-from factorwise.inference.message_passing.belief_propagation import BeliefPropagation
 
 SIDE, COUPLING = 8, 0.3
 rng = np.random.default_rng(1)
@@ -27,7 +26,7 @@ model = fw.Model(
 
 graph = fw.unroll(model, variables)
 exact = fw.exact.JunctionTree().marginals(graph)
-beliefs = BeliefPropagation().marginals(graph)
+beliefs = fw.message_passing.BeliefPropagation().marginals(graph)
 worst = max(np.abs(p - q).max() for p, q in zip(exact.node, beliefs.node, strict=True))
 assert beliefs.convergence is not None
 print(f"belief propagation: {beliefs.convergence.iterations} sweeps, log Z {beliefs.log_partition:.4f}")

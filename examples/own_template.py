@@ -3,7 +3,6 @@
 import numpy as np
 
 import factorwise as fw
-from factorwise.model.weights import SparseVector
 from factorwise.testing import check_template
 
 
@@ -18,14 +17,14 @@ class Rivals(fw.Template):
     def statistics(self, world):
         """Count in the whole world."""
         first, second = world.labels[self.pairs].T
-        return SparseVector.from_dense(np.array([np.sum(first == second)]))
+        return fw.SparseVector.from_dense(np.array([np.sum(first == second)]))
 
     def difference(self, world, diff):
         """Count among the pairs that the diff joins, minus those that it separates."""
         moves = np.isin(self.pairs, diff.items)
         label = world.labels[self.pairs[moves.sum(axis=1) == 1]]  # both moving or both staying: untouched
         other = label[~moves[moves.sum(axis=1) == 1]]
-        return SparseVector.from_dense(
+        return fw.SparseVector.from_dense(
             np.array([np.sum(other == diff.target) - np.sum(other == diff.source)])
         )
 

@@ -20,6 +20,7 @@ _HOMES = {
     "world.partition": ["Partition"],
     "world.diff": ["NEW", "Retype", "Transfer"],
     "model.model": ["Model"],
+    "model.weights": ["SparseVector"],
     "model.template": ["Template"],
     "model.grounding": ["FactorGraph"],
     "model.unrolling": ["unroll"],
@@ -53,6 +54,7 @@ __all__ = [
     "Relabel",
     "Retype",
     "Samples",
+    "SparseVector",
     "Template",
     "Transfer",
     "Variables",
@@ -79,6 +81,7 @@ if TYPE_CHECKING:
     from factorwise.model.model import Model
     from factorwise.model.template import Template
     from factorwise.model.unrolling import unroll
+    from factorwise.model.weights import SparseVector
     from factorwise.variables.domain import Domain
     from factorwise.variables.features import Features
     from factorwise.variables.fields import Fields

@@ -14,6 +14,10 @@ class InvalidArgumentError(FactorwiseError, ValueError):
     """An argument outside what it may be."""
 
 
+class NoCompiledFormError(InvalidArgumentError):
+    """Something that runs as plain Python only."""
+
+
 class UnknownLabelError(FactorwiseError, ValueError):
     """A label that its domain does not contain."""
 

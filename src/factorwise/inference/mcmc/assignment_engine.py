@@ -15,7 +15,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import InvalidArgumentError, TemplateError, require
+from factorwise.errors import InvalidArgumentError, NoCompiledFormError, TemplateError, require
 from factorwise.inference.mcmc.assignment_gibbs import BlockGibbs, Gibbs
 from factorwise.inference.mcmc.assignment_proposals import LocalRelabel, Mixture, Swap, UniformRelabel
 from factorwise.inference.mcmc.kernel import TransitionKernel, tempered
@@ -63,7 +63,7 @@ class AssignmentEngine:
 
     def __init__(self, kernel: TransitionKernel, world: Assignment) -> None:
         if not isinstance(kernel, (Metropolis, Gibbs, BlockGibbs)):
-            raise InvalidArgumentError(
+            raise NoCompiledFormError(
                 f"{type(kernel).__name__} has no compiled form: step it as it is, or use Metropolis, Gibbs or"
                 " BlockGibbs."
             )
@@ -256,12 +256,12 @@ def _components(kernel: Metropolis) -> Components:
     kinds, sharpness = [], []
     for part in parts:
         if not isinstance(part, (UniformRelabel, LocalRelabel, Swap)):
-            raise InvalidArgumentError(
+            raise NoCompiledFormError(
                 f"{type(part).__name__} has no compiled form: step the kernel as it is, or use"
                 " UniformRelabel, LocalRelabel, Swap or a Mixture of them."
             )
         if isinstance(part, LocalRelabel) and part.model is not kernel.model:
-            raise InvalidArgumentError(
+            raise NoCompiledFormError(
                 "the compiled LocalRelabel proposes by the scores of the sampled model, but another model was"
                 " given: step the kernel as it is, or build LocalRelabel with the kernel's model."
             )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from typing import Any, Literal, Protocol
 
-from factorwise.errors import InvalidArgumentError, TemplateError, require
+from factorwise.errors import NoCompiledFormError, TemplateError, require
 from factorwise.inference.mcmc.assignment_engine import AssignmentEngine
 from factorwise.inference.mcmc.kernel import TransitionKernel
-from factorwise.inference.mcmc.partition_engine import PartitionEngine
+from factorwise.inference.mcmc.partition_engine import PartitionEngine, check_start
 from factorwise.model.model import Model
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition
@@ -42,6 +42,7 @@ class PlainEngine:
     """A chain that steps a transition kernel as it is written: the reference for the compiled ones."""
 
     def __init__(self, kernel: TransitionKernel, world: Any, model: Model) -> None:
+        check_start(kernel, world)
         self.kernel = kernel
         self._world = world.copy()
         self.score = model.score(world)
@@ -76,7 +77,7 @@ def make_engine(kernel: Any, world: Any, engine: EngineName = "auto", like: Engi
                 program = like.program if isinstance(like, PartitionEngine) else None
                 return PartitionEngine(kernel, world, program=program)
             return AssignmentEngine(kernel, world)
-        except (InvalidArgumentError, TemplateError) as fault:
+        except (NoCompiledFormError, TemplateError) as fault:
             if engine == "compiled":
                 raise
             warnings.warn(f"walking in plain Python: {fault}", PlainEngineWarning, stacklevel=4)

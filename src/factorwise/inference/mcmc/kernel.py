@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
+from factorwise.model.model import Model
 from factorwise.rng import Stream
 
 
@@ -56,6 +57,11 @@ class Step(NamedTuple):
 
 class TransitionKernel(Protocol):
     """A Markov chain over worlds that leaves exp(score / temperature) invariant."""
+
+    @property
+    def model(self) -> Model:
+        """Whose scores it samples."""
+        ...
 
     def step(self, stream: Stream, world: Any, temperature: float = 1.0) -> Step:
         """Decide one step."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from factorwise.errors import InvalidArgumentError, ShapeError
+from factorwise.errors import InvalidArgumentError, NoCompiledFormError
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
 from factorwise.inference.mcmc.partition_mixture import PartitionMixture
@@ -56,6 +58,7 @@ class PartitionEngine:
         program: PartitionProgram | None = None,
         score: float | None = None,
     ) -> None:
+        check_start(kernel, world)
         self.kernel = kernel
         self._world = world.copy()
         self.program = program or PartitionProgram(kernel.model, world.n_items)
@@ -134,24 +137,24 @@ class PartitionEngine:
         return int(self._work.tally[0]) - before
 
 
+def check_start(kernel: Any, world: Any) -> None:
+    """Refuse a world that the kernel's blocks or candidates do not fit."""
+    proposer = getattr(kernel, "proposer", None)
+    if isinstance(proposer, PartitionMixture):
+        proposer.check(world)
+
+
 def _move_arrays(kernel: Metropolis | PartitionGibbs, world: Partition) -> codes.MoveArrays:
     mixture = getattr(kernel, "proposer", PartitionMixture([Merge()]))
     if not isinstance(mixture, PartitionMixture) or any(type(move) not in _KINDS for move in mixture.moves):
-        raise InvalidArgumentError(
+        raise NoCompiledFormError(
             f"{type(mixture).__name__} has no compiled form: give a PartitionMixture of the moves in"
             " factorwise.inference.mcmc, or run with engine='plain'."
         )
     blocks, candidates = mixture.blocks, mixture.candidates
-    if blocks is not None:
-        blocks.check(world)
-    if candidates is not None and len(candidates.start) != world.n_items + 1:
-        raise ShapeError(
-            f"the candidates are for {len(candidates.start) - 1} items, but the world has {world.n_items}:"
-            " give RelocateToCandidate.from_pairs(world.n_items, pairs)."
-        )
     restricted = [move for move in mixture.moves if isinstance(move, RestrictedGibbs)]
     if any(move.model is not kernel.model for move in restricted):
-        raise InvalidArgumentError(
+        raise NoCompiledFormError(
             "RestrictedGibbs is guided by another model than the walk: build it with the kernel's model,"
             " or run with engine='plain'."
         )

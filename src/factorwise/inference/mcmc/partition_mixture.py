@@ -20,7 +20,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import InvalidArgumentError
+from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.mcmc.kernel import Proposal
 from factorwise.inference.mcmc.partition_moves import (
     Blocks,
@@ -74,6 +74,17 @@ class PartitionMixture:
             raise InvalidArgumentError("a mixture has one set of blocks: give all moves the same Blocks.")
         object.__setattr__(self, "moves", tuple(self.moves))
         object.__setattr__(self, "weights", weights)
+
+    def check(self, world: Partition) -> None:
+        """Refuse a world that the blocks or candidates were not made for."""
+        if self.blocks is not None:
+            self.blocks.check(world)
+        candidates = self.candidates
+        if candidates is not None and len(candidates.start) != world.n_items + 1:
+            raise ShapeError(
+                f"the candidates are for {len(candidates.start) - 1} items, the world has {world.n_items}:"
+                " give RelocateToCandidate.from_pairs(world.n_items, pairs)."
+            )
 
     def draw(self, stream: Stream, world: Partition) -> Proposal:
         """Draw a move among those available, then a transfer from it."""

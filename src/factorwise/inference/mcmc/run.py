@@ -29,7 +29,7 @@ from factorwise.rng import Stream, as_stream
 from factorwise.world.partition import Partition
 
 PROGRESS_AFTER = 2.0  # seconds: short runs show no bar
-SLICE = 2_000  # steps of a leg of burn-in: between two looks at the clock and at Ctrl-C
+SLICE = 1_000  # steps of a leg of burn-in: between two looks at the clock and at Ctrl-C
 STINT = 0.1  # seconds that a thread stays with one chain while others wait
 
 
