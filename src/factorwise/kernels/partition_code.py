@@ -19,12 +19,14 @@ The statistics module has ``pair_statistics(ints, reals, rows, lo, hi, slot, sig
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
 from factorwise.errors import TemplateError
 from factorwise.kernels.composition import Source, composed_module
+from factorwise.kernels.simd import LANES
 from factorwise.kernels.vector_code import FieldLayout, vector_helpers
 
 
@@ -81,7 +83,9 @@ from numba import cfunc, types
 
 from factorwise.kernels.compiler import FAST_SUMS, inlined
 from factorwise.kernels.primitives import empty_sum, widened_sum
-from factorwise.kernels.simd import dot_eight, eight_of, lane, load_eight
+from factorwise.kernels.simd import (
+    dot_eight, eight_ints_of, eight_of, first_lanes, lane, load_eight, load_eight_ints, sum_eight_ints
+)
 
 ints_type = types.Array(types.int32, 2, "C")
 reals_type = types.Array(types.float32, 2, "C")
@@ -153,9 +157,7 @@ def _module(
 
     try:
         return composed(simd=True)
-    except TemplateError:  # a function of two numbers that branches cannot take eight at a time
-        if not any(isinstance(term, VectorTerm) for term in terms):
-            raise
+    except TemplateError:  # a function that does what lanes cannot
         return composed(simd=False)
 
 
@@ -223,7 +225,12 @@ def _helpers(number: int, term: Term, simd: bool) -> str:
         return own + vector_helpers(number, term.source.name, term.field, term.offset, simd)
     record = f'Record_{number} = namedtuple("Record_{number}", {[f.name for f in term.fields]!r})\n'
     if isinstance(term, PairTerm):
-        return own + record + _item_helper(number, term) + _sum_helper(number, called, term)
+        return (
+            own
+            + record
+            + _item_helper(number, term)
+            + (_eight_sum_helper if simd and _fits_lanes(term) else _sum_helper)(number, called, term)
+        )
     if isinstance(term, PairAggregateTerm):
         return own + record + _pair_aggregate_helper(number, called, term)
     return own + _cluster_helper(number, called, term)
@@ -276,6 +283,35 @@ def sum_{number}(ints, reals, lo, hi, a):
 {begin}    for j in range(hi - lo):
         s = {called}(a, {_record_at(number, term.fields, "j")})
 {add}    return ({"".join(f"n{k}, " for k in keys)})
+"""
+
+
+def _fits_lanes(term: PairTerm) -> bool:
+    """Whether a pair function may take eight members at a time: whole numbers only, and no branches."""
+    branches = ast.BoolOp | ast.If | ast.IfExp | ast.While | ast.For | ast.Not | ast.Match | ast.Try
+    plain = not any(isinstance(node, branches) for node in ast.walk(ast.parse(term.source.text)))
+    return plain and bool(term.fields) and not any(field.real for field in term.fields)
+
+
+def _eight_sum_helper(number: int, called: str, term: PairTerm) -> str:
+    keys = range(term.size)
+    begin = "".join(f"    n{k} = eight_ints_of(0)\n" for k in keys)
+    add = "".join(f"        n{k} = n{k} + eight_ints_of(s[{k}])\n" for k in keys)
+    last = "".join(f"        n{k} = n{k} + first_lanes(eight_ints_of(s[{k}]), hi - whole)\n" for k in keys)
+
+    def record(slot: str) -> str:
+        form = f"load_eight_ints(ints, {{column}}, {slot})"
+        return f"Record_{number}({''.join(_value(field, form) + ', ' for field in term.fields)})"
+
+    return f"""
+@inlined
+def sum_{number}(ints, reals, lo, hi, a):
+{begin}    whole = hi - (hi - lo) % {LANES}
+    for j in range(lo, whole, {LANES}):
+        s = {called}(a, {record("j")})
+{add}    if whole < hi:
+        s = {called}(a, {record("whole")})
+{last}    return ({"".join(f"sum_eight_ints(n{k}), " for k in keys)})
 """
 
 

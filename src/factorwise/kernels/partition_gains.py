@@ -76,19 +76,14 @@ def place_everything(h: StorageArrays, p: PartitionArrays) -> None:
 
 
 @lean_kernel
-def place_all(h: StorageArrays, p: PartitionArrays, cluster_score: ClusterScore) -> None:
-    """Copy the fields of all items to their slots and score all clusters."""
+def score_clusters(h: StorageArrays, p: PartitionArrays, cluster_score: ClusterScore) -> None:
+    """Set the ``value`` of every cluster to its score; the fields must be in their slots."""
     for position in range(p.counters[LIVE]):
         cluster = p.clusters[position].live
-        place_cluster(h, p, cluster)
-        if cluster_score is not None:
-            p.clusters[cluster].value = score_slots(
-                h,
-                cluster_score,
-                p.clusters[cluster].start,
-                p.clusters[cluster].start + p.clusters[cluster].size,
-                p.clusters[cluster].type,
-            )
+        lo = p.clusters[cluster].start
+        p.clusters[cluster].value = score_slots(
+            h, cluster_score, lo, lo + p.clusters[cluster].size, p.clusters[cluster].type
+        )
 
 
 @lean_kernel

@@ -159,7 +159,11 @@ def relocations_available(rates: NDArray[np.float64], clusters: int, splittable:
 
 @hot
 def relocation_ratio(
-    moves: MoveArrays, p: PartitionArrays, items: NDArray[np.int32], drawn: NDArray[np.int64]
+    moves: MoveArrays,
+    p: PartitionArrays,
+    items: NDArray[np.int32],
+    drawn: NDArray[np.int64],
+    linked: bool | None,
 ) -> float:
     """Backward over forward probability of a relocation, for mixtures of nothing but relocations.
 
@@ -173,7 +177,7 @@ def relocation_ratio(
     same_type = p.clusters[source].type == target_type
     scale = np.float64(max(peers_of(moves, p, item) - 1, 1))
     links, home_links, other_links, other_home_links = 0.0, 0.0, 0.0, 0.0
-    if len(moves.candidate) > 0:
+    if linked is not None:
         links = share_of_candidates(moves, p, item, target)
         home_links = share_of_candidates(moves, p, item, source)
         if s == 1 and t == 1:

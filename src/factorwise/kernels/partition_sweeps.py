@@ -51,6 +51,7 @@ def metropolis_sweep(
     state: NDArray[np.uint64],
     temperature: float,
     general: bool | None,
+    linked: bool | None,
     steps: int,
     first: int,
     last: int,
@@ -58,7 +59,8 @@ def metropolis_sweep(
     """Propose, weigh, decide, apply: ``steps`` times over all items, or block by block.
 
     Where ``first < last`` these blocks are visited in turn, with as many steps in each as it has items. With
-    ``general`` None only relocations are compiled: all that most mixtures need, in a third of the time.
+    ``general`` None only relocations are compiled, all that most mixtures need, in a third of the time; with
+    ``linked`` None what weighs candidates is left out as well.
     """
     drawn = work.drawn
     for block in range(first, max(last, first + 1)):
@@ -74,7 +76,7 @@ def metropolis_sweep(
             elif general is None:
                 changes = draw_relocation(kind, moves, p, lo, hi, state, work.items, drawn)
                 if changes:
-                    ratio = relocation_ratio(moves, p, work.items, drawn)
+                    ratio = relocation_ratio(moves, p, work.items, drawn, linked)
             elif kind == RESTRICTED_GIBBS:
                 changes = True
                 log_ratio = draw_restricted(pair_gain, cluster_score, p, h, moves, work, state)

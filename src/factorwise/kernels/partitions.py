@@ -65,42 +65,32 @@ class PartitionArrays(NamedTuple):
     counters: NDArray[np.int64]
 
 
-@lean_kernel
 def fill_partition(p: PartitionArrays, labels: NDArray[np.int32], types: NDArray[np.int32]) -> None:
-    """Set up all arrays from dense ``labels``; ``types[c]`` is the type of cluster c."""
-    n = len(labels)
-    for cluster in range(n):
-        p.clusters[cluster].size = 0
-        p.clusters[cluster].live = cluster
-        p.clusters[cluster].live_at = cluster
-        p.clusters[cluster].splittable = cluster
-        p.clusters[cluster].splittable_at = cluster
-        p.clusters[cluster].type = 0
-    clusters = 0
-    for item in range(n):
-        p.items[item].label = labels[item]
-        p.clusters[labels[item]].size += 1
-        clusters = max(clusters, labels[item] + 1)
-    p.counters[LIVE] = clusters
-    p.counters[SPLITTABLE] = 0
-    p.counters[TOP] = 0
-    p.counters[COMPACTIONS] = 0
-    for order in range(ORDERS):
-        p.counters[FREE + order] = -1
-    for cluster in range(clusters):
-        order = order_for(p.clusters[cluster].size)
-        p.clusters[cluster].type = types[cluster]
-        p.clusters[cluster].order = order
-        p.clusters[cluster].start = p.counters[TOP]
-        p.counters[TOP] += 1 << order
-        if p.clusters[cluster].size > 1:
-            note_splittable(p, cluster)
-        p.clusters[cluster].size = 0
-    for item in range(n):
-        cluster = labels[item]
-        p.items[item].slot = p.clusters[cluster].start + p.clusters[cluster].size
-        p.members[p.items[item].slot] = item
-        p.clusters[cluster].size += 1
+    """Set up all arrays from dense ``labels``; ``types[c]`` is the type of cluster c.
+
+    In NumPy, so that a world can be built before anything is compiled.
+    """
+    ids = np.arange(len(labels), dtype=np.int32)
+    size = np.bincount(labels, minlength=len(labels))
+    clusters = int(labels.max()) + 1
+    order = np.zeros(len(labels), np.int64)
+    order[:clusters] = np.frexp(size[:clusters] - 1)[1]  # bits of size - 1: log2 of the capacity, rounded up
+    capacity = np.where(ids < clusters, np.int64(1) << order, 0)
+    start = np.cumsum(capacity) - capacity
+    grouped = np.argsort(labels, kind="stable")  # members in order of item within each cluster
+    rank = np.empty(len(labels), np.int64)
+    rank[grouped] = np.arange(len(labels)) - (np.cumsum(size) - size)[labels[grouped]]
+    p.items["label"], p.items["slot"] = labels, start[labels] + rank
+    p.members[p.items["slot"]] = ids
+    p.clusters["start"], p.clusters["size"], p.clusters["order"] = start, size, order
+    p.clusters["type"][:clusters] = types
+    p.clusters["live"], p.clusters["live_at"] = ids, ids
+    split_first = np.argsort(size < 2, kind="stable")
+    p.clusters["splittable"] = split_first
+    p.clusters["splittable_at"][split_first] = ids
+    p.counters[:] = -1
+    p.counters[LIVE], p.counters[SPLITTABLE] = clusters, np.count_nonzero(size > 1)
+    p.counters[TOP], p.counters[COMPACTIONS] = capacity.sum(), 0
 
 
 @inner

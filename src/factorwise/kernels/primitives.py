@@ -14,6 +14,9 @@ from numba import types
 from numba.extending import overload
 
 from factorwise.kernels.compiler import FAST_SUMS
+from factorwise.kernels.simd import EIGHT_INTS, eight_ints_of
+
+NOWHERE = np.int32(-(2**31))  # the one 32-bit number that no field may hold
 
 _INLINE: Any = {"forceinline": True, "fastmath": set(FAST_SUMS)}
 
@@ -27,16 +30,20 @@ def overlap(first: Sequence[int], second: Sequence[int]) -> int:
 def _compiled_overlap(first: Any, second: Any) -> Callable[..., Any] | None:
     if not (isinstance(first, types.UniTuple) and isinstance(second, types.UniTuple)):
         return None
-    terms = []
+    # What stands for nothing, or stands there twice, becomes a number that no field holds: worked out once
+    # for a whole scan, since the first row is the same throughout.
+    lines, terms = "", []
     for i in range(first.count):
-        same = " | ".join(f"(first[{i}] == second[{j}])" for j in range(second.count))
-        fresh = "".join(f" & (first[{i}] != first[{j}])" for j in range(i))  # the same for a whole scan
-        terms.append(f"np.int32((first[{i}] > 0){fresh} & ({same}))")
-    total = terms[0]
-    for term in terms[1:]:
-        total = f"np.int32({total} + {term})"  # int32 again after each sum, or half of the lanes are lost
-    scope: dict[str, Any] = {"np": np}
-    exec(f"def unrolled(first, second):\n    return {total}", scope)
+        fresh = "".join(f" & (first[{i}] != first[{j}])" for j in range(i))
+        lines += f"    value_{i} = first[{i}] if (first[{i}] > 0){fresh} else NOWHERE\n"
+        terms.append(" | ".join(f"(value_{i} == second[{j}])" for j in range(second.count)))
+    wide = second.dtype is EIGHT_INTS
+    convert, add = ("eight_ints_of({})", "{} + {}") if wide else ("np.int32({})", "np.int32({} + {})")
+    total = convert.format(terms[0])
+    for term in terms[1:]:  # int32 again after each sum, or half of the lanes are lost
+        total = add.format(total, convert.format(term))
+    scope: dict[str, Any] = {"np": np, "NOWHERE": NOWHERE, "eight_ints_of": eight_ints_of}
+    exec(f"def unrolled(first, second):\n{lines}    return {total}", scope)
     return scope["unrolled"]
 
 

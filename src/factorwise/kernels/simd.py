@@ -1,8 +1,9 @@
-"""Eight numbers of single precision in one register, for loops that the compiler does not vectorise itself.
+"""Eight numbers in one register, for loops that the compiler does not vectorise as well itself.
 
 A plain function of two numbers such as ``abs(p - q)`` works on `EIGHT` as it does on floats: sums,
 differences, products, quotients, ``abs``, ``min``, ``max`` and comparisons (1.0 where they hold, else 0.0)
-apply lane by lane. What it must not do is branch on a number, since the lanes would part.
+apply lane by lane. What it must not do is branch on a number, since the lanes would part. `EIGHT_INTS` are
+whole numbers; comparing them gives `EIGHT_TRUTHS`, which know ``&``, ``|`` and ``^``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from numba.extending import intrinsic, models, overload, register_model
 LANES = 8
 _FLOAT = ir.FloatType()
 _VECTOR = ir.VectorType(_FLOAT, LANES)
+_INTS = ir.VectorType(ir.IntType(32), LANES)
+_TRUTHS = ir.VectorType(ir.IntType(1), LANES)
 _FAST = ("nsz", "arcp", "contract", "reassoc")
 
 
@@ -28,19 +31,36 @@ class _EightType(types.Type):
         super().__init__(name="Eight")
 
 
-EIGHT = _EightType()
+class _EightIntsType(types.Type):
+    def __init__(self) -> None:
+        super().__init__(name="EightInts")
 
 
-@register_model(_EightType)
-class _EightModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Any) -> None:
-        super().__init__(manager, kind, _VECTOR)  # type: ignore[no-untyped-call]
+class _EightTruthsType(types.Type):
+    def __init__(self) -> None:
+        super().__init__(name="EightTruths")
 
 
-def _splat(builder: Any, value: Any) -> Any:
-    vector = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
-    lanes = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-    return builder.shuffle_vector(vector, ir.Constant(_VECTOR, ir.Undefined), lanes)
+EIGHT, EIGHT_INTS, EIGHT_TRUTHS = _EightType(), _EightIntsType(), _EightTruthsType()
+
+
+def _model_of(vector: Any) -> Any:
+    class Model(models.PrimitiveModel):
+        def __init__(self, manager: Any, kind: Any) -> None:
+            super().__init__(manager, kind, vector)  # type: ignore[no-untyped-call]
+
+    return Model
+
+
+register_model(_EightType)(_model_of(_VECTOR))
+register_model(_EightIntsType)(_model_of(_INTS))
+register_model(_EightTruthsType)(_model_of(_TRUTHS))
+
+
+def _splat(builder: Any, value: Any, kind: Any = _VECTOR) -> Any:
+    vector = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
+    lanes = ir.Constant(_INTS, [0] * LANES)
+    return builder.shuffle_vector(vector, ir.Constant(kind, ir.Undefined), lanes)
 
 
 def _as_eight(context: Any, builder: Any, value: Any, kind: Any) -> Any:
@@ -136,19 +156,23 @@ def _chosen_negative(value: Any) -> Any:
     return (lambda value: 0.0 - value) if isinstance(value, _EightType) else None
 
 
+def _address(context: Any, builder: Any, signature: Any, arguments: Any, vector: Any) -> Any:
+    """Where eight numbers begin at ``array[row, column]``."""
+    kind, row_kind, column_kind = signature.args
+    view = context.make_array(kind)(context, builder, arguments[0])
+    width = builder.extract_value(view.shape, 1)
+    row = context.cast(builder, arguments[1], row_kind, types.int64)
+    column = context.cast(builder, arguments[2], column_kind, types.int64)
+    position = builder.add(builder.mul(row, width), column)
+    return builder.bitcast(builder.gep(view.data, [position]), vector.as_pointer())
+
+
 @intrinsic
 def load_eight(typing_context: Any, array: Any, row: Any, column: Any) -> Any:
     """Read eight numbers of a C-ordered float32 array from ``array[row, column]`` on; nothing is checked."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind, row_kind, column_kind = signature.args
-        view = context.make_array(kind)(context, builder, arguments[0])
-        width = builder.extract_value(view.shape, 1)
-        first = context.cast(builder, arguments[1], row_kind, types.int64)
-        offset = context.cast(builder, arguments[2], column_kind, types.int64)
-        position = builder.add(builder.mul(first, width), offset)
-        pointer = builder.bitcast(builder.gep(view.data, [position]), _VECTOR.as_pointer())
-        return builder.load(pointer, align=4)
+        return builder.load(_address(context, builder, signature, arguments, _VECTOR), align=4)
 
     return EIGHT(array, row, column), code
 
@@ -191,3 +215,134 @@ def dot_eight(typing_context: Any, vector: Any, weights: Any, offset: Any) -> An
         return builder.call(reduce, [ir.Constant(ir.DoubleType(), 0.0), products], fastmath=("reassoc",))
 
     return types.float64(vector, weights, offset), code
+
+
+# whole numbers and truth values
+
+
+def _as_ints(context: Any, builder: Any, value: Any, kind: Any) -> Any:
+    if isinstance(kind, _EightIntsType):
+        return value
+    if isinstance(kind, _EightTruthsType):
+        return builder.zext(value, _INTS)
+    return _splat(builder, context.cast(builder, value, kind, types.int32), _INTS)
+
+
+def _as_truths(context: Any, builder: Any, value: Any, kind: Any) -> Any:
+    if isinstance(kind, _EightTruthsType):
+        return value
+    return _splat(builder, context.cast(builder, value, kind, types.boolean), _TRUTHS)
+
+
+def _lanewise(result: Any, convert: Any, generate: Callable[[Any, Any, Any], Any]) -> Any:
+    @intrinsic
+    def apply(typing_context: Any, first: Any, second: Any) -> Any:
+        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            operands = (
+                convert(context, builder, value, kind)
+                for value, kind in zip(arguments, signature.args, strict=True)
+            )
+            return generate(builder, *operands)
+
+        return result(first, second), code
+
+    return apply
+
+
+def _offer_lanewise(function: Any, apply: Any, own: type, others: tuple[type, ...]) -> None:
+    @overload(function, strict=False)
+    def chosen(first: Any, second: Any) -> Any:
+        operands = (first, second)
+        fits = all(isinstance(kind, (own, *others)) for kind in operands)
+        if not fits or not any(isinstance(kind, own) for kind in operands):
+            return None
+        return lambda first, second: apply(first, second)
+
+
+def _int_compared(name: str) -> Callable[[Any, Any, Any], Any]:
+    return lambda builder, a, b: builder.icmp_signed(name, a, b)
+
+
+def _called(name: str) -> Callable[[Any, Any, Any], Any]:
+    return lambda builder, a, b: getattr(builder, name)(a, b)
+
+
+_NUMBERS = (types.Integer, types.Boolean)
+for _function, _name in {
+    operator.eq: "==",
+    operator.ne: "!=",
+    operator.lt: "<",
+    operator.le: "<=",
+    operator.gt: ">",
+    operator.ge: ">=",
+}.items():
+    _apply = _lanewise(EIGHT_TRUTHS, _as_ints, _int_compared(_name))
+    _offer_lanewise(_function, _apply, _EightIntsType, _NUMBERS)
+for _function, _method in {operator.add: "add", operator.sub: "sub", operator.mul: "mul"}.items():
+    _apply = _lanewise(EIGHT_INTS, _as_ints, _called(_method))
+    _offer_lanewise(_function, _apply, _EightIntsType, (_EightTruthsType, *_NUMBERS))
+for _function, _method in {operator.and_: "and_", operator.or_: "or_", operator.xor: "xor"}.items():
+    _apply = _lanewise(EIGHT_TRUTHS, _as_truths, _called(_method))
+    _offer_lanewise(_function, _apply, _EightTruthsType, (types.Boolean,))
+
+
+@intrinsic
+def _absolute_ints(typing_context: Any, value: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        negative = builder.icmp_signed("<", arguments[0], ir.Constant(_INTS, [0] * LANES))
+        return builder.select(negative, builder.neg(arguments[0]), arguments[0])
+
+    return EIGHT_INTS(value), code
+
+
+for _function in (abs, np.abs):
+
+    @overload(_function, strict=False)
+    def _chosen_absolute_ints(value: Any) -> Any:
+        return (lambda value: _absolute_ints(value)) if isinstance(value, _EightIntsType) else None  # type: ignore[call-arg]
+
+
+@intrinsic
+def load_eight_ints(typing_context: Any, array: Any, row: Any, column: Any) -> Any:
+    """Read eight numbers of a C-ordered int32 array from ``array[row, column]`` on; nothing is checked."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load(_address(context, builder, signature, arguments, _INTS), align=4)
+
+    return EIGHT_INTS(array, row, column), code
+
+
+@intrinsic
+def eight_ints_of(typing_context: Any, value: Any) -> Any:
+    """Return eight whole numbers: of truth values 1 or 0, of one number eight copies."""
+    if not isinstance(value, (_EightIntsType, _EightTruthsType, *_NUMBERS)):
+        return None  # a real number would lose its fraction
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return _as_ints(context, builder, arguments[0], signature.args[0])
+
+    return EIGHT_INTS(value), code
+
+
+@intrinsic
+def first_lanes(typing_context: Any, vector: Any, count: Any) -> Any:
+    """Keep the first ``count`` of eight whole numbers and make the others zero."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        numbers = ir.Constant(_INTS, list(range(LANES)))
+        limit = _as_ints(context, builder, arguments[1], signature.args[1])
+        kept = builder.icmp_signed("<", numbers, limit)
+        return builder.select(kept, arguments[0], ir.Constant(_INTS, [0] * LANES))
+
+    return EIGHT_INTS(vector, count), code
+
+
+@intrinsic
+def sum_eight_ints(typing_context: Any, vector: Any) -> Any:
+    """Add up the eight numbers."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        reduce = _declared(builder, f"llvm.vector.reduce.add.v{LANES}i32", ir.IntType(32), [_INTS])
+        return builder.sext(builder.call(reduce, arguments), ir.IntType(64))
+
+    return types.int64(vector), code

@@ -112,7 +112,8 @@ class PartitionProgram:
         A repulsion counts its pairs within clusters, with a minus.
         """
         out = np.zeros(self.model.blocks.size)
-        slots = world.arrays.members.clip(0, self.n_items - 1)  # free slots hold anything
+        slots = np.append(world.arrays.members, np.zeros(LANES, np.int32))  # scans may read past the last
+        slots = slots.clip(0, self.n_items - 1)  # free slots hold anything
         add_statistics(
             self.statistics.pair_statistics,
             self.statistics.cluster_statistics,

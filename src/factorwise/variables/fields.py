@@ -94,7 +94,7 @@ def _checked(name: str, given: ArrayLike) -> NDArray[Any]:
             f"field {name!r} must have shape (items,) or (items, width), but has {values.shape}."
         )
     if values.dtype.kind in "iub":
-        if len(values) and (values.min() < -(2**31) or values.max() >= 2**31):
+        if len(values) and (values.min() <= -(2**31) or values.max() >= 2**31):
             raise InvalidArgumentError(
                 f"field {name!r} holds numbers beyond 32 bits ({values.min()} to {values.max()}):"
                 " encode them as codes of a domain."

@@ -22,8 +22,9 @@ from factorwise.inference.mcmc.partition_moves import (
 )
 from factorwise.inference.mcmc.restricted_gibbs import RestrictedGibbs
 from factorwise.kernels import partition_moves as codes
-from factorwise.kernels.partition_gains import EDGE, StorageArrays, place_all
+from factorwise.kernels.partition_gains import EDGE, StorageArrays, score_clusters
 from factorwise.kernels.partition_sweeps import gibbs_sweep, metropolis_sweep
+from factorwise.kernels.simd import LANES
 from factorwise.model.partition_program import PartitionProgram
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition
@@ -73,13 +74,23 @@ class PartitionEngine:
         self._pair_gain = self.program.gains.pair_gain
         self._cluster_score = self.program.gains.cluster_score
         self._work.score[0] = kernel.model.score(world) if score is None else score
-        place_all(self._storage, self._world.arrays, self._cluster_score)
+        slot = self._world.arrays.items["slot"]
+        self._storage.ints[:, slot] = self.program.ints.T
+        self._storage.reals[:, slot] = self.program.reals.T
+        self._storage.rows[slot] = self.program.rows
+        if self._cluster_score is not None:
+            score_clusters(self._storage, self._world.arrays, self._cluster_score)
 
     @property
     def _general(self) -> bool | None:
         """None where every move relocates one item: the smaller sweep will do."""
         kinds = set(self._moves.choices["kind"].tolist())
         return None if kinds <= {codes.TO_CLUSTER, codes.TO_ITEM, codes.TO_CANDIDATE, codes.TO_NEW} else True
+
+    @property
+    def _linked(self) -> bool | None:
+        """None where no item has candidates: what weighs them is left out."""
+        return True if len(self._moves.candidate) else None
 
     @property
     def score(self) -> float:
@@ -99,7 +110,7 @@ class PartitionEngine:
     def advance(self, stream: Stream, temperature: float, steps: int) -> int:
         """Make ``steps`` steps; return how many changed the world."""
         if isinstance(self.kernel, Metropolis):
-            return self._run(metropolis_sweep, stream, temperature, self._general, steps, 0, 0)
+            return self._run(metropolis_sweep, stream, temperature, self._general, self._linked, steps, 0, 0)
         return self._run(gibbs_sweep, stream, temperature, steps)
 
     def advance_blocks(
@@ -119,7 +130,7 @@ class PartitionEngine:
                 " balance: leave Split out, or walk over the whole world with advance."
             )
         last = blocks if last is None else last
-        return self._run(metropolis_sweep, stream, temperature, self._general, 0, first, last)
+        return self._run(metropolis_sweep, stream, temperature, self._general, self._linked, 0, first, last)
 
     def _run(self, sweep, stream: Stream, temperature: float, *limits: int | None) -> int:  # type: ignore[no-untyped-def]
         before = int(self._work.tally[0])
@@ -181,7 +192,7 @@ def _move_arrays(kernel: Metropolis | PartitionGibbs, world: Partition) -> codes
 
 def _storage_arrays(program: PartitionProgram, arena: int) -> StorageArrays:
     n = program.n_items
-    slots = arena + 2 * n + 4
+    slots = arena + 2 * n + 4 + LANES  # scans may read a few slots past the last
     edges = np.zeros(len(program.edge_score), EDGE)
     edges["neighbor"], edges["score"] = program.edge_neighbor, program.edge_score
     return StorageArrays(
