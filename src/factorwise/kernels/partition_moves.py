@@ -66,11 +66,6 @@ class WorkArrays(NamedTuple):
         The items of the transfer at hand.
     drawn : int64[4]
         Its number of items, source, target, new type.
-    order, places, spare, sides : int32[n], PLACE[n], int32[2n + 4], int64[2]
-        Of restricted Gibbs: the items in ascending order, the ``side`` and the spare slot (``spot``) of each,
-        the item at each spare slot, the sizes of the two sides.
-    log_weights : float64[n + types + 1]
-        Of Gibbs: gains of all choices.
     score : float64[1]
         Running score of the world.
     tally : int64[3]
@@ -79,13 +74,22 @@ class WorkArrays(NamedTuple):
 
     items: NDArray[np.int32]
     drawn: NDArray[np.int64]
+    score: NDArray[np.float64]
+    tally: NDArray[np.int64]
+
+
+class SideArrays(NamedTuple):
+    """Scratch of restricted Gibbs.
+
+    order, places, spare, sizes : int32[n], PLACE[n], int32[2n + 4], int64[2]
+        The items in ascending order, the ``side`` and the spare slot (``spot``) of each, the item at each
+        spare slot, the sizes of the two sides.
+    """
+
     order: NDArray[np.int32]
     places: NDArray[np.void]
     spare: NDArray[np.int32]
-    sides: NDArray[np.int64]
-    log_weights: NDArray[np.float64]
-    score: NDArray[np.float64]
-    tally: NDArray[np.int64]
+    sizes: NDArray[np.int64]
 
 
 @hot

@@ -23,6 +23,7 @@ from factorwise.kernels.partition_moves import (
     RESTRICTED_GIBBS,
     TYPES,
     MoveArrays,
+    SideArrays,
     WorkArrays,
     draw_kind,
     draw_relocation,
@@ -50,7 +51,7 @@ def metropolis_sweep(
     work: WorkArrays,
     state: NDArray[np.uint64],
     temperature: float,
-    general: bool | None,
+    general: SideArrays | None,
     linked: bool | None,
     steps: int,
     first: int,
@@ -58,9 +59,9 @@ def metropolis_sweep(
 ) -> None:
     """Propose, weigh, decide, apply: ``steps`` times over all items, or block by block.
 
-    Where ``first < last`` these blocks are visited in turn, with as many steps in each as it has items. With
-    ``general`` None only relocations are compiled, all that most mixtures need, in a third of the time; with
-    ``linked`` None what weighs candidates is left out as well.
+    Where ``first < last`` these blocks are visited in turn, with as many steps in each as it has items.
+    ``general`` is scratch; where it is None only relocations are compiled, all that most mixtures need, in a
+    third of the time. Where ``linked`` is None what weighs candidates is left out as well.
     """
     drawn = work.drawn
     for block in range(first, max(last, first + 1)):
@@ -79,7 +80,7 @@ def metropolis_sweep(
                     ratio = relocation_ratio(moves, p, work.items, drawn, linked)
             elif kind == RESTRICTED_GIBBS:
                 changes = True
-                log_ratio = draw_restricted(pair_gain, cluster_score, p, h, moves, work, state)
+                log_ratio = draw_restricted(pair_gain, cluster_score, p, h, moves, work, general, state)
             else:
                 changes = draw_transfer(kind, moves, p, lo, hi, state, work.items, drawn)
                 if changes:
@@ -131,9 +132,13 @@ def gibbs_sweep(
     work: WorkArrays,
     state: NDArray[np.uint64],
     temperature: float,
+    log_weights: NDArray[np.float64],
     steps: int,
 ) -> None:
-    """Make ``steps`` steps that place one random item anew among all clusters and new ones."""
+    """Make ``steps`` steps that place one random item anew among all clusters and new ones.
+
+    ``log_weights`` has room for the gains of all choices.
+    """
     types = moves.settings[TYPES]
     for _ in range(steps):
         item = random_below(state, len(p.items))
@@ -146,7 +151,7 @@ def gibbs_sweep(
             if target != source:
                 gain = relocation_gain(h, p, pair_gain, cluster_score, item, target, 0)
                 work.tally[1] += p.clusters[source].size - 1 + p.clusters[target].size
-            work.log_weights[position] = gain
+            log_weights[position] = gain
         choices = clusters
         for kind in range(types):  # a cluster of its own, of each type; the one it has counts above
             if alone and kind == p.clusters[source].type:
@@ -156,13 +161,13 @@ def gibbs_sweep(
             else:
                 gain = relocation_gain(h, p, pair_gain, cluster_score, item, NEW, kind)
                 work.tally[1] += p.clusters[source].size - 1
-            work.log_weights[choices] = gain
+            log_weights[choices] = gain
             choices += 1
-        chosen = draw_log(work.log_weights, choices, temperature, random_uniform(state))
+        chosen = draw_log(log_weights, choices, temperature, random_uniform(state))
         if chosen < clusters and p.clusters[chosen].live == source:
             continue
         work.tally[0] += 1
-        work.score[0] += work.log_weights[chosen]
+        work.score[0] += log_weights[chosen]
         target, kind = np.int64(NEW), np.int64(0)
         if chosen < clusters:
             target = np.int64(p.clusters[chosen].live)

@@ -103,24 +103,16 @@ def order_for(size: int) -> int:
 
 
 @inner
-def note_splittable(p: PartitionArrays, cluster: int) -> None:
-    """Enter a cluster that has grown to two members."""
-    _exchange_splittable(p, p.clusters[cluster].splittable_at, p.counters[SPLITTABLE])
-    p.counters[SPLITTABLE] += 1
-
-
-@inner
-def drop_splittable(p: PartitionArrays, cluster: int) -> None:
-    """Leave out a cluster that has shrunk to one member."""
-    p.counters[SPLITTABLE] -= 1
-    _exchange_splittable(p, p.clusters[cluster].splittable_at, p.counters[SPLITTABLE])
-
-
-@inner
-def _exchange_splittable(p: PartitionArrays, first: int, second: int) -> None:
-    a, b = p.clusters[first].splittable, p.clusters[second].splittable
-    p.clusters[first].splittable, p.clusters[second].splittable = b, a
-    p.clusters[a].splittable_at, p.clusters[b].splittable_at = second, first
+def mark_splittable(p: PartitionArrays, cluster: int, splittable: bool) -> None:
+    """Enter a cluster that has grown to two members, or leave out one that has shrunk to one."""
+    if not splittable:
+        p.counters[SPLITTABLE] -= 1
+    here, border = p.clusters[cluster].splittable_at, p.counters[SPLITTABLE]
+    other = p.clusters[border].splittable
+    p.clusters[here].splittable, p.clusters[border].splittable = other, cluster
+    p.clusters[other].splittable_at, p.clusters[cluster].splittable_at = here, border
+    if splittable:
+        p.counters[SPLITTABLE] += 1
 
 
 @inner
@@ -217,14 +209,14 @@ def move_item(p: PartitionArrays, item: int, target: int) -> None:
     p.members[hole] = last
     p.items[last].slot = hole
     if p.clusters[source].size == 1:
-        drop_splittable(p, source)
+        mark_splittable(p, source, False)
     slot = p.clusters[target].start + p.clusters[target].size
     p.members[slot] = item
     p.items[item].slot = slot
     p.items[item].label = target
     p.clusters[target].size += 1
     if p.clusters[target].size == 2:
-        note_splittable(p, target)
+        mark_splittable(p, target, True)
 
 
 @inner

@@ -23,6 +23,7 @@ from factorwise.kernels.partition_moves import (
     SCANS,
     TYPES,
     MoveArrays,
+    SideArrays,
     WorkArrays,
     is_available,
     take_all,
@@ -39,6 +40,7 @@ def draw_restricted(
     h: StorageArrays,
     moves: MoveArrays,
     work: WorkArrays,
+    sides: SideArrays,
     state: NDArray[np.uint64],
 ) -> float:
     """Draw a split or a merge into ``work`` and return log backward minus log forward probability."""
@@ -54,16 +56,16 @@ def draw_restricted(
         new_type = np.int64(0)
         if types > 1:
             new_type = random_below(state, types)
-    count = _gather(p, work.order, target, stays, mover, 0)
+    count = _gather(p, sides.order, target, stays, mover, 0)
     if not splits:
-        count = _gather(p, work.order, source, stays, mover, count)
-    sort_ascending(work.order, count)
+        count = _gather(p, sides.order, source, stays, mover, count)
+    sort_ascending(sides.order, count)
     stay_type = np.int64(p.clusters[target].type)
-    _launch(p, h, work, state, count, stays, mover)
+    _launch(p, h, sides, state, count, stays, mover)
     for _ in range(moves.settings[SCANS]):
-        _scan(pair_gain, cluster_score, p, h, work, state, count, stay_type, new_type, False, source)
+        _scan(pair_gain, cluster_score, p, h, sides, state, count, stay_type, new_type, False, source)
     log_scan = _scan(
-        pair_gain, cluster_score, p, h, work, state, count, stay_type, new_type, not splits, source
+        pair_gain, cluster_score, p, h, sides, state, count, stay_type, new_type, not splits, source
     )
     clusters, splittable = p.counters[LIVE], p.counters[SPLITTABLE]
     log_types = np.log(np.float64(types))
@@ -71,8 +73,8 @@ def draw_restricted(
         work.items[0] = mover
         m = 1
         for index in range(count):
-            if work.places[work.order[index]].side == 1:
-                work.items[m] = work.order[index]
+            if sides.places[sides.order[index]].side == 1:
+                work.items[m] = sides.order[index]
                 m += 1
         sort_ascending(work.items, m)
         work.drawn[0], work.drawn[1], work.drawn[2], work.drawn[3] = m, source, NEW, new_type
@@ -122,18 +124,18 @@ def _gather(
 def _launch(
     p: PartitionArrays,
     h: StorageArrays,
-    work: WorkArrays,
+    sides: SideArrays,
     state: NDArray[np.uint64],
     count: int,
     stays: int,
     mover: int,
 ) -> None:
     """Put the two anchors on their sides and toss a coin for every other item."""
-    work.sides[:] = 0
-    _join(p, h, work, stays, 0)
-    _join(p, h, work, mover, 1)
+    sides.sizes[:] = 0
+    _join(p, h, sides, stays, 0)
+    _join(p, h, sides, mover, 1)
     for index in range(count):
-        _join(p, h, work, work.order[index], 1 if random_uniform(state) < 0.5 else 0)
+        _join(p, h, sides, sides.order[index], 1 if random_uniform(state) < 0.5 else 0)
 
 
 @inner
@@ -143,24 +145,24 @@ def _first_slot(p: PartitionArrays, side: int) -> int:
 
 
 @inner
-def _join(p: PartitionArrays, h: StorageArrays, work: WorkArrays, item: int, side: int) -> None:
-    slot = _first_slot(p, side) + work.sides[side]
+def _join(p: PartitionArrays, h: StorageArrays, sides: SideArrays, item: int, side: int) -> None:
+    slot = _first_slot(p, side) + sides.sizes[side]
     place(h, slot, item)
-    work.places[item].side = side
-    work.places[item].spot = slot
-    work.spare[slot - len(p.members)] = item
-    work.sides[side] += 1
+    sides.places[item].side = side
+    sides.places[item].spot = slot
+    sides.spare[slot - len(p.members)] = item
+    sides.sizes[side] += 1
 
 
 @inner
-def _leave(p: PartitionArrays, h: StorageArrays, work: WorkArrays, item: int) -> None:
-    side = work.places[item].side
-    work.sides[side] -= 1
-    hole = work.places[item].spot
-    last = work.spare[_first_slot(p, side) + work.sides[side] - len(p.members)]
+def _leave(p: PartitionArrays, h: StorageArrays, sides: SideArrays, item: int) -> None:
+    side = sides.places[item].side
+    sides.sizes[side] -= 1
+    hole = sides.places[item].spot
+    last = sides.spare[_first_slot(p, side) + sides.sizes[side] - len(p.members)]
     place(h, hole, last)
-    work.places[last].spot = hole
-    work.spare[hole - len(p.members)] = last
+    sides.places[last].spot = hole
+    sides.spare[hole - len(p.members)] = last
 
 
 @inner
@@ -169,7 +171,7 @@ def _scan(
     cluster_score: ClusterScore,
     p: PartitionArrays,
     h: StorageArrays,
-    work: WorkArrays,
+    sides: SideArrays,
     state: NDArray[np.uint64],
     count: int,
     stay_type: int,
@@ -184,20 +186,20 @@ def _scan(
     log_scan = 0.0
     zero, one = _first_slot(p, 0), _first_slot(p, 1)
     for index in range(count):
-        item = work.order[index]
-        _leave(p, h, work, item)
+        item = sides.order[index]
+        _leave(p, h, sides, item)
         gain = 0.0  # of side 1 over side 0
         if pair_gain is not None:
             gain += pair_score(
-                h, pair_gain, one, one + work.sides[1], zero, zero + work.sides[0], p.items[item].slot, 0
+                h, pair_gain, one, one + sides.sizes[1], zero, zero + sides.sizes[0], p.items[item].slot, 0
             )
         if len(h.edges) > 0:
             for edge in range(h.edge_start[item], h.edge_start[item + 1]):
                 neighbor = h.edges[edge].neighbor
-                if _stands_on_a_side(p, work, neighbor):
-                    gain += h.edges[edge].score if work.places[neighbor].side == 1 else -h.edges[edge].score
+                if _stands_on_a_side(p, sides, neighbor):
+                    gain += h.edges[edge].score if sides.places[neighbor].side == 1 else -h.edges[edge].score
         if cluster_score is not None:
-            gain += _cluster_gain(cluster_score, p, h, work, item, stay_type, move_type)
+            gain += _cluster_gain(cluster_score, p, h, sides, item, stay_type, move_type)
         # log of the probability of side 1, and of side 0
         log_one = -np.log1p(np.exp(-gain)) if gain > 0 else gain - np.log1p(np.exp(gain))
         if forced:
@@ -205,18 +207,18 @@ def _scan(
         else:
             side = 1 if random_uniform(state) < np.exp(log_one) else 0
         log_scan += log_one if side == 1 else log_one - gain
-        _join(p, h, work, item, side)
+        _join(p, h, sides, item, side)
     return log_scan
 
 
 @inner
-def _stands_on_a_side(p: PartitionArrays, work: WorkArrays, item: int) -> bool:
+def _stands_on_a_side(p: PartitionArrays, sides: SideArrays, item: int) -> bool:
     """Whether an item stands on one of the two sides now."""
-    slot = work.places[item].spot - len(p.members)
-    if slot < 0 or slot >= len(work.spare):
+    slot = sides.places[item].spot - len(p.members)
+    if slot < 0 or slot >= len(sides.spare):
         return False
     side = 0 if slot < len(p.items) + 1 else 1
-    return work.spare[slot] == item and slot - side * (len(p.items) + 1) < work.sides[side]
+    return sides.spare[slot] == item and slot - side * (len(p.items) + 1) < sides.sizes[side]
 
 
 @inner
@@ -224,18 +226,18 @@ def _cluster_gain(
     cluster_score: ClusterScore,
     p: PartitionArrays,
     h: StorageArrays,
-    work: WorkArrays,
+    sides: SideArrays,
     item: int,
     stay_type: int,
     move_type: int,
 ) -> float:
     zero, one = _first_slot(p, 0), _first_slot(p, 1)
-    gain = score_slots(h, cluster_score, zero, zero + work.sides[0], stay_type)
-    gain -= score_slots(h, cluster_score, one, one + work.sides[1], move_type)
-    place(h, one + work.sides[1], item)
-    gain += score_slots(h, cluster_score, one, one + work.sides[1] + 1, move_type)
-    place(h, zero + work.sides[0], item)
-    gain -= score_slots(h, cluster_score, zero, zero + work.sides[0] + 1, stay_type)
+    gain = score_slots(h, cluster_score, zero, zero + sides.sizes[0], stay_type)
+    gain -= score_slots(h, cluster_score, one, one + sides.sizes[1], move_type)
+    place(h, one + sides.sizes[1], item)
+    gain += score_slots(h, cluster_score, one, one + sides.sizes[1] + 1, move_type)
+    place(h, zero + sides.sizes[0], item)
+    gain -= score_slots(h, cluster_score, zero, zero + sides.sizes[0] + 1, stay_type)
     return gain
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from factorwise.errors import InvalidArgumentError, NoCompiledFormError
+from factorwise.errors import InvalidArgumentError, NoCompiledFormError, require
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
 from factorwise.inference.mcmc.partition_mixture import PartitionMixture
@@ -81,11 +83,16 @@ class PartitionEngine:
         if self._cluster_score is not None:
             score_clusters(self._storage, self._world.arrays, self._cluster_score)
 
-    @property
-    def _general(self) -> bool | None:
-        """None where every move relocates one item: the smaller sweep will do."""
+    @cached_property
+    def _general(self) -> codes.SideArrays | None:
+        """Scratch of the general sweep; None where all moves relocate one item: the smaller one will do."""
         kinds = set(self._moves.choices["kind"].tolist())
-        return None if kinds <= {codes.TO_CLUSTER, codes.TO_ITEM, codes.TO_CANDIDATE, codes.TO_NEW} else True
+        relocations = {codes.TO_CLUSTER, codes.TO_ITEM, codes.TO_CANDIDATE, codes.TO_NEW}
+        return None if kinds <= relocations else _side_arrays(self._world)
+
+    @cached_property
+    def _log_weights(self) -> NDArray[np.float64]:
+        return np.empty(self._world.n_items + self._world.n_types + 1)
 
     @property
     def _linked(self) -> bool | None:
@@ -109,9 +116,10 @@ class PartitionEngine:
 
     def advance(self, stream: Stream, temperature: float, steps: int) -> int:
         """Make ``steps`` steps; return how many changed the world."""
+        require(steps >= 0, "steps", steps, "zero or more")
         if isinstance(self.kernel, Metropolis):
             return self._run(metropolis_sweep, stream, temperature, self._general, self._linked, steps, 0, 0)
-        return self._run(gibbs_sweep, stream, temperature, steps)
+        return self._run(gibbs_sweep, stream, temperature, self._log_weights, steps)
 
     def advance_blocks(
         self, stream: Stream, temperature: float, first: int = 0, last: int | None = None
@@ -132,7 +140,8 @@ class PartitionEngine:
         last = blocks if last is None else last
         return self._run(metropolis_sweep, stream, temperature, self._general, self._linked, 0, first, last)
 
-    def _run(self, sweep, stream: Stream, temperature: float, *limits: int | None) -> int:  # type: ignore[no-untyped-def]
+    def _run(self, sweep, stream: Stream, temperature: float, *limits: Any) -> int:  # type: ignore[no-untyped-def]
+        require(temperature > 0.0, "temperature", temperature, "greater than zero")
         before = int(self._work.tally[0])
         sweep(
             self._pair_gain,
@@ -214,11 +223,16 @@ def _work_arrays(world: Partition) -> codes.WorkArrays:
     return codes.WorkArrays(
         items=np.empty(n, np.int32),
         drawn=np.zeros(4, np.int64),
+        score=np.zeros(1),
+        tally=np.zeros(3, np.int64),
+    )
+
+
+def _side_arrays(world: Partition) -> codes.SideArrays:
+    n = world.n_items
+    return codes.SideArrays(
         order=np.empty(n, np.int32),
         places=np.zeros(n, codes.PLACE),
         spare=np.full(2 * n + 4, -1, np.int32),
-        sides=np.zeros(2, np.int64),
-        log_weights=np.empty(n + world.n_types + 1),
-        score=np.zeros(1),
-        tally=np.zeros(3, np.int64),
+        sizes=np.zeros(2, np.int64),
     )

@@ -79,10 +79,10 @@ class PartitionMixture:
         """Refuse a world that the blocks or candidates were not made for."""
         if self.blocks is not None:
             self.blocks.check(world)
-        candidates = self.candidates
-        if candidates is not None and len(candidates.start) != world.n_items + 1:
+        made_for = world.n_items if self.candidates is None else len(self.candidates.start) - 1
+        if made_for != world.n_items:
             raise ShapeError(
-                f"the candidates are for {len(candidates.start) - 1} items, the world has {world.n_items}:"
+                f"the candidates are for {made_for} items, but the world has {world.n_items}:"
                 " give RelocateToCandidate.from_pairs(world.n_items, pairs)."
             )
 
