@@ -13,7 +13,7 @@ from factorwise.kernels.partition_gains import pair_score, score_slots
 from factorwise.model.model import Model
 from factorwise.model.partition_program import PartitionProgram
 from factorwise.model.template import Template
-from factorwise.model.templates import ClusterTemplate, PairTemplate
+from factorwise.model.templates import ClusterTemplate, EdgeTemplate, PairTemplate
 from factorwise.variables.fields import Fields
 from factorwise.world.diff import Transfer
 from factorwise.world.partition import Partition
@@ -170,3 +170,12 @@ def test_a_template_without_a_compiled_form_is_named():
 def test_templates_for_other_items_are_refused(name):
     with pytest.raises(ShapeError, match="5 items, but the world has 4: build both from the same records"):
         PartitionProgram(Model([TEMPLATES[name](fields_for(5))]), 4)
+
+
+def test_edge_scores_follow_the_weights_of_the_model():
+    edges = EdgeTemplate("links", 3, [(0, 1), (1, 2)], [[1.0], [2.0]], ["strength"])
+    model = Model([edges], [1.0])
+    program = PartitionProgram(model, 3)
+    assert sorted(program.edge_score.tolist()) == [1.0, 1.0, 2.0, 2.0]
+    model.weights = [3.0]
+    assert sorted(program.edge_score.tolist()) == [3.0, 3.0, 6.0, 6.0]

@@ -358,3 +358,11 @@ def test_an_edge_template_without_edges_scores_nothing():
     template = EdgeTemplate("e", N, [], np.zeros((0, 1)), ["a"])
     check_template(template, start_for(N), steps=20)
     assert len(template.statistics(start_for(N)).index) == 0
+
+
+def test_a_pair_function_must_be_finite_for_an_item_with_itself():
+    fields = Fields(x=[1.0, 2.0, 3.0])
+    with pytest.raises(TemplateError, match="statistics are finite numbers"):
+        PairTemplate(
+            "nearness", fields, lambda a, b: (1.0 / abs(a.x - b.x) if a.x != b.x else float("inf"),), ["near"]
+        )

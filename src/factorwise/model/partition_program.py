@@ -38,7 +38,7 @@ class PartitionProgram:
         self._reals: list[NDArray[Any]] = []
         self._vectors: list[NDArray[np.float32]] = []
         self._edges: list[NDArray[np.int64]] = [np.zeros((0, 2), np.int64)]
-        self._edge_scores: list[NDArray[np.float64]] = [np.zeros(0)]
+        self._edge_features: list[tuple[NDArray[np.float64], int]] = []
         for template, offset in model.parts():
             if not hasattr(template, "add_to"):
                 raise TemplateError(
@@ -49,7 +49,7 @@ class PartitionProgram:
         self.ints = _stacked(self._ints, n_items, np.int32)
         self.reals = _stacked(self._reals, n_items, np.float32)
         self.rows = np.hstack(self._vectors) if self._vectors else np.zeros((n_items, 0), np.float32)
-        self.edge_start, self.edge_neighbor, self.edge_score = self._gathered_edges()
+        self.edge_start, self.edge_neighbor, self._edge_order = self._gathered_edges()
 
     def check_items(self, name: str, given: int) -> None:
         """Refuse a template made for another number of items."""
@@ -59,10 +59,17 @@ class PartitionProgram:
                 " build both from the same records."
             )
 
-    def add_edges(self, edges: NDArray[np.int64], score: NDArray[np.float64]) -> None:
-        """Take in pairs of items with the score of being together."""
+    def add_edges(self, edges: NDArray[np.int64], features: NDArray[np.float64], offset: int) -> None:
+        """Take in pairs of items with the features of being together, weighed from ``offset`` on."""
         self._edges.append(edges)
-        self._edge_scores.append(score)
+        self._edge_features.append((features, offset))
+
+    @property
+    def edge_score(self) -> NDArray[np.float64]:
+        """Score of each given pair at the model's present weights, in the order of ``edge_neighbor``."""
+        weights = self.model.weights
+        scores = [features @ weights[at : at + features.shape[1]] for features, at in self._edge_features]
+        return np.concatenate([np.zeros(0), *scores])[self._edge_order]
 
     def columns(self, fields: Fields, names: frozenset[str]) -> tuple[FieldLayout, ...]:
         """Lay out those of ``fields`` that a function reads, each once."""
@@ -87,14 +94,15 @@ class PartitionProgram:
             self._vectors.append(np.pad(field.values.astype(np.float32), ((0, 0), (0, padding))))
         return self._rows[key]
 
-    def _gathered_edges(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-        edges, score = np.concatenate(self._edges), np.concatenate(self._edge_scores)
+    def _gathered_edges(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
+        """List the given pairs from both ends, by item: where each item begins, its neighbors, which pair."""
+        edges = np.concatenate(self._edges)
         both = np.concatenate([edges[:, 0], edges[:, 1]])
         order = np.argsort(both, kind="stable")
         start = np.zeros(self.n_items + 1, np.int64)
         np.cumsum(np.bincount(both, minlength=self.n_items), out=start[1:])
         neighbor = np.concatenate([edges[:, 1], edges[:, 0]])[order].astype(np.int32)
-        return start, neighbor, np.concatenate([score, score])[order]
+        return start, neighbor, np.concatenate([np.arange(len(edges))] * 2)[order]
 
     @cached_property
     def gains(self) -> ModuleType:

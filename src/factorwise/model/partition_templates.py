@@ -84,8 +84,9 @@ class PairTemplate(PartitionTemplate):
     """A factor for every pair of items in one cluster (or, with ``repels``, in different clusters).
 
     function
-        ``function(a, b)`` of two records with the fields as attributes; returns a tuple of numbers or truth
-        values, one per statistic, and must not depend on the order of ``a`` and ``b``.
+        ``function(a, b)`` of two records with the fields as attributes, to be read by name; returns a tuple
+        of numbers or truth values, one per statistic, finite also for an item with itself, and must not
+        depend on the order of ``a`` and ``b``.
     statistics
         A name for each of them: one weight each.
     """
@@ -105,6 +106,7 @@ class PairTemplate(PartitionTemplate):
         self.repels = repels
         for i, j in {(0, fields.n_items - 1), (0, fields.n_items // 2), (fields.n_items // 3, 0)}:
             a, b = fields.record(i), fields.record(j)
+            self._of(a, a)  # compiled scans take the moving item along and leave it out again
             there, back = self._of(a, b), self._of(b, a)
             if there != back:
                 raise TemplateError(
@@ -261,8 +263,7 @@ class EdgeTemplate(PartitionTemplate):
     def add_to(self, program: PartitionProgram, offset: int) -> None:
         """Take part in a compiled program, with weights from ``offset`` on."""
         program.check_items(self.name, self.n_items)
-        score = self.features @ program.model.weights[offset : offset + self.size]
-        program.add_edges(self.edges, -score if self.repels else score)
+        program.add_edges(self.edges, -self.features if self.repels else self.features, offset)
 
     def statistics(self, world: Partition) -> SparseVector:
         """Sum the features of the edges inside clusters (between clusters, for repulsion)."""

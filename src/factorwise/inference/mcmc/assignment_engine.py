@@ -108,6 +108,11 @@ class AssignmentEngine:
         return self._score
 
     @property
+    def view(self) -> Assignment:
+        """The current world itself: to look at, until the next step."""
+        return self._world
+
+    @property
     def world(self) -> Assignment:
         """The current world; a copy."""
         return self._world.copy()

@@ -33,6 +33,11 @@ class Engine(Protocol):
         ...
 
     @property
+    def view(self) -> Any:
+        """The current world itself: to look at, until the next step."""
+        ...
+
+    @property
     def world(self) -> Any:
         """The current world (a copy)."""
         ...
@@ -46,6 +51,11 @@ class PlainEngine:
         self.kernel = kernel
         self._world = world.copy()
         self.score = model.score(world)
+
+    @property
+    def view(self) -> Any:
+        """The current world itself: to look at, until the next step."""
+        return self._world
 
     @property
     def world(self) -> Any:

@@ -110,6 +110,11 @@ class PartitionEngine:
         return int(self._work.tally[1])
 
     @property
+    def view(self) -> Partition:
+        """The current world itself: to look at, until the next step."""
+        return self._world
+
+    @property
     def world(self) -> Partition:
         """The current world (a copy)."""
         return self._world.copy()
@@ -202,7 +207,7 @@ def _move_arrays(kernel: Metropolis | PartitionGibbs, world: Partition) -> codes
 def _storage_arrays(program: PartitionProgram, arena: int) -> StorageArrays:
     n = program.n_items
     slots = arena + 2 * n + 4 + LANES  # scans may read a few slots past the last
-    edges = np.zeros(len(program.edge_score), EDGE)
+    edges = np.zeros(len(program.edge_neighbor), EDGE)
     edges["neighbor"], edges["score"] = program.edge_neighbor, program.edge_score
     return StorageArrays(
         item_ints=program.ints,

@@ -127,7 +127,7 @@ class _Recorder:
         self.label_counts = np.zeros(shape, np.int64)
 
     def record(self, engine: Engine) -> None:
-        world = engine.world
+        world = engine.view
         if self.is_partition:
             labels = world.labels
             self.together.append(labels[self.pairs[:, 0]] == labels[self.pairs[:, 1]])

@@ -1,0 +1,132 @@
+import numba
+import numpy as np
+import pytest
+
+from factorwise.kernels.primitives import overlap
+from factorwise.kernels.simd import (
+    LANES,
+    dot_eight,
+    eight_ints_of,
+    eight_of,
+    first_lanes,
+    lane,
+    load_eight,
+    load_eight_ints,
+    sum_eight_ints,
+)
+from factorwise.model.model import Model
+from factorwise.model.partition_program import PartitionProgram
+from factorwise.model.templates import PairTemplate, VectorPairTemplate
+from factorwise.variables.fields import Fields
+from factorwise.world.partition import Partition
+
+REALS = np.array(
+    [[1.5, -2.0, 0.0, 3.25, -7.5, 2.0, 2.0, -1.0], [1.0, -2.5, 0.0, 4.0, 7.5, 2.0, -2.0, 9.0]], np.float32
+)
+WHOLE = np.array([[3, -2, 0, 7, 7, 1, 5, -9], [3, 2, 0, 6, 8, 1, -5, -9]], np.int32)
+
+REAL_FUNCTIONS = {
+    "difference": lambda p, q: abs(p - q),
+    "product": lambda p, q: p * q + 2.0,
+    "quotient": lambda p, q: p / (abs(q) + 1.0),
+    "smaller": lambda p, q: min(p, q),
+    "larger": lambda p, q: max(p, 0.5) - q,
+    "equal": lambda p, q: (p == q) + 0.0,
+    "below": lambda p, q: (p < q) * p,
+    "minus": lambda p, q: -p - 1 + q,
+}
+WHOLE_FUNCTIONS = {
+    "equal": lambda p, q: p == q,
+    "other": lambda p, q: p != q,
+    "near": lambda p, q: abs(p - q) <= 1,
+    "both known": lambda p, q: (p > 0) & (q > 0),
+    "either": lambda p, q: (p > 4) | (q < 0),
+    "one of them": lambda p, q: (p > 4) ^ (q > 4),
+    "count": lambda p, q: (p - q) * 2 + (p == q),
+    "at most": lambda p, q: (p <= q) & (q >= p) & True,
+}
+
+
+@pytest.mark.parametrize("name", REAL_FUNCTIONS)
+def test_eight_reals_do_what_each_would_do_alone(name):
+    function = numba.njit(REAL_FUNCTIONS[name])
+
+    @numba.njit
+    def eight(reals, out):
+        answer = eight_of(function(load_eight(reals, 0, 0), load_eight(reals, 1, 0)))
+        for k in range(LANES):
+            out[k] = lane(answer, k)
+
+    out = np.zeros(LANES, np.float32)
+    eight(REALS, out)
+    alone = [REAL_FUNCTIONS[name](p, q) for p, q in zip(*REALS.astype(float).tolist(), strict=True)]
+    np.testing.assert_allclose(out, alone, rtol=1e-6)
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, LANES])
+@pytest.mark.parametrize("name", WHOLE_FUNCTIONS)
+def test_eight_whole_numbers_do_what_each_would_do_alone(name, count):
+    function = numba.njit(WHOLE_FUNCTIONS[name])
+
+    @numba.njit
+    def eight(whole):
+        answer = eight_ints_of(function(load_eight_ints(whole, 0, 0), load_eight_ints(whole, 1, 0)))
+        return sum_eight_ints(first_lanes(answer, count))
+
+    alone = [int(WHOLE_FUNCTIONS[name](p, q)) for p, q in zip(*WHOLE.tolist(), strict=True)]
+    assert eight(WHOLE) == sum(alone[:count])
+
+
+def test_eight_numbers_meet_their_weights_in_double_precision():
+    @numba.njit
+    def weighed(reals, weights):
+        return dot_eight(load_eight(reals, 0, 0), weights, 2)
+
+    weights = np.linspace(-1.0, 1.0, 12)
+    assert weighed(REALS, weights) == pytest.approx(REALS[0].astype(float) @ weights[2:10], rel=1e-14)
+
+
+def test_overlap_counts_different_values_in_lanes_as_in_plain_python():
+    rng = np.random.default_rng(0)
+    rows = rng.integers(-1, 5, (60, 4))
+    fields = Fields(co=rows)
+    template = PairTemplate("shared", fields, lambda a, b: (overlap(a.co, b.co),), ["shared"])
+    world = Partition.from_labels(np.zeros(60, np.int64))
+    compiled = PartitionProgram(Model([template]), 60).world_statistics(world)
+    assert compiled[0] == template.within(np.arange(60, dtype=np.int32))[0]
+    assert compiled[0] == sum(
+        len({v for v in rows[i] if v > 0} & {v for v in rows[j] if v > 0})
+        for i in range(60)
+        for j in range(i)
+    )
+
+
+def branching(p, q):
+    if p > q:
+        return p - q
+    return 0.5 * (q - p)
+
+
+def branching_names(a, b):
+    return (1 if a.x == b.x else 0, a.x > 2 and b.x > 2)
+
+
+@pytest.mark.parametrize("width", [3, 8, 37])
+def test_a_function_that_branches_runs_number_by_number(width):
+    fields = Fields(v=np.random.default_rng(1).normal(size=(20, width)))
+
+    def symmetric(p, q):
+        return branching(p, q) + branching(q, p)
+
+    template = VectorPairTemplate("rows", fields, "v", symmetric)
+    world = Partition.from_labels(np.arange(20) % 3)
+    compiled = PartitionProgram(Model([template]), 20).world_statistics(world)
+    np.testing.assert_allclose(compiled, template.statistics(world).to_dense(width), rtol=1e-5)
+
+
+def test_a_pair_function_that_branches_runs_member_by_member():
+    fields = Fields(x=np.random.default_rng(2).integers(0, 5, 40))
+    template = PairTemplate("names", fields, branching_names, ["same", "both"])
+    world = Partition.from_labels(np.arange(40) % 3)
+    compiled = PartitionProgram(Model([template]), 40).world_statistics(world)
+    np.testing.assert_array_equal(compiled, template.statistics(world).to_dense(2))
