@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -130,20 +130,23 @@ class PairTemplate(PartitionTemplate):
 
     def between(self, first: Items, second: Items) -> Numbers:
         """Sum over all pairs with one item in each list."""
-        totals = [0.0] * self.size
-        others = self.fields.records(second)
-        for a in self.fields.records(first):
-            for b in others:
-                for k, value in enumerate(self._of(a, b)):
-                    totals[k] += value
-        return totals
+        return self._sum(list(product(self.fields.records(first), self.fields.records(second))))
 
     def within(self, items: Items) -> Numbers:
         """Sum over all pairs of one list."""
-        totals = [0.0] * self.size
-        for a, b in combinations(self.fields.records(items), 2):
-            for k, value in enumerate(self._of(a, b)):
-                totals[k] += value
+        return self._sum(list(combinations(self.fields.records(items), 2)))
+
+    def _sum(self, pairs: Sequence[tuple[Any, Any]]) -> Numbers:
+        """Sum over given pairs; each answer is looked at closely only where the sum shows a fault."""
+        totals: list[float] = [0.0] * self.size
+        try:
+            for a, b in pairs:
+                totals = [total + value for total, value in zip(totals, self.function(a, b), strict=True)]
+        except (TypeError, ValueError):
+            totals = [math.nan]
+        if not all(map(math.isfinite, totals)):
+            for a, b in pairs:
+                self._of(a, b)
         return totals
 
     def statistics(self, world: Partition) -> SparseVector:
