@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import signal
 import tempfile
 from pathlib import Path
 
@@ -21,7 +22,11 @@ settings.load_profile("fixed")
 
 
 def pytest_configure(config):
-    """Keep compiled code out of the user's home, but where the next run of this checkout finds it."""
+    """Keep compiled code out of the user's home, but where the next run of this checkout finds it.
+
+    And heed Ctrl-C, which some tests send: a shell starts jobs in the background with it ignored.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if not os.environ.get("FACTORWISE_CACHE"):
         if config.pluginmanager.hasplugin("cacheprovider"):
             folder = config.cache.mkdir("factorwise")
