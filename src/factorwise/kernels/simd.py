@@ -64,30 +64,38 @@ def _splat(builder: Any, value: Any, kind: Any = _VECTOR) -> Any:
 
 
 def _as_eight(context: Any, builder: Any, value: Any, kind: Any) -> Any:
-    if kind is EIGHT or isinstance(kind, _EightType):
+    if isinstance(kind, _EightType):
         return value
     return _splat(builder, context.cast(builder, value, kind, types.float32))
 
 
-def _is_operand(kind: Any) -> bool:
-    return isinstance(kind, _EightType | types.Float | types.Integer | types.Boolean)
-
-
-def _binary(generate: Callable[[Any, Any, Any], Any]) -> Any:
-    """Make an intrinsic of two operands, one of which may be a plain number."""
+def _lanewise(result: Any, convert: Any, generate: Callable[[Any, Any, Any], Any]) -> Any:
+    """Make an intrinsic of two operands, each converted to lanes first: one may be a plain number."""
 
     @intrinsic
     def apply(typing_context: Any, first: Any, second: Any) -> Any:
         def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             operands = (
-                _as_eight(context, builder, value, kind)
+                convert(context, builder, value, kind)
                 for value, kind in zip(arguments, signature.args, strict=True)
             )
             return generate(builder, *operands)
 
-        return EIGHT(first, second), code
+        return result(first, second), code
 
     return apply
+
+
+def _offer_lanewise(function: Any, apply: Any, own: type, others: tuple[type, ...]) -> None:
+    """Let ``function`` be ``apply`` for operands of the ``own`` kind; one may be of the ``others``."""
+
+    @overload(function, strict=False)
+    def chosen(first: Any, second: Any) -> Any:
+        operands = (first, second)
+        fits = all(isinstance(kind, (own, *others)) for kind in operands)
+        if not fits or not any(isinstance(kind, own) for kind in operands):
+            return None
+        return lambda first, second: apply(first, second)
 
 
 def _compared(name: str) -> Callable[[Any, Any, Any], Any]:
@@ -116,17 +124,9 @@ _OPERATIONS: dict[Any, Callable[[Any, Any, Any], Any]] = {
 }
 
 
-def _offer(function: Any, apply: Any) -> None:
-    @overload(function, strict=False)
-    def chosen(first: Any, second: Any) -> Any:
-        operands = (first, second)
-        if not any(isinstance(kind, _EightType) for kind in operands) or not all(map(_is_operand, operands)):
-            return None
-        return lambda first, second: apply(first, second)
-
-
 for _function, _generate in _OPERATIONS.items():
-    _offer(_function, _binary(_generate))
+    _apply = _lanewise(EIGHT, _as_eight, _generate)
+    _offer_lanewise(_function, _apply, _EightType, (types.Float, types.Integer, types.Boolean))
 
 
 def _declared(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any:
@@ -232,31 +232,6 @@ def _as_truths(context: Any, builder: Any, value: Any, kind: Any) -> Any:
     if isinstance(kind, _EightTruthsType):
         return value
     return _splat(builder, context.cast(builder, value, kind, types.boolean), _TRUTHS)
-
-
-def _lanewise(result: Any, convert: Any, generate: Callable[[Any, Any, Any], Any]) -> Any:
-    @intrinsic
-    def apply(typing_context: Any, first: Any, second: Any) -> Any:
-        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            operands = (
-                convert(context, builder, value, kind)
-                for value, kind in zip(arguments, signature.args, strict=True)
-            )
-            return generate(builder, *operands)
-
-        return result(first, second), code
-
-    return apply
-
-
-def _offer_lanewise(function: Any, apply: Any, own: type, others: tuple[type, ...]) -> None:
-    @overload(function, strict=False)
-    def chosen(first: Any, second: Any) -> Any:
-        operands = (first, second)
-        fits = all(isinstance(kind, (own, *others)) for kind in operands)
-        if not fits or not any(isinstance(kind, own) for kind in operands):
-            return None
-        return lambda first, second: apply(first, second)
 
 
 def _int_compared(name: str) -> Callable[[Any, Any, Any], Any]:
