@@ -71,10 +71,6 @@ class ImpossibleError(FactorwiseError, ValueError):
     """A model that gives probability zero to every world."""
 
 
-class NotFittedError(FactorwiseError, ValueError):
-    """A question asked of something that has not learned yet."""
-
-
 class ModelFileError(FactorwiseError, ValueError):
     """A model file that is damaged, cut short, of another kind or too new."""
 

@@ -130,3 +130,32 @@ def test_a_pair_function_that_branches_runs_member_by_member():
     world = Partition.from_labels(np.arange(40) % 3)
     compiled = PartitionProgram(Model([template]), 40).world_statistics(world)
     np.testing.assert_array_equal(compiled, template.statistics(world).to_dense(2))
+
+
+def test_products_and_large_sums_keep_all_their_digits():
+    codes = np.random.default_rng(3).integers(-100_000, 100_000, 300)
+    fields = Fields(x=codes)
+    world = Partition.from_labels(np.zeros(300, np.int64))
+
+    def known(a, b):
+        return ((a.x * b.x > 0) & (a.x != b.x), (a.x - b.x) * (a.x - b.x), abs(a.x - b.x))
+
+    template = PairTemplate("far", fields, known, ["known", "square", "distance"])
+    compiled = PartitionProgram(Model([template]), 300).world_statistics(world)
+    pairs = [(int(codes[i]), int(codes[j])) for i in range(300) for j in range(i)]
+    true = [
+        sum((p * q > 0) and p != q for p, q in pairs),
+        sum((p - q) ** 2 for p, q in pairs),
+        sum(abs(p - q) for p, q in pairs),
+    ]
+    np.testing.assert_allclose(compiled, true, rtol=1e-15)
+
+
+@pytest.mark.parametrize("largest", [1_000, 2**30])
+def test_differences_keep_all_their_digits_whatever_the_size_of_the_codes(largest):
+    codes = np.random.default_rng(4).integers(-largest, largest, 300)
+    template = PairTemplate("far", Fields(x=codes), lambda a, b: (abs(a.x - b.x),), ["distance"])
+    world = Partition.from_labels(np.zeros(300, np.int64))
+    compiled = PartitionProgram(Model([template]), 300).world_statistics(world)
+    true = sum(abs(int(codes[i]) - int(codes[j])) for i in range(300) for j in range(i))
+    assert compiled[0] == pytest.approx(true, rel=1e-15)

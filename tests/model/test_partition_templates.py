@@ -366,3 +366,15 @@ def test_a_pair_function_must_be_finite_for_an_item_with_itself():
         PairTemplate(
             "nearness", fields, lambda a, b: (1.0 / abs(a.x - b.x) if a.x != b.x else float("inf"),), ["near"]
         )
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda a, b: (1.0 / abs(a.x - b.x),), lambda a, b: (a.y == b.y,), lambda a: (1.0,)],
+    ids=["undefined for an item with itself", "no such field", "one argument"],
+)
+def test_what_goes_wrong_in_a_users_function_is_told_with_its_template(function):
+    with pytest.raises(
+        TemplateError, match=r"the function of template 'mine' failed for .*fields are attributes"
+    ):
+        PairTemplate("mine", Fields(x=[1.0, 2.0, 3.0]), function, ["it"])

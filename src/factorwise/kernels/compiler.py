@@ -1,4 +1,4 @@
-"""The one decorator that compiles, with the flags every kernel shares, and where compiled code is kept.
+"""The decorators that compile, with the flags they share, and where compiled code is kept.
 
 numba keeps its cache beside the source file where it can write there, and in the user's cache folder
 otherwise; a lock-free replace makes the cache safe for concurrent processes. Nothing breaks where

@@ -32,13 +32,17 @@ from factorwise.kernels.vector_code import FieldLayout, vector_helpers
 
 @dataclass(frozen=True)
 class PairTerm:
-    """A pair function that returns a tuple of statistics; ``sign`` is -1 for repulsion."""
+    """A pair function that returns a tuple of statistics; ``sign`` is -1 for repulsion.
+
+    ``largest`` bounds the sum of any field's absolute values over all items.
+    """
 
     source: Source
     fields: tuple[FieldLayout, ...]
     size: int
     offset: int
     sign: int = 1
+    largest: int = 0
 
 
 @dataclass(frozen=True)
@@ -287,10 +291,36 @@ def sum_{number}(ints, reals, lo, hi, a):
 
 
 def _fits_lanes(term: PairTerm) -> bool:
-    """Whether a pair function may take eight members at a time: whole numbers only, and no branches."""
+    """Whether a pair function may take eight members at a time.
+
+    Whole numbers only, no branches, and no arithmetic that could leave 32 bits: each sum or difference adds
+    one bound more, and products, powers and the like are left to the scan number by number.
+    """
+    nodes = list(ast.walk(ast.parse(term.source.text)))
     branches = ast.BoolOp | ast.If | ast.IfExp | ast.While | ast.For | ast.Not | ast.Match | ast.Try
-    plain = not any(isinstance(node, branches) for node in ast.walk(ast.parse(term.source.text)))
-    return plain and bool(term.fields) and not any(field.real for field in term.fields)
+    if not term.fields or any(field.real for field in term.fields):
+        return False
+    if any(isinstance(node, branches) for node in nodes):
+        return False
+    operators = [node.op for node in nodes if isinstance(node, ast.BinOp | ast.AugAssign)]
+    steps = sum(isinstance(op, ast.Add | ast.Sub) for op in operators)
+    other = any(
+        not isinstance(op, ast.Add | ast.Sub | ast.BitAnd | ast.BitOr | ast.BitXor) for op in operators
+    )
+    return not other and (not (steps or _hands_on_fields(nodes)) or (steps + 1) * term.largest < 2**31)
+
+
+def _hands_on_fields(nodes: Sequence[ast.AST]) -> bool:
+    """Whether a function may return the number in a field, instead of comparing it with others."""
+    for node in nodes:
+        if isinstance(node, ast.Call) and not ast.unparse(node.func).startswith("overlap"):
+            return True
+        if isinstance(node, ast.Return | ast.Assign):
+            value = node.value
+            parts = value.elts if isinstance(value, ast.Tuple) else [value]
+            if any(isinstance(part, ast.Attribute | ast.Subscript) for part in parts):
+                return True
+    return False
 
 
 def _eight_sum_helper(number: int, called: str, term: PairTerm) -> str:

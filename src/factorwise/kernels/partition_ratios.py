@@ -237,14 +237,12 @@ def transfer_log_ratio(
         if t == 0 and s - m == 1:
             other_home_links = _share_among(moves, _left_behind(p, source, items, m), items, m)
     other = 0
-    other_back = 0
     if mirrored:
         other = s - m if t == 0 else t
-        other_back = s - m if t == 0 else t
     forward = log_outcome(moves, n, clusters, splittable, peers, s, m, t, links, other, other_links)
     clusters_there = clusters + (t == 0) - (m == s)
     backward = log_outcome(
-        moves, n, clusters_there, there, peers, t + m, m, s - m, home_links, other_back, other_home_links
+        moves, n, clusters_there, there, peers, t + m, m, s - m, home_links, other, other_home_links
     )
     return backward - forward
 

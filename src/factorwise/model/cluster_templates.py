@@ -63,8 +63,9 @@ class ClusterTemplate(PartitionTemplate):
         if len(items) == 0:
             return np.zeros(self.size)
         chosen = items if self.needs_fields else np.zeros(len(items), np.int32)
-        answer = self.function(self.fields.cluster(chosen, cluster_type))
-        return np.array(self._checked(answer, f"a cluster of {len(items)}"))
+        given = f"a cluster of {len(items)}"
+        answer = self._answer(given, self.fields.cluster(chosen, cluster_type))
+        return np.array(self._checked(answer, given))
 
     def statistics(self, world: Partition) -> SparseVector:
         """Sum over all clusters."""

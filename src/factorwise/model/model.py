@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from factorwise.errors import InvalidArgumentError
-from factorwise.model.template import AnyTemplate
+from factorwise.errors import InvalidArgumentError, TemplateError
+from factorwise.model.template import AnyTemplate, Template
 from factorwise.model.weights import Blocks, SparseVector
 
 
@@ -27,9 +27,15 @@ class Model:
         templates: Sequence[AnyTemplate],
         weights: ArrayLike | Mapping[str, ArrayLike] | None = None,
     ) -> None:
-        if not templates:
-            raise InvalidArgumentError("a model needs at least one template: give Model([template, ...]).")
+        if isinstance(templates, Template) or not templates:
+            raise InvalidArgumentError("a model needs a list of templates: give Model([template, ...]).")
         self.templates = tuple(templates)
+        for template in self.templates:
+            if not isinstance(template, Template):
+                raise InvalidArgumentError(
+                    f"{template!r} is not a template: make one of a function with PairTemplate,"
+                    " ClusterTemplate or TupleTemplate, or derive from Template."
+                )
         self.blocks = Blocks(
             tuple(template.name for template in self.templates),
             tuple(template.size for template in self.templates),
@@ -58,14 +64,14 @@ class Model:
 
     def statistics(self, world: Any) -> SparseVector:
         """Sufficient statistics of a whole world."""
-        return SparseVector.sum(t.statistics(world).shifted(offset) for t, offset in self.parts())
+        return SparseVector.sum(_placed(t, t.statistics(world), offset) for t, offset in self.parts())
 
     def difference(self, world: Any, diff: Any) -> SparseVector:
         """Atomic gradient: statistics after ``diff`` minus before it, from the touched factors only.
 
         Implements: wick2009samplerank, Eq. 1.
         """
-        return SparseVector.sum(t.difference(world, diff).shifted(offset) for t, offset in self.parts())
+        return SparseVector.sum(_placed(t, t.difference(world, diff), offset) for t, offset in self.parts())
 
     def score(self, world: Any) -> float:
         """Unnormalised natural-log probability of ``world``."""
@@ -88,3 +94,18 @@ class Model:
             if offset <= index < offset + template.size:
                 return template.weight_name(index - offset)
         raise InvalidArgumentError(f"weight {index} does not exist: the model has {self.blocks.size}.")
+
+
+def _placed(template: AnyTemplate, found: SparseVector, offset: int) -> SparseVector:
+    """Move statistics from a template's block into the whole vector; refuse what lies outside the block."""
+    if not isinstance(found, SparseVector):
+        raise TemplateError(
+            f"template {template.name!r} returned a {type(found).__name__} as statistics: return a"
+            " SparseVector, for example SparseVector.from_dense(values)."
+        )
+    if len(found.index) and not 0 <= found.index[0] <= found.index[-1] < template.size:
+        raise TemplateError(
+            f"template {template.name!r} has {template.size} weights, but its statistics reach from"
+            f" {found.index[0]} to {found.index[-1]}: give it a larger size, or indices local to its block."
+        )
+    return found.shifted(offset)

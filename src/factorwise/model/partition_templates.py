@@ -34,6 +34,8 @@ MANY_PAIRS = 20_000  # above this the statistics of a whole world are computed b
 class PartitionTemplate(Template[Partition, PartitionDiff]):
     """What the templates over clusterings share: a name, named statistics, a function's checked answers."""
 
+    function: Callable[..., Any]
+
     def __init__(self, name: str, statistics: Sequence[str]) -> None:
         self.name = name
         self.statistic_names = tuple(statistics)
@@ -44,6 +46,17 @@ class PartitionTemplate(Template[Partition, PartitionDiff]):
     def weight_name(self, index: int) -> str:
         """Return the template and the statistic."""
         return f"{self.name}: {self.statistic_names[index]}"
+
+    def _answer(self, given: str, *arguments: Any) -> Any:
+        """Call the user's function; what goes wrong there is told with the template's name."""
+        try:
+            return self.function(*arguments)
+        except (AttributeError, ArithmeticError, IndexError, TypeError, ValueError) as fault:
+            raise TemplateError(
+                f"the function of template {self.name!r} failed for {given}: {fault}. It is called with"
+                " records (or a cluster) whose fields are attributes, and must answer for any of them, a"
+                " record paired with itself included."
+            ) from fault
 
     def _checked(self, answer: Any, given: str) -> tuple[float, ...]:
         if not isinstance(answer, tuple) or len(answer) != self.size:
@@ -115,7 +128,8 @@ class PairTemplate(PartitionTemplate):
                 )
 
     def _of(self, a: Any, b: Any) -> tuple[float, ...]:
-        return self._checked(self.function(a, b), f"{a} and {b}")
+        given = f"{a} and {b}"
+        return self._checked(self._answer(given, a, b), given)
 
     def source(self) -> Source:
         """Text of the function, for compiling."""
@@ -126,7 +140,11 @@ class PairTemplate(PartitionTemplate):
         program.check_items(self.name, self.fields.n_items)
         source = self.source()
         columns = program.columns(self.fields, source.attributes)
-        program.terms.append(PairTerm(source, columns, self.size, offset, -1 if self.repels else 1))
+        sign = -1 if self.repels else 1
+        largest = max(
+            (int(np.abs(f.values.astype(np.int64)).max()) for f in self.fields.columns.values()), default=0
+        )
+        program.terms.append(PairTerm(source, columns, self.size, offset, sign, largest * program.n_items))
 
     def between(self, first: Items, second: Items) -> Numbers:
         """Sum over all pairs with one item in each list."""

@@ -384,3 +384,18 @@ def test_diagnostics_without_arviz_say_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'factorwise\[diagnostics\]'"):
         mcmc.r_hat(samples)
+
+
+def test_kernels_and_worlds_of_different_kinds_are_refused():
+    kernel, labels = labeling()
+    for engine in ("auto", "plain"):
+        with pytest.raises(
+            InvalidArgumentError, match=r"Gibbs does not walk over a Partition.*PartitionGibbs"
+        ):
+            fw.sample(kernel, fw.Partition.singletons(4), draws=1, engine=engine)
+        with pytest.raises(InvalidArgumentError, match="PartitionGibbs does not walk over a Assignment"):
+            fw.sample(mcmc.PartitionGibbs(kernel.model), labels, draws=1, engine=engine)
+    with pytest.raises(InvalidArgumentError, match="Model is not a transition kernel: give Metropolis"):
+        fw.sample(kernel.model, labels, draws=1)
+    with pytest.raises(InvalidArgumentError, match="starts from a Partition or an Assignment, but a list"):
+        fw.sample(kernel, [0, 1], draws=1)

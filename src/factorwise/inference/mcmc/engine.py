@@ -5,12 +5,15 @@ from __future__ import annotations
 import warnings
 from typing import Any, Literal, Protocol
 
-from factorwise.errors import NoCompiledFormError, TemplateError, require
+from factorwise.errors import InvalidArgumentError, NoCompiledFormError, TemplateError, require
 from factorwise.inference.mcmc.assignment_engine import AssignmentEngine
+from factorwise.inference.mcmc.assignment_gibbs import BlockGibbs, Gibbs
 from factorwise.inference.mcmc.kernel import TransitionKernel
 from factorwise.inference.mcmc.partition_engine import PartitionEngine, check_start
+from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
 from factorwise.model.model import Model
 from factorwise.rng import Stream
+from factorwise.world.assignment import Assignment
 from factorwise.world.partition import Partition
 
 EngineName = Literal["auto", "compiled", "plain"]
@@ -80,6 +83,21 @@ def make_engine(kernel: Any, world: Any, engine: EngineName = "auto", like: Engi
     like
         A chain of the same kernel over the same items: it walks the same way, and may share its program.
     """
+    if not all(hasattr(kernel, name) for name in ("step", "transitions", "model")):
+        raise InvalidArgumentError(
+            f"{type(kernel).__name__} is not a transition kernel: give Metropolis(model, proposer),"
+            " Gibbs(model), PartitionGibbs(model) or one of your own."
+        )
+    if not isinstance(world, Partition | Assignment):
+        raise InvalidArgumentError(
+            f"a chain starts from a Partition or an Assignment, but a {type(world).__name__} was given."
+        )
+    stranger = (Gibbs, BlockGibbs) if isinstance(world, Partition) else PartitionGibbs
+    if isinstance(kernel, stranger):
+        raise InvalidArgumentError(
+            f"{type(kernel).__name__} does not walk over a {type(world).__name__}: Gibbs and BlockGibbs are"
+            " for assignments, PartitionGibbs is for partitions."
+        )
     require(engine in ("auto", "compiled", "plain"), "engine", engine, "'auto', 'compiled' or 'plain'")
     if engine != "plain" and not isinstance(like, PlainEngine):
         try:
