@@ -159,3 +159,24 @@ def test_differences_keep_all_their_digits_whatever_the_size_of_the_codes(larges
     compiled = PartitionProgram(Model([template]), 300).world_statistics(world)
     true = sum(abs(int(codes[i]) - int(codes[j])) for i in range(300) for j in range(i))
     assert compiled[0] == pytest.approx(true, rel=1e-15)
+
+
+def test_and_or_and_not_mean_the_same_in_lanes():
+    fields = Fields(
+        x=np.random.default_rng(5).integers(0, 4, 70), y=np.random.default_rng(6).integers(0, 4, 70)
+    )
+
+    def judged(a, b):
+        known = a.x > 0 and b.x > 0
+        return (
+            known and a.x != b.x,
+            a.x == b.x or a.y == b.y,
+            not known,
+            a.y == b.y and not (known or a.x == b.x),
+        )
+
+    template = PairTemplate("judged", fields, judged, ["other", "either", "unknown", "mixed"])
+    world = Partition.from_labels(np.arange(70) % 2)
+    compiled = PartitionProgram(Model([template]), 70).world_statistics(world)
+    np.testing.assert_array_equal(compiled, template.statistics(world).to_dense(4))
+    assert "_lanes" in PartitionProgram(Model([template]), 70).gains.__dict__.__repr__()

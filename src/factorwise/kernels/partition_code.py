@@ -190,7 +190,7 @@ def _gain_lines(number: int, term: PairTerm | VectorTerm) -> list[str]:
         f"a_{number} = item_{number}(ints, reals, slot)",
         f"more_{number} = sum_{number}(ints, reals, t_lo, t_hi, a_{number})",
         f"less_{number} = sum_{number}(ints, reals, s_lo, s_hi, a_{number})",
-        f"self_{number} = {term.source.name}(a_{number}, a_{number})",
+        f"self_{number} = self_of_{number}(a_{number})",
     ]
     for k in range(term.size):
         change = f"more_{number}[{k}] - less_{number}[{k}] + own * self_{number}[{k}]"
@@ -223,8 +223,10 @@ def _cluster_statistics_lines(number: int, term: ClusterTerm | PairAggregateTerm
 
 def _helpers(number: int, term: Term, simd: bool) -> str:
     """Text of the functions that one term needs, the user's own first."""
-    called = term.source.name
-    own = f"{term.source.text}\n\n\n"
+    lanes = simd and isinstance(term, PairTerm) and _fits_lanes(term)
+    source = _in_lanes(term.source) if lanes else term.source
+    called = source.name
+    own = f"{source.text}\n\n\n"
     if isinstance(term, VectorTerm):
         return own + vector_helpers(number, term.source.name, term.field, term.offset, simd)
     record = f'Record_{number} = namedtuple("Record_{number}", {[f.name for f in term.fields]!r})\n'
@@ -232,20 +234,25 @@ def _helpers(number: int, term: Term, simd: bool) -> str:
         return (
             own
             + record
-            + _item_helper(number, term)
-            + (_eight_sum_helper if simd and _fits_lanes(term) else _sum_helper)(number, called, term)
+            + _item_helper(number, called, term)
+            + (_eight_sum_helper if lanes else _sum_helper)(number, called, term)
         )
     if isinstance(term, PairAggregateTerm):
         return own + record + _pair_aggregate_helper(number, called, term)
     return own + _cluster_helper(number, called, term)
 
 
-def _item_helper(number: int, term: PairTerm) -> str:
+def _item_helper(number: int, called: str, term: PairTerm) -> str:
     values = "".join(f"{_value(field, '{kind}[{column}, slot]')}, " for field in term.fields)
     return f"""
 @inlined
 def item_{number}(ints, reals, slot):
     return Record_{number}({values})
+
+
+@inlined
+def self_of_{number}(a):
+    return {called}(a, a)
 """
 
 
@@ -297,7 +304,7 @@ def _fits_lanes(term: PairTerm) -> bool:
     one bound more, and products, powers and the like are left to the scan number by number.
     """
     nodes = list(ast.walk(ast.parse(term.source.text)))
-    branches = ast.BoolOp | ast.If | ast.IfExp | ast.While | ast.For | ast.Not | ast.Match | ast.Try
+    branches = ast.If | ast.IfExp | ast.While | ast.For | ast.Match | ast.Try
     if not term.fields or any(field.real for field in term.fields):
         return False
     if any(isinstance(node, branches) for node in nodes):
@@ -321,6 +328,31 @@ def _hands_on_fields(nodes: Sequence[ast.AST]) -> bool:
             if any(isinstance(part, ast.Attribute | ast.Subscript) for part in parts):
                 return True
     return False
+
+
+def _in_lanes(source: Source) -> Source:
+    """Write ``and``, ``or`` and ``not`` as ``&``, ``|`` and ``^``: the same for truth values, in lanes."""
+    tree = _Bitwise().visit(ast.parse(source.text))
+    names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
+    text = ast.unparse(ast.fix_missing_locations(tree))
+    for name in names:
+        text = text.replace(name, f"{name}_lanes")
+    return Source(f"{source.name}_lanes", text, source.attributes)
+
+
+class _Bitwise(ast.NodeTransformer):
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:  # the name that ast calls
+        operator = ast.BitAnd() if isinstance(node.op, ast.And) else ast.BitOr()
+        joined, *others = [self.visit(value) for value in node.values]
+        for other in others:
+            joined = ast.BinOp(joined, operator, other)
+        return joined
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Not):
+            return ast.BinOp(node.operand, ast.BitXor(), ast.Constant(True))
+        return node
 
 
 def _eight_sum_helper(number: int, called: str, term: PairTerm) -> str:
