@@ -1,7 +1,5 @@
 """Saved weights: back into a model with the same blocks, refused by any other."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
@@ -9,11 +7,18 @@ from factorwise.errors import ModelFileError
 from factorwise.io.models import ModelFile, read_model, write_model
 from factorwise.io.weights import load_weights, save_weights, weight_blocks
 from factorwise.model.model import Model
+from factorwise.model.template import Template
+
+
+class Named(Template):
+    """A template that only has a name and a size; nothing here asks for more."""
+
+    def __init__(self, name, size):
+        self.name, self.size = name, size
 
 
 def model(*blocks):
-    """A model whose templates only have a name and a size; nothing here asks for more."""
-    return Model([SimpleNamespace(name=name, size=size) for name, size in blocks])
+    return Model([Named(name, size) for name, size in blocks])
 
 
 @pytest.fixture
