@@ -16,8 +16,8 @@ from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.kernels.composition import Source, source_of
 from factorwise.kernels.partition_code import ClusterTerm, PairAggregateTerm
 from factorwise.kernels.primitives import AGGREGATES
-from factorwise.model.partition_program import PartitionProgram
-from factorwise.model.partition_templates import Items, PairTemplate, PartitionTemplate, check_items, parts_of
+from factorwise.model.partition_program import PartitionProgram, check_items
+from factorwise.model.partition_templates import Items, PairTemplate, PartitionTemplate, parts_of
 from factorwise.model.weights import SparseVector
 from factorwise.variables.fields import Fields
 from factorwise.world.diff import NEW, PartitionDiff, Retype
@@ -70,7 +70,7 @@ class ClusterTemplate(PartitionTemplate):
     def statistics(self, world: Partition) -> SparseVector:
         """Sum over all clusters."""
         if self.needs_fields:
-            check_items(self, world, self.fields.n_items)
+            check_items(self.name, self.fields.n_items, world.n_items)
         compiled = self._compiled_statistics(world)
         if compiled is not None:
             return SparseVector.from_dense(compiled)

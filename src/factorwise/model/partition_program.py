@@ -16,6 +16,7 @@ from factorwise.kernels.simd import LANES
 from factorwise.kernels.vector_code import FieldLayout
 from factorwise.model.model import Model
 from factorwise.variables.fields import Field, Fields
+from factorwise.world.pairs import both_ends
 from factorwise.world.partition import Partition
 
 
@@ -49,15 +50,13 @@ class PartitionProgram:
         self.ints = _stacked(self._ints, n_items, np.int32)
         self.reals = _stacked(self._reals, n_items, np.float32)
         self.rows = np.hstack(self._vectors) if self._vectors else np.zeros((n_items, 0), np.float32)
-        self.edge_start, self.edge_neighbor, self._edge_order = self._gathered_edges()
+        self.edge_start, self.edge_neighbor, self._edge_order = both_ends(
+            n_items, np.concatenate(self._edges)
+        )
 
     def check_items(self, name: str, given: int) -> None:
         """Refuse a template made for another number of items."""
-        if given != self.n_items:
-            raise ShapeError(
-                f"template {name!r} has fields for {given} items, but the world has {self.n_items}:"
-                " build both from the same records."
-            )
+        check_items(name, given, self.n_items)
 
     def add_edges(self, edges: NDArray[np.int64], features: NDArray[np.float64], offset: int) -> None:
         """Take in pairs of items with the features of being together, weighed from ``offset`` on."""
@@ -94,16 +93,6 @@ class PartitionProgram:
             self._vectors.append(np.pad(field.values.astype(np.float32), ((0, 0), (0, padding))))
         return self._rows[key]
 
-    def _gathered_edges(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
-        """List the given pairs from both ends, by item: where each item begins, its neighbors, which pair."""
-        edges = np.concatenate(self._edges)
-        both = np.concatenate([edges[:, 0], edges[:, 1]])
-        order = np.argsort(both, kind="stable")
-        start = np.zeros(self.n_items + 1, np.int64)
-        np.cumsum(np.bincount(both, minlength=self.n_items), out=start[1:])
-        neighbor = np.concatenate([edges[:, 1], edges[:, 0]])[order].astype(np.int32)
-        return start, neighbor, np.concatenate([np.arange(len(edges))] * 2)[order]
-
     @cached_property
     def gains(self) -> ModuleType:
         """Compiled ``pair_gain`` and ``cluster_score``."""
@@ -136,3 +125,12 @@ class PartitionProgram:
 
 def _stacked(columns: list[NDArray[Any]], n_items: int, dtype: type) -> NDArray[Any]:
     return np.column_stack(columns) if columns else np.zeros((n_items, 0), dtype)
+
+
+def check_items(name: str, given: int, n_items: int) -> None:
+    """Refuse template ``name``, with fields for ``given`` items, where the world has ``n_items``."""
+    if given != n_items:
+        raise ShapeError(
+            f"template {name!r} has fields for {given} items, but the world has {n_items}:"
+            " build both from the same records."
+        )

@@ -18,11 +18,12 @@ from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
 from factorwise.kernels.composition import Source, source_of
 from factorwise.kernels.partition_code import PairTerm, VectorTerm
 from factorwise.model.model import Model
-from factorwise.model.partition_program import PartitionProgram
+from factorwise.model.partition_program import PartitionProgram, check_items
 from factorwise.model.template import Template
 from factorwise.model.weights import SparseVector
 from factorwise.variables.fields import Fields
 from factorwise.world.diff import NEW, PartitionDiff, Retype, Transfer
+from factorwise.world.pairs import both_ends
 from factorwise.world.partition import Partition
 
 Items = NDArray[np.int32]
@@ -169,7 +170,7 @@ class PairTemplate(PartitionTemplate):
 
     def statistics(self, world: Partition) -> SparseVector:
         """Sum over the pairs that are together (apart, for repulsion)."""
-        check_items(self, world, self.fields.n_items)
+        check_items(self.name, self.fields.n_items, world.n_items)
         compiled = self._compiled_statistics(world)
         if compiled is not None:
             if self.repels:  # within clusters with a minus, plus all pairs: what is left is between clusters
@@ -274,12 +275,7 @@ class EdgeTemplate(PartitionTemplate):
         ordered = np.sort(self.edges, axis=1)
         if (ordered[:, 0] == ordered[:, 1]).any() or len(np.unique(ordered, axis=0)) != len(ordered):
             raise InvalidArgumentError("edges must connect two different items and name each pair once.")
-        both = np.concatenate([self.edges[:, 0], self.edges[:, 1]])
-        order = np.argsort(both, kind="stable")
-        self.start = np.zeros(n_items + 1, dtype=np.int64)
-        np.cumsum(np.bincount(both, minlength=n_items), out=self.start[1:])
-        self.neighbor = np.concatenate([self.edges[:, 1], self.edges[:, 0]])[order]
-        self.edge = np.concatenate([np.arange(len(self.edges))] * 2)[order]
+        self.start, self.neighbor, self.edge = both_ends(n_items, self.edges)
 
     def add_to(self, program: PartitionProgram, offset: int) -> None:
         """Take part in a compiled program, with weights from ``offset`` on."""
@@ -288,7 +284,7 @@ class EdgeTemplate(PartitionTemplate):
 
     def statistics(self, world: Partition) -> SparseVector:
         """Sum the features of the edges inside clusters (between clusters, for repulsion)."""
-        check_items(self, world, self.n_items)
+        check_items(self.name, self.n_items, world.n_items)
         labels = world.labels
         together = labels[self.edges[:, 0]] == labels[self.edges[:, 1]]
         return SparseVector.from_dense(self.features[together != self.repels].sum(axis=0))
@@ -307,12 +303,3 @@ class EdgeTemplate(PartitionTemplate):
                 elif labels[neighbor] == diff.source and neighbor not in moving:
                     change -= self.features[edge]
         return SparseVector.from_dense(-change if self.repels else change)
-
-
-def check_items(template: PartitionTemplate, world: Partition, n_items: int) -> None:
-    """Refuse a world over another number of items than the template has fields for."""
-    if world.n_items != n_items:
-        raise ShapeError(
-            f"template {template.name!r} has fields for {n_items} items, but the world has {world.n_items}:"
-            " build both from the same records."
-        )

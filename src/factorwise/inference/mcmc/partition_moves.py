@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.rng import Stream
 from factorwise.world.diff import NEW, PartitionDiff, Retype, Transfer
+from factorwise.world.pairs import both_ends
 from factorwise.world.partition import Partition
 
 
@@ -180,11 +181,8 @@ class RelocateToCandidate:
         given = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
         if len(given) and (given.min() < 0 or given.max() >= n_items or (given[:, 0] == given[:, 1]).any()):
             raise ShapeError(f"candidate pairs must be two different items between 0 and {n_items - 1}.")
-        both = np.concatenate([given[:, 0], given[:, 1]])
-        order = np.argsort(both, kind="stable")
-        start = np.zeros(n_items + 1, dtype=np.int64)
-        np.cumsum(np.bincount(both, minlength=n_items), out=start[1:])
-        return cls(start, np.concatenate([given[:, 1], given[:, 0]])[order])
+        start, candidate, _ = both_ends(n_items, given)
+        return cls(start, candidate)
 
     def available(self, counts: Counts) -> bool:
         """At least one candidate pair is needed."""
