@@ -1,0 +1,72 @@
+"""A sparse matrix as small as it gets: what millions of tokens with dozens of attributes each need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.errors import InvalidArgumentError, ShapeError
+from factorwise.types import Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparseRows:
+    """Compressed rows with 32-bit columns, and no values at all where every entry is one.
+
+    indptr : int64[rows + 1]
+        Row ``r`` has the entries ``indptr[r]:indptr[r + 1]``.
+    indices : int32[entries]
+        Column of each entry. A column named twice in one row counts twice.
+    values : float32[entries] or None
+        Value of each entry; None when all are 1.
+    width
+        Number of columns.
+    """
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    values: NDArray[np.float32] | None
+    width: int
+
+    def __post_init__(self) -> None:
+        entries = len(self.indices)
+        if int(self.indptr[0]) != 0 or int(self.indptr[-1]) != entries or (np.diff(self.indptr) < 0).any():
+            raise ShapeError(
+                f"indptr goes from {int(self.indptr[0])} to {int(self.indptr[-1])}, but there are {entries}"
+                " entries: it must rise from 0 to their number."
+            )
+        if self.values is not None and len(self.values) != entries:
+            raise ShapeError(f"{len(self.values)} values were given for {entries} entries: give one each.")
+        if entries and not 0 <= int(self.indices.min()) <= int(self.indices.max()) < self.width:
+            raise ShapeError(
+                f"columns run from {int(self.indices.min())} to {int(self.indices.max())}, but there are"
+                f" {self.width}: use numbers from 0 to {self.width - 1}."
+            )
+        if self.values is not None and not np.isfinite(self.values).all():
+            entry = int(np.flatnonzero(~np.isfinite(self.values))[0])
+            row = int(np.searchsorted(self.indptr, entry, side="right")) - 1
+            raise InvalidArgumentError(
+                f"the value of column {int(self.indices[entry])} in row {row} is {self.values[entry]}:"
+                " features are finite numbers. Replace it, or leave the entry out."
+            )
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def n_entries(self) -> int:
+        """Number of stored entries."""
+        return len(self.indices)
+
+    def value_of_each(self) -> NDArray[np.float32]:
+        """Return the values, ones written out."""
+        return np.ones(self.n_entries, dtype=np.float32) if self.values is None else self.values
+
+    def to_dense(self) -> Floats:
+        """Return rows x columns; for small matrices and tests."""
+        dense = np.zeros((len(self), self.width))
+        row = np.repeat(np.arange(len(self)), np.diff(self.indptr))
+        np.add.at(dense, (row, self.indices), self.value_of_each().astype(np.float64))
+        return dense
