@@ -1,0 +1,1 @@
+"""Learning the weights and tables of models from data."""

@@ -1,0 +1,272 @@
+"""How the attributes and weights of a chain CRF lie in memory.
+
+A weight belongs to an attribute and a label (state features), or to two labels in a row (transition
+features). State weights are packed: only pairs seen in training have one, ordered by attribute, then label.
+For the work on tokens they are laid out again (`Layout`): attributes seen with several labels own a row of a
+table, the others are single weights.
+
+Attributes that are functions of one another are summed once for each distinct value and not once for each
+token: the word, its lower case, its affixes and its shape are all functions of the word, so that one row
+for each distinct word, a *bundle*, stands for all of them. `Bundles.find` looks for such slots.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.kernels import attribute_layout
+from factorwise.kernels.attribute_rows import AHEAD, Entries, Members
+from factorwise.types import Floats, Ints
+from factorwise.variables.sparse_rows import SparseRows
+
+BLOCK = 4096  # tokens whose rows stay in the second-level cache while a block is summed
+SEGMENTS = 32  # parts of the columns that threads share out
+NOTHING = np.zeros(0, dtype=np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class StateFeatures:
+    """Which labels each attribute has a weight for.
+
+    start : int64[attributes + 1]
+        The weights of attribute ``a`` are ``start[a]:start[a + 1]``.
+    label : int32[weights]
+        The label of each.
+    """
+
+    start: NDArray[np.int64]
+    label: NDArray[np.int32]
+
+    @classmethod
+    def observed(cls, rows: SparseRows, truth: Ints, labels: int, lowest: float = 0.0) -> StateFeatures:
+        """Find the pairs of attribute and label that occur; if ``lowest`` > 0, as often as that at least."""
+        column_start, row, value = _transposed(rows)
+        times, amount = np.zeros(labels, dtype=np.int64), np.zeros(labels)
+        start = np.zeros(rows.width + 1, dtype=np.int64)
+        arguments = (column_start, row, value, truth, float(lowest), times, amount, start)
+        found = attribute_layout.observed(*arguments, np.zeros(0, dtype=np.int32))
+        label = np.zeros(found, dtype=np.int32)
+        if found:
+            attribute_layout.observed(*arguments, label)
+        return cls(start, label)
+
+    @classmethod
+    def all_pairs(cls, attributes: int, labels: int) -> StateFeatures:
+        """Return a weight for every attribute with every label."""
+        start = np.arange(attributes + 1, dtype=np.int64) * labels
+        return cls(start, np.tile(np.arange(labels, dtype=np.int32), attributes))
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    @cached_property
+    def per_attribute(self) -> NDArray[np.int64]:
+        """Number of weights of each attribute."""
+        return np.diff(self.start)
+
+
+@dataclass(frozen=True, eq=False)
+class Bundles:
+    """Sets of attributes that always come together, and tokens in terms of them.
+
+    tokens
+        Rows over the attributes and, numbered after them, the bundles.
+    contents
+        The attributes of each bundle.
+    """
+
+    tokens: SparseRows
+    contents: SparseRows
+
+    @classmethod
+    def none(cls, rows: SparseRows) -> Bundles:
+        """Return the tokens as they are."""
+        nothing = SparseRows(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32), None, rows.width)
+        return cls(rows, nothing)
+
+    @classmethod
+    def find(cls, rows: SparseRows, slot: Ints | None) -> Bundles:
+        """Look for slots whose attribute is a function of another slot's, and bundle where it saves work.
+
+        slot : int32[attributes]
+            The kind of each attribute: a token has at most one of a kind for it to be bundled.
+        """
+        if slot is None or rows.values is not None or len(rows) == 0:
+            return cls.none(rows)
+        count = int(slot.max(initial=-1)) + 1
+        if count * len(rows) > 40 * max(rows.n_entries, 1):  # slots are mostly empty: not templates
+            return cls.none(rows)
+        code = np.full((count, len(rows)), -1, dtype=np.int32)
+        crowded = np.zeros(count, dtype=bool)
+        attribute_layout.codes_by_slot(rows.indptr, rows.indices, slot, code, crowded)
+        groups = _dependent_slots(code, crowded, slot)
+        if not groups:
+            return cls.none(rows)
+        return _bundled(rows, slot, code, groups)
+
+
+def _dependent_slots(code: Ints, crowded: NDArray[np.bool_], slot: Ints) -> list[tuple[int, list[int]]]:
+    """Choose keys and the slots that each determines, the key that saves most entries first."""
+    tokens = code.shape[1]
+    kinds = np.bincount(slot, minlength=len(code))
+    image = np.empty(int(slot.size) + 1, dtype=np.int32)
+
+    def depends(other: int, key: int) -> bool:
+        if kinds[other] > kinds[key]:
+            return False
+        image[:] = attribute_layout.UNSEEN
+        return attribute_layout.determines(code[key], code[other], image)
+
+    free = [s for s in range(len(code)) if not crowded[s] and kinds[s] > 0]
+    keys = [s for s in free if kinds[s] * 4 <= tokens]
+    determined = {key: [s for s in free if s != key and depends(s, key)] for key in keys}
+    groups: list[tuple[int, list[int]]] = []
+    while determined:
+        saving = {
+            key: tokens * len(others) - int(kinds[key]) * (len(others) + 1)
+            for key, others in determined.items()
+        }
+        key = max(saving, key=lambda s: saving[s])
+        if saving[key] <= 0:
+            break
+        taken = {key, *determined[key]}
+        groups.append((key, sorted(determined[key])))
+        determined = {
+            other: [s for s in others if s not in taken]
+            for other, others in determined.items()
+            if other not in taken
+        }
+    return groups
+
+
+def _bundled(
+    rows: SparseRows, slot: Ints, code: NDArray[np.int32], groups: list[tuple[int, list[int]]]
+) -> Bundles:
+    """Write each token with a bundle in the place of the slots that it covers."""
+    covered = np.zeros(len(code), dtype=bool)
+    bundle = np.empty((len(groups), len(rows)), dtype=np.int32)
+    contents: list[NDArray[np.int32]] = []
+    total = rows.width
+    for number, (key, others) in enumerate(groups):
+        covered[[key, *others]] = True
+        _, first, which = np.unique(code[key], return_index=True, return_inverse=True)
+        bundle[number] = total + which
+        contents.append(code[[key, *others]][:, first].T)
+        total += len(first)
+    size = np.concatenate([(table >= 0).sum(axis=1) for table in contents])
+    inside = SparseRows(
+        np.concatenate([[0], np.cumsum(size)]).astype(np.int64),
+        np.concatenate([table[table >= 0] for table in contents]),
+        None,
+        rows.width,
+    )
+    start = np.zeros(len(rows) + 1, dtype=np.int64)
+    column = np.empty(rows.n_entries, dtype=np.int32)
+    attribute_layout.replace_slots(rows.indptr, rows.indices, slot, covered, bundle, start, column)
+    return Bundles(SparseRows(start, column[: start[-1]].copy(), None, total), inside)
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where the attributes' weights lie while tokens are scored.
+
+    features
+        Which weights there are.
+    rows : int32[rows]
+        The attribute of each row of the table.
+    place : int32[attributes]
+        Row of the table, or -2 - w for the single weight w, or -1 for an attribute without weights.
+    """
+
+    features: StateFeatures
+    rows: NDArray[np.int32]
+    place: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, features: StateFeatures) -> Layout:
+        """Give a row to each attribute with several weights."""
+        weights = features.per_attribute
+        rows = np.flatnonzero(weights > 1).astype(np.int32)
+        place = np.where(weights == 1, -2 - features.start[:-1], -1).astype(np.int32)
+        place[rows] = np.arange(len(rows), dtype=np.int32)
+        return cls(features, rows, place)
+
+    def entries(self, rows: SparseRows, bundles: int = 0) -> Entries:
+        """Part the entries of tokens; columns after the attributes are bundles, rows after the rows."""
+        beyond = len(self.rows) + np.arange(bundles, dtype=np.int32)
+        place = np.concatenate([self.place, beyond]) if bundles else self.place
+        value = NOTHING if rows.values is None else rows.values
+        count = len(rows) + 1
+        dense_start, single_start = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+        none = np.zeros(0, dtype=np.int32)
+        source = (rows.indptr, rows.indices, value, place, self.features.label)
+        attribute_layout.split(
+            *source, dense_start, none, NOTHING, single_start, none, none.astype(np.int16), NOTHING
+        )
+        dense, single = int(dense_start[-1]), int(single_start[-1])
+        valued = rows.values is not None
+        made = Entries(
+            dense_start,
+            np.zeros(dense + AHEAD, dtype=np.int32),
+            np.zeros(dense if valued else 0, dtype=np.float32),
+            single_start,
+            np.zeros(single, dtype=np.int32),
+            np.zeros(single, dtype=np.int16),
+            np.zeros(single if valued else 0, dtype=np.float32),
+        )
+        attribute_layout.split(
+            *source,
+            made.dense_start,
+            made.dense_column,
+            made.dense_value,
+            made.single_start,
+            made.single_weight,
+            made.single_label,
+            made.single_value,
+        )
+        return made
+
+    def members(self, entries: Entries, columns: int) -> Members:
+        """Return the same entries by attribute; ``columns`` counts the rows of the table and the bundles."""
+        dense, single = int(entries.dense_start[-1]), len(entries.single_weight)
+        column = entries.dense_column[:dense]
+        size = np.bincount(column, minlength=columns)
+        edges = np.searchsorted(np.cumsum(size), np.linspace(0, dense, SEGMENTS + 1)[1:-1])
+        edges = np.concatenate([[0], edges, [columns]]).astype(np.int64)
+        blocks = -(-(len(entries.dense_start) - 1) // BLOCK)
+        none = np.zeros(0, dtype=np.int32)
+        scratch = (np.zeros(columns, dtype=np.int64), np.zeros(columns, dtype=np.int32))
+        pair_start = np.zeros((blocks, SEGMENTS + 1), dtype=np.int64)
+        source = (entries.dense_start, column, entries.dense_value, BLOCK, edges, *scratch, pair_start)
+        nothing = (none, none.astype(np.int64), none.astype(np.uint16), NOTHING)
+        pairs = attribute_layout.block_members(*source, *nothing)
+        pair_column, pair_end = np.zeros(pairs, dtype=np.int32), np.zeros(pairs, dtype=np.int64)
+        member = np.zeros(dense, dtype=np.uint16)
+        value = np.zeros(len(entries.dense_value), dtype=np.float32)
+        if pairs:
+            attribute_layout.block_members(*source, pair_column, pair_end, member, value)
+        return Members(
+            pair_start, pair_column, pair_end, member, value, *self._single_members(entries, single)
+        )
+
+    def _single_members(self, entries: Entries, single: int) -> tuple[Ints, Ints, Floats, Ints, Ints]:
+        """Sort single entries by weight: start, token, value, weight and label of each weight that occurs."""
+        place, compact = np.unique(entries.single_weight, return_inverse=True)
+        start = np.concatenate([[0], np.cumsum(np.bincount(compact, minlength=len(place)))]).astype(np.int64)
+        token, entry = np.zeros(single, dtype=np.int32), np.zeros(single, dtype=np.int32)
+        attribute_layout.transpose(entries.single_start, compact.astype(np.int32), start, token, entry)
+        value = entries.single_value[entry] if len(entries.single_value) else NOTHING
+        return start, token, value, place.astype(np.int64), self.features.label[place].astype(np.int64)
+
+
+def _transposed(rows: SparseRows) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats]:
+    """Return where each column begins, the row of each entry in that order, and its value."""
+    start = np.concatenate([[0], np.cumsum(np.bincount(rows.indices, minlength=rows.width))]).astype(np.int64)
+    row = np.zeros(rows.n_entries, dtype=np.int32)
+    entry = np.zeros(0 if rows.values is None else rows.n_entries, dtype=np.int32)
+    attribute_layout.transpose(rows.indptr, rows.indices, start, row, entry)
+    return start, row, NOTHING if rows.values is None else rows.values[entry]

@@ -1,0 +1,141 @@
+"""The labels of a chain: which may follow which, which pairs have weights, and what is known of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from factorwise.inference.exact.chain import chain_marginals
+from factorwise.kernels import chain_rows
+from factorwise.kernels.chain_rows import FORBIDDEN, Steps
+from factorwise.types import Bools, Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Supervision:
+    """What is known of the labels, and how much it counts.
+
+    truth : int32[tokens]
+        The label of each token; -1 where it is not known.
+    allowed_row : int32[tokens] or empty
+        For a token with -1: the row of ``allowed`` that says what it may be.
+    allowed : bool[rows, labels]
+    emphasis : float64[sentences] or empty
+        How much each sentence counts.
+    cost : float64[labels] or empty
+        How far a token's right label must lead, for each right label.
+    """
+
+    truth: NDArray[np.int32]
+    allowed_row: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    allowed: Bools = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
+    emphasis: Floats = field(default_factory=lambda: np.zeros(0))
+    cost: Floats = field(default_factory=lambda: np.zeros(0))
+
+    def may_be(self, token: int, labels: int) -> Bools:
+        """Return which labels agree with what is known of a token."""
+        if self.truth[token] < 0:
+            return np.asarray(self.allowed[self.allowed_row[token]], dtype=bool)
+        return np.asarray(np.arange(labels) == self.truth[token], dtype=bool)
+
+
+@dataclass(frozen=True, eq=False)
+class FirstOrder:
+    """A chain in which a label depends on the one before.
+
+    labels
+        How many there are.
+    pairs : int32[transitions, 2]
+        Pairs of labels that have a weight; they follow the state weights in the weight vector.
+    forbidden : bool[labels, labels]
+        Pairs that must not follow one another.
+    not_first, not_last : bool[labels]
+        Labels that must not begin or end a sentence.
+    """
+
+    labels: int
+    pairs: NDArray[np.int32]
+    forbidden: Bools
+    not_first: Bools
+    not_last: Bools
+
+    kernels = chain_rows
+
+    @classmethod
+    def free(cls, labels: int, pairs: Ints | None = None) -> FirstOrder:
+        """Return a chain that forbids nothing; by default every pair of labels has a weight."""
+        if pairs is None:
+            pairs = np.indices((labels, labels)).reshape(2, -1).T
+        no = np.zeros(labels, dtype=bool)
+        return cls(labels, np.asarray(pairs, dtype=np.int32), np.zeros((labels, labels), dtype=bool), no, no)
+
+    @property
+    def size(self) -> int:
+        """Number of transition weights."""
+        return len(self.pairs)
+
+    def table(self, weights: Floats) -> Floats:
+        """Transition scores, float64[labels, labels]; ``-inf`` where forbidden."""
+        table = np.zeros((self.labels, self.labels))
+        table[self.pairs[:, 0], self.pairs[:, 1]] = weights
+        table[self.forbidden] = -np.inf
+        return table
+
+    def steps(self, weights: Floats, columns: int, dtype: DTypeLike) -> tuple[Steps, float]:
+        """Return the transitions as the kernels read them, and the score that was taken off each."""
+        table = self.table(weights)
+        finite = table[np.isfinite(table)]
+        shift = float(finite.max()) if len(finite) else 0.0
+        lowered = np.maximum(table - shift, FORBIDDEN)
+        weight = np.exp(lowered)
+        forms = ((lowered, FORBIDDEN), (lowered.T, FORBIDDEN), (weight, 0.0), (weight.T, 0.0))
+        return Steps(*(_padded(values, columns, empty, dtype) for values, empty in forms)), shift
+
+    def base(self, columns: int, dtype: DTypeLike) -> Floats:
+        """What a token's scores begin with: inside a sentence, first, last, both."""
+        table = np.full((4, columns), FORBIDDEN, dtype=dtype)
+        table[:, : self.labels] = 0.0
+        table[1::2, : self.labels][:, self.not_first] = FORBIDDEN
+        table[2:, : self.labels][:, self.not_last] = FORBIDDEN
+        return table
+
+    def edge(self, chunks: int, columns: int, dtype: DTypeLike) -> Floats:
+        """Room for the products of which `gradient` makes expected transitions."""
+        return np.zeros((chunks, self.labels, columns), dtype=dtype)
+
+    def scratch(self, forms: int, longest: int, columns: int, dtype: DTypeLike) -> Floats:
+        """Room for the rows of one sentence."""
+        return np.empty((forms, longest, columns), dtype=dtype)
+
+    def gradient(self, edge: Floats, steps: Steps, observed: Floats) -> Floats:
+        """Expected minus observed transitions that have a weight, from products and counts."""
+        products = edge[:, : self.labels] * steps.weight[:, : self.labels].astype(np.float64)
+        return self.at_pairs(products - observed)
+
+    def at_pairs(self, table: Floats) -> Floats:
+        """Read a table of pairs where there are weights."""
+        return np.asarray(table[self.pairs[:, 0], self.pairs[:, 1]], dtype=np.float64)
+
+    def observed(self, start: NDArray[np.int64], supervision: Supervision) -> Floats:
+        """Count the pairs of labels in a row, in sentences whose labels are all known."""
+        truth = supervision.truth
+        sentence = np.repeat(np.arange(len(start) - 1), np.diff(start))
+        known = np.minimum.reduceat(truth, start[:-1]) >= 0
+        inside = (sentence[1:] == sentence[:-1]) & known[sentence[1:]]
+        left, right = truth[:-1][inside].astype(np.int64), truth[1:][inside]
+        amount = supervision.emphasis[sentence[1:][inside]] if len(supervision.emphasis) else None
+        counts = np.bincount(left * self.labels + right, weights=amount, minlength=self.labels**2)
+        return counts.reshape(self.labels, self.labels).astype(np.float64)
+
+    def in_logs(self, node: Floats, weights: Floats) -> tuple[float, Floats, Floats]:
+        """Log Z, label probabilities and expected pairs of one sentence, for scores of any size."""
+        found = chain_marginals(node, self.table(weights))
+        return found.log_partition, found.node, found.edge.sum(axis=0)
+
+
+def _padded(values: Floats, columns: int, empty: float, dtype: DTypeLike) -> Floats:
+    rows = np.full((len(values), columns), empty, dtype=dtype)
+    rows[:, : len(values)] = values
+    return rows
