@@ -71,8 +71,16 @@ class ImpossibleError(FactorwiseError, ValueError):
     """A model that gives probability zero to every world."""
 
 
+class CountsError(FactorwiseError, ValueError):
+    """Counts that no data could have given."""
+
+
 class ModelFileError(FactorwiseError, ValueError):
     """A model file that is damaged, cut short, of another kind or too new."""
+
+
+class DataFileError(FactorwiseError, ValueError):
+    """A data file whose lines are not what its format asks for, or are not text."""
 
 
 class MissingDataError(FactorwiseError, LookupError):
@@ -81,6 +89,10 @@ class MissingDataError(FactorwiseError, LookupError):
 
 class MissingExtraError(FactorwiseError, ImportError):
     """A feature whose optional dependency is not installed."""
+
+
+class ConvergenceWarning(UserWarning):
+    """An iterative method stopped before it met its tolerance."""
 
 
 def require(condition: bool, name: str, given: object, wanted: str) -> None:

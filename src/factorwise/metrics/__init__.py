@@ -1,0 +1,1 @@
+"""How good a prediction is: spans, tokens and their confusion."""
