@@ -1,0 +1,207 @@
+"""Fully observed discrete data, and what maximum likelihood needs of them: counts per clique.
+
+Records are rows of codes, one column per variable; a record may have a weight. The counts of each clique are
+all that the likelihood of a network over these cliques depends on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from factorwise.errors import CountsError, InvalidArgumentError, ShapeError, require
+from factorwise.model.factor import expectation
+from factorwise.model.grounding import FactorGraph
+from factorwise.types import Floats
+
+# Margins of the same counts differ by rounding only; this share of the total is far above it.
+AGREEMENT = 1e-9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CliqueCounts:
+    """How often each setting of each clique was seen.
+
+    cardinality : int64[variables]
+        Number of labels of each variable.
+    cliques
+        Tuples of variables, no variable twice in one of them.
+    tables : float64[cardinality of each variable of the clique], one per clique
+        Number, or total weight, of the records with each setting.
+    total
+        Number, or total weight, of all records.
+    """
+
+    cardinality: NDArray[np.int64]
+    cliques: tuple[tuple[int, ...], ...]
+    tables: tuple[Floats, ...]
+    total: float
+
+    @classmethod
+    def from_records(
+        cls,
+        cardinality: ArrayLike,
+        cliques: Iterable[Sequence[int]],
+        records: ArrayLike,
+        weights: ArrayLike | None = None,
+    ) -> CliqueCounts:
+        """Count ``records``, integer codes [records, variables], each as often as its weight says."""
+        sizes = checked_cardinality(cardinality)
+        scopes = _checked_cliques(sizes, cliques)
+        codes, importance = checked_records(sizes, records, weights)
+        tables = tuple(count_table(sizes, scope, codes, importance) for scope in scopes)
+        total = float(len(codes) if importance is None else importance.sum())
+        if not total > 0.0:
+            raise CountsError(
+                f"the {len(codes)} records have a total weight of {total}: give at least one record with a"
+                " weight above zero."
+            )
+        return cls(sizes, scopes, tables, total)
+
+    @classmethod
+    def from_tables(
+        cls, cardinality: ArrayLike, tables: Iterable[tuple[Sequence[int], ArrayLike]]
+    ) -> CliqueCounts:
+        """Take ``(clique, counts)`` pairs whose margins agree; counts need not be whole numbers."""
+        sizes = checked_cardinality(cardinality)
+        pairs = [(clique, np.array(table, dtype=np.float64)) for clique, table in tables]
+        require(len(pairs) > 0, "tables", pairs, "at least one pair of a clique and its counts")
+        scopes = _checked_cliques(sizes, (clique for clique, _ in pairs))
+        counts = tuple(table for _, table in pairs)
+        for scope, table in zip(scopes, counts, strict=True):
+            _check_counts(sizes, scope, table)
+        _check_agreement(scopes, counts)
+        return cls(sizes, scopes, counts, float(counts[0].sum()))
+
+    def proportions(self) -> list[Floats]:
+        """Return the empirical distribution of each clique."""
+        return [table / self.total for table in self.tables]
+
+    def graph(self, log_potentials: Iterable[Floats]) -> FactorGraph:
+        """Return the network with one factor per clique."""
+        return FactorGraph.build(self.cardinality, zip(self.cliques, log_potentials, strict=True))
+
+    def log_likelihood(self, log_potentials: Iterable[Floats], log_partition: float) -> float:
+        """Log-probability of all records; ``-inf`` if a record has none."""
+        scores = (expectation(n, t) for n, t in zip(self.tables, log_potentials, strict=True))
+        return float(sum(scores)) - self.total * log_partition
+
+
+def count_table(
+    cardinality: NDArray[np.int64], scope: Sequence[int], codes: NDArray[np.int64], weights: Floats | None
+) -> Floats:
+    """Count the settings of the variables in ``scope``, shaped by their cardinalities."""
+    shape = tuple(cardinality[list(scope)].tolist())
+    if not shape:
+        return np.array(float(len(codes) if weights is None else weights.sum()))
+    cells = np.ravel_multi_index(tuple(codes[:, v] for v in scope), shape)
+    counts = np.bincount(cells, weights, minlength=int(np.prod(shape)))
+    return counts.astype(np.float64).reshape(shape)
+
+
+def checked_cardinality(cardinality: ArrayLike) -> NDArray[np.int64]:
+    """Return the numbers of labels, all at least 1."""
+    given = np.atleast_1d(np.asarray(cardinality))
+    if given.ndim != 1 or given.dtype.kind not in "iu" or not len(given) or int(given.min()) < 1:
+        raise InvalidArgumentError(
+            f"cardinality must be one whole number of labels per variable, at least 1 each, but"
+            f" {cardinality!r} was given."
+        )
+    return given.astype(np.int64)
+
+
+def checked_records(
+    cardinality: NDArray[np.int64], records: ArrayLike, weights: ArrayLike | None = None
+) -> tuple[NDArray[np.int64], Floats | None]:
+    """Return records as int64[records, variables] and weights as float64[records], or refuse them."""
+    codes = np.asarray(records)
+    if codes.ndim != 2 or codes.shape[1] != len(cardinality):
+        raise ShapeError(
+            f"records need one row each and one column for each of {len(cardinality)} variables, but have"
+            f" shape {codes.shape}."
+        )
+    if codes.dtype.kind not in "iu" and codes.size:
+        raise InvalidArgumentError(
+            f"records hold integer codes, but {codes.dtype} was given: encode labels with Domain.encode."
+        )
+    codes = codes.astype(np.int64)
+    wrong = np.argwhere((codes < 0) | (codes >= cardinality))
+    if len(wrong):
+        row, variable = wrong[0].tolist()
+        raise InvalidArgumentError(
+            f"record {row} gives variable {variable} the code {codes[row, variable]}, but its codes are 0 to"
+            f" {cardinality[variable] - 1}: data must be fully observed, so drop or fill in what is missing."
+        )
+    if weights is None:
+        return codes, None
+    importance = np.asarray(weights, dtype=np.float64)
+    if importance.shape != (len(codes),):
+        raise ShapeError(
+            f"{len(codes)} records need one weight each, but weights have shape {importance.shape}."
+        )
+    if not bool((np.isfinite(importance) & (importance >= 0)).all()):
+        row = int(np.flatnonzero(~(np.isfinite(importance) & (importance >= 0)))[0])
+        raise InvalidArgumentError(
+            f"record {row} has weight {importance[row]}: weights must be finite, and zero or more."
+        )
+    return codes, importance
+
+
+def _checked_cliques(
+    cardinality: NDArray[np.int64], cliques: Iterable[Sequence[int]]
+) -> tuple[tuple[int, ...], ...]:
+    scopes = tuple(tuple(int(v) for v in clique) for clique in cliques)
+    for scope in scopes:
+        if len(set(scope)) < len(scope) or not all(0 <= v < len(cardinality) for v in scope):
+            raise InvalidArgumentError(
+                f"a clique must name different variables from 0 to {len(cardinality) - 1}, but {scope} was"
+                " given."
+            )
+    return scopes
+
+
+def _check_counts(cardinality: NDArray[np.int64], scope: tuple[int, ...], table: Floats) -> None:
+    shape = tuple(cardinality[list(scope)].tolist())
+    if table.shape != shape:
+        raise ShapeError(
+            f"the counts of clique {scope} have shape {table.shape}, but its cardinalities ask for {shape}:"
+            " reshape or transpose them."
+        )
+    if not bool((np.isfinite(table) & (table >= 0)).all()) or not float(table.sum()) > 0.0:
+        raise CountsError(
+            f"the counts of clique {scope} must be finite, zero or more, and not all zero, but"
+            f" {table.tolist()} was given."
+        )
+
+
+def _check_agreement(cliques: Sequence[tuple[int, ...]], tables: Sequence[Floats]) -> None:
+    """Refuse tables of which two give what they share different counts; one total for all goes first."""
+    total = float(tables[0].sum())
+    around: dict[int, list[int]] = {}
+    for index, clique in enumerate(cliques):
+        for v in clique:
+            around.setdefault(v, []).append(index)
+    pairs = {(0, index) for index in range(1, len(cliques))}
+    ordered = sorted(pairs) + sorted(
+        {pair for near in around.values() for pair in combinations(near, 2)} - pairs
+    )
+    for one, other in ordered:
+        shared = sorted(set(cliques[one]) & set(cliques[other]))
+        first, second = (margin(tables[index], cliques[index], shared) for index in (one, other))
+        if float(np.abs(first - second).max()) > AGREEMENT * total:
+            what = f"variables {tuple(shared)}" if shared else "all records"
+            raise CountsError(
+                f"cliques {cliques[one]} and {cliques[other]} disagree on the counts of {what}:"
+                f" {first.tolist()} and {second.tolist()}. Count both on the same records."
+            )
+
+
+def margin(table: Floats, scope: Sequence[int], kept: Sequence[int]) -> Floats:
+    """Sum a table over ``scope`` down to the variables ``kept``, one axis each in the order of ``kept``."""
+    rest = tuple(axis for axis, v in enumerate(scope) if v not in kept)
+    left = [v for v in scope if v in kept]
+    return np.asarray(table.sum(axis=rest).transpose([left.index(v) for v in kept]))
