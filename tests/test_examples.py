@@ -34,7 +34,7 @@ def numbers(text):
 
 
 def test_every_example_has_a_test():
-    tested = {"chain_marginals", "clustering", "demo", "ising_grid", "own_template"}
+    tested = {"chain_marginals", "clustering", "demo", "ising_grid", "own_template", "skip_chain"}
     assert set(EXAMPLES) == tested
 
 
@@ -84,6 +84,14 @@ def test_the_template_of_ones_own_passes_its_check():
     output = run(EXAMPLES["own_template"])
     assert "difference agrees with statistics along 500 random diffs" in output
     assert numbers(output) == [-2.0]
+
+
+def test_skip_edges_carry_what_a_clear_mention_says_to_the_unclear_ones():
+    output = run(EXAMPLES["skip_chain"])
+    chain, skip_chain, by_pseudo_likelihood = numbers(output)
+    assert 1 / 3 < chain < 0.8  # one mention in three is clear; the others are a guess between two tags
+    assert min(skip_chain, by_pseudo_likelihood) > 0.95
+    assert "skip chain by pseudo-likelihood" in output
 
 
 class Page(HTMLParser):

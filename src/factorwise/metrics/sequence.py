@@ -169,6 +169,17 @@ class SpanCounter:
             if label != "O" and not (len(label) > 2 and label[0] in prefixes and label[1] == "-")
         )
 
+    @property
+    def goes_on(self) -> Bools:
+        """Whether a span whose last label so far is one (row) takes in the next token, labelled another.
+
+        bool[labels, labels]; by the lenient reading or the scheme's own rules of where a span ends.
+        """
+        count = len(self.label_names)
+        prefix, type_ = self._prefix[:count], self._type[:count]
+        pair = (prefix[:, None] * len(_ALPHABET) + prefix) * 2 + (type_[:, None] != type_)
+        return np.asarray(~self._end[pair], dtype=np.bool_)
+
     def find(self, codes: ArrayLike, sentence_start: ArrayLike) -> SpanArrays:
         """Return all spans; sentence ``s`` has the tokens ``sentence_start[s]:sentence_start[s + 1]``."""
         start = _checked_start(sentence_start)

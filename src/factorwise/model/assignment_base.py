@@ -2,12 +2,13 @@
 
 A subclass says which statistics a factor has at given labels (`ScopedTemplate.entries`) and how they look
 as tables of log-potentials (`ScopedTemplate.tables`); finding the factors that a diff touches, reading the
-labels before and after it and subtracting is done here, once.
+labels before and after it and subtracting is done here, once. Tables are linear in the weights, so learning
+asks for the transpose, from numbers on table entries back to the weights: `ScopedTemplate.adjoint`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -40,6 +41,20 @@ class TableGroup(NamedTuple):
     which: Int64s
     tables: Float64s
 
+    def summed(self, arrays: Sequence[Floats]) -> Float64s:
+        """Add arrays, one per factor, over the factors that share a table; shaped as ``tables``."""
+        count, entries = self.tables.shape
+        if not len(arrays):
+            return np.zeros((count, entries))
+        rows = np.concatenate([np.ravel(array) for array in arrays]).reshape(len(arrays), entries)
+        if count == 1:
+            return np.asarray(rows.sum(axis=0, keepdims=True), dtype=np.float64)
+        if count == len(rows) and bool((self.which == np.arange(count)).all()):
+            return rows
+        total = np.zeros((count, entries))
+        np.add.at(total, self.which, rows)
+        return total
+
 
 class ScopedTemplate(Template[Assignment, Relabel]):
     """Factors over fixed tuples of variables.
@@ -65,6 +80,39 @@ class ScopedTemplate(Template[Assignment, Relabel]):
     def tables(self, variables: Variables, weights: Floats) -> Iterator[TableGroup]:
         """Yield all factors as tables under ``weights``, the template's own block."""
         raise NotImplementedError(f"{type(self).__name__} does not say what its tables are")
+
+    def adjoint(self, variables: Variables, arrays: Sequence[Floats]) -> SparseVector:
+        """Transpose of `tables`: the gradient in the weights of a sum over table entries.
+
+        The fallback tries the weights one by one; a subclass that knows its tables says it at once.
+
+        arrays
+            For each group that `tables` yields, what multiplies its entries, shaped as the group's tables.
+        """
+        total = np.zeros(self.size)
+        constants = [group.tables for group in self.tables(variables, np.zeros(self.size))]
+        for weight in range(self.size):
+            unit = np.zeros(self.size)  # a new one each time: tables may be views of the weights
+            unit[weight] = 1.0
+            for group, constant, given in zip(self.tables(variables, unit), constants, arrays, strict=True):
+                slope = np.zeros_like(constant)
+                np.subtract(group.tables, constant, out=slope, where=constant > -np.inf)
+                total[weight] += np.vdot(given, slope)
+        return SparseVector.from_dense(total)
+
+    def expected(self, variables: Variables, beliefs: Sequence[Floats]) -> SparseVector:
+        """Sum over all factors of the mean of their statistics.
+
+        beliefs
+            One array of joint probabilities per factor, in the order in which `tables` yields the factors.
+        """
+        if self.size == 0:
+            return SparseVector.empty()
+        groups, first = [], 0
+        for group in self.tables(variables, np.zeros(self.size)):
+            groups.append(group.summed(beliefs[first : first + len(group.scopes)]))
+            first += len(group.scopes)
+        return self.adjoint(variables, groups)
 
     def check(self, variables: Variables) -> None:
         """Refuse variables that the scopes do not fit; called once per set of variables."""

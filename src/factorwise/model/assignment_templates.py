@@ -6,7 +6,7 @@ are in `cardinality`, templates made of a user's own functions in `custom_assign
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,6 +21,7 @@ from factorwise.model.assignment_base import (
     ranges,
     scope_array,
 )
+from factorwise.model.weights import SparseVector
 from factorwise.types import Floats
 from factorwise.variables.features import Features
 from factorwise.variables.variable import Column, Variables
@@ -30,6 +31,27 @@ class ColumnTemplate(ScopedTemplate):
     """Factors over rows of one column."""
 
     column: Column
+
+
+class FeatureTemplate(ColumnTemplate):
+    """Factors with a row of features each: one weight per feature and joint setting of the labels."""
+
+    features: Features
+
+    def tables(self, variables: Variables, weights: Floats) -> Iterator[TableGroup]:
+        """Yield one table per factor."""
+        scores = self.features.times(weights.reshape(self.features.width, -1))
+        yield TableGroup(self.scopes + self.offset(variables), np.arange(len(self.scopes)), scores)
+
+    def adjoint(self, variables: Variables, arrays: Sequence[Floats]) -> SparseVector:
+        """Add each factor's array to the weights of its features."""
+        return _feature_sums(self.features, arrays[0])
+
+    def expected(self, variables: Variables, beliefs: Sequence[Floats]) -> SparseVector:
+        """Add each factor's joint probabilities to the weights of its features."""
+        if self.size == 0 or not len(beliefs):
+            return SparseVector.empty()
+        return _feature_sums(self.features, np.array([np.ravel(belief) for belief in beliefs]))
 
 
 class Bias(ColumnTemplate):
@@ -49,12 +71,16 @@ class Bias(ColumnTemplate):
         """Yield one shared table: the weights."""
         yield _shared(self, variables, weights)
 
+    def adjoint(self, variables: Variables, arrays: Sequence[Floats]) -> SparseVector:
+        """Take the entries as they are: the table is the weights."""
+        return SparseVector.from_dense(np.ravel(arrays[0]))
+
     def weight_name(self, index: int) -> str:
         """Name the label."""
         return f"{self.name}: {_label(self.column, index)}"
 
 
-class UnaryFeatures(ColumnTemplate):
+class UnaryFeatures(FeatureTemplate):
     """One weight per feature and label: the features of a variable, counted with its label.
 
     features
@@ -72,11 +98,6 @@ class UnaryFeatures(ColumnTemplate):
     def entries(self, variables: Variables, factors: Int64s, labels: Int64s) -> tuple[Int64s, Float64s]:
         """Return the features of each variable at its label."""
         return _crossed(self.features, factors, labels[:, 0], len(self.column.domain))
-
-    def tables(self, variables: Variables, weights: Floats) -> Iterator[TableGroup]:
-        """Yield one table per variable."""
-        scores = self.features.times(weights.reshape(self.features.width, -1))
-        yield TableGroup(self.scopes + self.offset(variables), np.arange(len(self.scopes)), scores)
 
     def weight_name(self, index: int) -> str:
         """Name the feature and the label."""
@@ -115,6 +136,10 @@ class Transitions(ColumnTemplate):
         """Yield one shared table: the weights."""
         yield _shared(self, variables, weights)
 
+    def adjoint(self, variables: Variables, arrays: Sequence[Floats]) -> SparseVector:
+        """Take the entries as they are: the table is the weights."""
+        return SparseVector.from_dense(np.ravel(arrays[0]))
+
     def weight_name(self, index: int) -> str:
         """Name both labels."""
         return f"{self.name}: {_pair(self.column, index)}"
@@ -150,12 +175,19 @@ class SkipEdges(Transitions):
             self, variables, np.eye(len(self.column.domain)) * weights if self.same_label else weights
         )
 
+    def adjoint(self, variables: Variables, arrays: Sequence[Floats]) -> SparseVector:
+        """Take the entries as they are, or add up those of equal labels."""
+        if not self.same_label:
+            return super().adjoint(variables, arrays)
+        count = len(self.column.domain)
+        return SparseVector.from_dense(arrays[0].reshape(count, count).trace().reshape(1))
+
     def weight_name(self, index: int) -> str:
         """Name both labels, or say that they agree."""
         return f"{self.name}: same label" if self.same_label else super().weight_name(index)
 
 
-class FeatureTransitions(ColumnTemplate):
+class FeatureTransitions(FeatureTemplate):
     """One weight per feature and pair of labels on linked rows.
 
     features
@@ -184,11 +216,6 @@ class FeatureTransitions(ColumnTemplate):
         """Return the features of each link at its pair of labels."""
         count = len(self.column.domain)
         return _crossed(self.features, factors, labels[:, 0] * count + labels[:, 1], count**2)
-
-    def tables(self, variables: Variables, weights: Floats) -> Iterator[TableGroup]:
-        """Yield one table per link."""
-        scores = self.features.times(weights.reshape(self.features.width, -1))
-        yield TableGroup(self.scopes + self.offset(variables), np.arange(len(self.scopes)), scores)
 
     def weight_name(self, index: int) -> str:
         """Name the feature and both labels."""
@@ -288,6 +315,10 @@ class WeightedTables(ScopedTemplate):
         """Yield one shared table: the weights."""
         yield _shared(self, variables, weights)
 
+    def adjoint(self, variables: Variables, arrays: Sequence[Floats]) -> SparseVector:
+        """Take the entries as they are: the table is the weights."""
+        return SparseVector.from_dense(np.ravel(arrays[0]))
+
     def weight_name(self, index: int) -> str:
         """Name the joint setting by its labels."""
         codes = np.unravel_index(index, self.shape)
@@ -306,6 +337,21 @@ def _crossed(features: Features, rows: Int64s, code: Int64s, codes: int) -> tupl
     place = ranges(features.indptr, rows)
     repeats = features.indptr[rows + 1] - features.indptr[rows]
     return features.indices[place] * codes + np.repeat(code, repeats), features.data[place]
+
+
+def _feature_sums(features: Features, arrays: Floats) -> SparseVector:
+    """Return the transpose of the features times one row of ``arrays`` per row of features."""
+    codes = arrays.shape[1]
+    if features.width > 4 * len(features.data):  # most features are not met: do not write their zeros
+        place = features.indices[:, None] * codes + np.arange(codes)
+        owner = np.repeat(np.arange(len(features)), np.diff(features.indptr))
+        return SparseVector.of(place.ravel(), (features.data[:, None] * arrays[owner]).ravel())
+    from scipy.sparse import csr_array  # here, so that building a model does not load SciPy
+
+    matrix = csr_array(
+        (features.data, features.indices, features.indptr), shape=(len(features), features.width)
+    )
+    return SparseVector.from_dense(np.ravel(matrix.T @ arrays))
 
 
 def _linked(name: str, column: Column, pairs: ArrayLike | None, chains: ArrayLike | None) -> Int64s:

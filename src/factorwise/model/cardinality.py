@@ -84,6 +84,24 @@ class Cardinality(Template[Assignment, Relabel]):
         scores = np.asarray(self.basis @ weights, dtype=np.float64)
         return scores if self.fixed is None else scores + self.fixed
 
+    def adjoint(self, array: Floats) -> SparseVector:
+        """Transpose of `potentials`: the gradient in the weights of a sum over counts, one number each."""
+        return SparseVector.from_dense(array @ self.basis)
+
+    def expected(self, beliefs: Sequence[Floats]) -> SparseVector:
+        """Sum over the groups of the mean of their statistics.
+
+        beliefs
+            One array of joint probabilities per group, in any order, with one axis per member.
+        """
+        chance = np.zeros(len(self.basis))
+        axes = np.array([np.ndim(belief) for belief in beliefs])
+        for size in np.unique(axes).tolist():
+            joint = np.sum([beliefs[group] for group in np.flatnonzero(axes == size).tolist()], axis=0)
+            count = (np.indices(joint.shape) == self.code).sum(axis=0)
+            chance[: size + 1] += np.bincount(count.ravel(), weights=joint.ravel(), minlength=size + 1)
+        return self.adjoint(chance)
+
     def members(self, variables: Variables) -> Int64s:
         """Return the flat numbers of the groups' variables, group after group."""
         return self.rows + column_start(self.name, self.column, variables)

@@ -48,6 +48,7 @@ class TupleTemplate(ScopedTemplate):
         self.statistic_names = tuple(statistic_names)
         self.size = len(self.statistic_names)
         self.data = tuple(data or ())
+        self._known: tuple[object, list[tuple[Int64s, Int64s, Float64s]]] | None = None
         for number, column in enumerate(self.data):
             if len(column) != len(self.scopes):
                 raise ShapeError(
@@ -66,7 +67,31 @@ class TupleTemplate(ScopedTemplate):
 
     def tables(self, variables: Variables, weights: Floats) -> Iterator[TableGroup]:
         """Yield one table per factor, or one per combination of domains where there is no data."""
+        for scopes, which, numbers in self._statistics_tables(variables):
+            yield TableGroup(scopes, which, numbers @ np.asarray(weights, dtype=np.float64))
+
+    def adjoint(self, variables: Variables, arrays: Sequence[Floats]) -> SparseVector:
+        """Add up the statistics of each table entry."""
+        total = np.zeros(self.size)
+        for (_, _, numbers), given in zip(self._statistics_tables(variables), arrays, strict=True):
+            total += np.tensordot(given, numbers, axes=2)
+        return SparseVector.from_dense(total)
+
+    def weight_name(self, index: int) -> str:
+        """Name the statistic."""
+        return f"{self.name}: {self.statistic_names[index]}"
+
+    def _statistics_tables(self, variables: Variables) -> list[tuple[Int64s, Int64s, Float64s]]:
+        """Return scopes, ``which`` and float64[tables, entries, size] per group.
+
+        The function is called for every table entry, once for all weights: learning asks again and again.
+        """
         self.offset(variables)
+        if self._known is None or self._known[0] != variables.layout:
+            self._known = (variables.layout, list(self._called(variables)))
+        return self._known[1]
+
+    def _called(self, variables: Variables) -> Iterator[tuple[Int64s, Int64s, Float64s]]:
         cardinality = variables.cardinality[self.scopes]
         column = np.searchsorted(variables.start, self.scopes, side="right")
         key = column if not self.data else np.hstack([column, np.arange(len(self.scopes))[:, None]])
@@ -78,16 +103,13 @@ class TupleTemplate(ScopedTemplate):
             place[chosen] = np.arange(len(chosen))
             mine = place[which.ravel()]
             settings = np.indices(tuple(shape)).reshape(len(shape), -1).T.tolist()
-            tables = [
-                [float(np.dot(self._call(variables, factor, codes), weights)) for codes in settings]
+            numbers = [
+                [self._call(variables, factor, codes) for codes in settings]
                 for factor in first[chosen].tolist()
             ]
             members = mine >= 0
-            yield TableGroup(self.scopes[members], mine[members], np.array(tables, dtype=np.float64))
-
-    def weight_name(self, index: int) -> str:
-        """Name the statistic."""
-        return f"{self.name}: {self.statistic_names[index]}"
+            shaped = np.array(numbers, dtype=np.float64).reshape(len(chosen), len(settings), self.size)
+            yield self.scopes[members], mine[members], shaped
 
     def _call(self, variables: Variables, factor: int, codes: Sequence[int]) -> tuple[float, ...]:
         scope = self.scopes[factor].tolist()
