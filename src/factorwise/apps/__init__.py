@@ -1,0 +1,1 @@
+"""Applications: each with its data, its templates and an estimator."""

@@ -1,0 +1,112 @@
+"""What labels may follow one another: schemes of spans (BIO and its kin) and a user's own rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.errors import InvalidArgumentError
+from factorwise.learning.chain_structure import Supervision
+from factorwise.types import Bools
+
+# For each scheme: prefixes that continue a span from the token before, and those that it goes on after.
+_SCHEMES = {
+    "BIO": ("I", ""),
+    "IOB2": ("I", ""),
+    "IOE2": ("", "I"),
+    "BIOES": ("IE", "BI"),
+    "IOBES": ("IE", "BI"),
+    "BILOU": ("IL", "BI"),
+}
+SCHEMES = tuple(_SCHEMES)
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """Pairs of labels that must not follow one another, and labels that must not begin or end a sentence."""
+
+    forbidden: Bools
+    not_first: Bools
+    not_last: Bools
+
+    @classmethod
+    def none(cls, labels: int) -> Constraints:
+        """Forbid nothing."""
+        no = np.zeros(labels, dtype=bool)
+        return cls(np.zeros((labels, labels), dtype=bool), no, no.copy())
+
+    @classmethod
+    def of_scheme(cls, labels: Sequence[str], scheme: str) -> Constraints:
+        """Forbid what leaves a span without its beginning or its end."""
+        if scheme not in _SCHEMES:
+            raise InvalidArgumentError(
+                f"scheme must be one of {', '.join(_SCHEMES)}, but {scheme!r} was given."
+            )
+        continuing, unfinished = _SCHEMES[scheme]
+        parts = [_prefix_and_type(label) for label in labels]
+        needs_before = np.array([prefix in continuing and prefix != "" for prefix, _ in parts])
+        needs_after = np.array([prefix in unfinished and prefix != "" for prefix, _ in parts])
+        kind = np.array([kind for _, kind in parts])
+        # within one span: same type, the left one may go on (any that is no end), the right one continues
+        goes_on = np.array([prefix in set("BI") for prefix, _ in parts])
+        joined = (kind[:, None] == kind[None, :]) & goes_on[:, None]
+        if scheme == "IOE2":  # a span goes on with I or ends with E; it needs no beginning
+            continues = np.array([prefix in set("IE") for prefix, _ in parts])
+            forbidden = needs_after[:, None] & ~((kind[:, None] == kind[None, :]) & continues[None, :])
+        else:
+            forbidden = (needs_before[None, :] & ~joined) | (
+                needs_after[:, None] & ~(joined & needs_before[None, :])
+            )
+        return cls(forbidden, needs_before, needs_after)
+
+    def with_pairs(
+        self, labels: Sequence[str], pairs: Iterable[tuple[str | None, str | None]]
+    ) -> Constraints:
+        """Forbid more pairs; None stands for the beginning of a sentence (left) or its end (right)."""
+        number = {label: code for code, label in enumerate(labels)}
+        forbidden, not_first, not_last = self.forbidden.copy(), self.not_first.copy(), self.not_last.copy()
+        for left, right in pairs:
+            for label in (left, right):
+                if label is not None and label not in number:
+                    raise InvalidArgumentError(
+                        f"the forbidden pair {(left, right)!r} names {label!r}, which is none of the"
+                        f" {len(labels)} labels seen in training."
+                    )
+            if left is None and right is not None:
+                not_first[number[right]] = True
+            elif right is None and left is not None:
+                not_last[number[left]] = True
+            elif left is not None and right is not None:
+                forbidden[number[left], number[right]] = True
+        return replace(self, forbidden=forbidden, not_first=not_first, not_last=not_last)
+
+    def check(self, labels: Sequence[str], start: NDArray[np.int64], supervision: Supervision) -> None:
+        """Refuse training labels that break the rules: their probability would be zero."""
+        truth = supervision.truth
+        token = np.arange(len(truth))
+        first, last = np.zeros(len(truth), dtype=bool), np.zeros(len(truth), dtype=bool)
+        first[start[:-1]], last[start[1:] - 1] = True, True
+        known = truth >= 0
+        wrong = known & ((first & self.not_first[truth]) | (last & self.not_last[truth]))
+        pair = known[:-1] & known[1:] & ~last[:-1] & self.forbidden[truth[:-1], truth[1:]]
+        wrong[1:] |= pair
+        if wrong.any():
+            at = int(token[wrong][0])
+            sentence = int(np.searchsorted(start, at, side="right")) - 1
+            place = at - int(start[sentence])
+            before = "at the beginning" if place == 0 else f"after {labels[truth[at - 1]]!r}"
+            raise InvalidArgumentError(
+                f"token {place} of sentence {sentence} has label {labels[truth[at]]!r} {before}, which the"
+                " constraints forbid: mend the label, choose another scheme, or train without constraints."
+            )
+
+
+def _prefix_and_type(label: str) -> tuple[str, str]:
+    """Split ``B-PER`` into ``B`` and ``PER``; a label without a dash is its own prefix if of one letter."""
+    prefix, dash, kind = label.partition("-")
+    if dash:
+        return (prefix, kind) if len(prefix) == 1 else ("O", label)
+    return (label, "") if len(label) == 1 else ("O", label)

@@ -1,0 +1,418 @@
+"""`ChainCRF`: conditional random fields over sequences, as an estimator in the scikit-learn manner.
+
+The constructor takes the parameters of sklearn-crfsuite with their meaning, and some more; ``fit`` and
+``predict`` take the same sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from factorwise.apps.tagging.config import TrainingConfig
+from factorwise.apps.tagging.constraints import Constraints
+from factorwise.apps.tagging.encoders import Encoder, choose_encoder
+from factorwise.apps.tagging.labels import EncodedLabels, LabelEncoder
+from factorwise.apps.tagging.model_file import read_tagger, write_tagger
+from factorwise.apps.tagging.prediction import ChainPredictions, sentence_weights
+from factorwise.apps.tagging.progress import TrainingBar
+from factorwise.apps.tagging.tagger import ChainTagger
+from factorwise.apps.tagging.training import HeldOut, Sentences, Step, Trained, train
+from factorwise.apps.tagging.warm import carried_over
+from factorwise.errors import InvalidArgumentError, require
+from factorwise.io.provenance import provenance
+from factorwise.kernels.threads import thread_count
+from factorwise.learning.chain_structure import Supervision
+from factorwise.learning.priors import Prior
+from factorwise.rng import Stream
+from factorwise.types import Bools, Floats, Ints
+
+
+class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
+    """Label the tokens of sentences with a linear-chain conditional random field.
+
+    Parameters of CRFsuite; None means its default
+    ----------------------------------------------
+    algorithm
+        ``lbfgs``, ``l2sgd``, ``ap``, ``pa``, ``arow``; and ``adagrad``, ``cg``, ``newton-cg``,
+        ``gradient-descent``, ``coordinate-descent``, which CRFsuite does not have.
+    min_freq
+        Leave out pairs of attribute and label seen less often.
+    all_possible_states, all_possible_transitions
+        Give a weight to pairs that training did not show.
+    c1, c2
+        Penalty ``c1 * sum |w| + c2 * sum w**2`` (0 and 1).
+    max_iterations, num_memories, epsilon, period, delta, linesearch, max_linesearch
+        Of L-BFGS, and when it stops.
+    calibration_eta, calibration_rate, calibration_samples, calibration_candidates, calibration_max_trials
+        How l2sgd finds its step.
+    pa_type, c, error_sensitive, averaging
+        Of the passive-aggressive algorithm.
+    variance, gamma
+        Of arow.
+    verbose
+        Show a progress bar.
+    model_filename
+        Also write the model there after training.
+    keep_tempfiles, trainer_cls
+        Accepted so that old code runs; there are no temporary files, and no trainer but this one.
+
+    More parameters
+    ---------------
+    order
+        1: a label depends on the one before; 2: on the two before.
+    scheme
+        ``BIO``, ``IOE2``, ``BIOES`` or ``BILOU``: only label sequences that are valid in it are possible.
+    forbidden
+        Pairs of labels that must not follow one another; None in a pair is the edge of a sentence.
+    class_weight
+        How much the right label must lead, as a factor on the odds, by label; or ``"balanced"``.
+    prior_variance, prior_scale
+        Variance of a Gaussian prior (instead of c2), scale of a Laplace prior (instead of c1).
+    templates
+        Feature templates (`TemplateSet`, text, or ``"default"``): sentences are then words, or tuples of
+        columns.
+    early_stopping, validation_fraction, n_iter_no_change
+        Stop when the F1 of held-out sentences has not improved for so many iterations, and keep the best
+        weights. The sentences come from ``X_dev``, or are a fraction of the training data.
+    warm_start
+        Begin with the weights of the last fit.
+    precision
+        ``single`` or ``double``.
+    n_jobs
+        Threads; None or -1 for all. The result does not depend on it.
+    random_state
+        Seed, where an algorithm or a split draws random numbers.
+
+    After ``fit``
+    -------------
+    classes_
+        The labels.
+    objective_
+        The penalised objective that was minimised, at the weights found.
+    n_iter_
+        Iterations made.
+    training_log_
+        What each iteration reported (`Step`).
+
+    >>> X = [[["w=the"], ["w=cat"]], [["w=a"], ["w=dog"]]]
+    >>> ChainCRF().fit(X, [["D", "N"], ["D", "N"]]).predict(X)
+    [['D', 'N'], ['D', 'N']]
+    """
+
+    def __init__(
+        self,
+        algorithm: str | None = None,
+        min_freq: float | None = None,
+        all_possible_states: bool | None = None,
+        all_possible_transitions: bool | None = None,
+        c1: float | None = None,
+        c2: float | None = None,
+        max_iterations: int | None = None,
+        num_memories: int | None = None,
+        epsilon: float | None = None,
+        period: int | None = None,
+        delta: float | None = None,
+        linesearch: str | None = None,
+        max_linesearch: int | None = None,
+        calibration_eta: float | None = None,
+        calibration_rate: float | None = None,
+        calibration_samples: int | None = None,
+        calibration_candidates: int | None = None,
+        calibration_max_trials: int | None = None,
+        pa_type: int | None = None,
+        c: float | None = None,
+        error_sensitive: bool | None = None,
+        averaging: bool | None = None,
+        variance: float | None = None,
+        gamma: float | None = None,
+        verbose: bool = False,
+        model_filename: str | PathLike[str] | None = None,
+        keep_tempfiles: bool | None = False,
+        trainer_cls: None = None,
+        *,
+        order: int = 1,
+        scheme: str | None = None,
+        forbidden: Iterable[tuple[Any, Any]] | None = None,
+        class_weight: Mapping[Any, float] | str | None = None,
+        prior_variance: float | None = None,
+        prior_scale: float | None = None,
+        templates: Any = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        warm_start: bool = False,
+        precision: str = "single",
+        n_jobs: int | None = None,
+        random_state: int | None = 0,
+    ) -> None:
+        self.algorithm = algorithm
+        self.min_freq = min_freq
+        self.all_possible_states = all_possible_states
+        self.all_possible_transitions = all_possible_transitions
+        self.c1 = c1
+        self.c2 = c2
+        self.max_iterations = max_iterations
+        self.num_memories = num_memories
+        self.epsilon = epsilon
+        self.period = period
+        self.delta = delta
+        self.linesearch = linesearch
+        self.max_linesearch = max_linesearch
+        self.calibration_eta = calibration_eta
+        self.calibration_rate = calibration_rate
+        self.calibration_samples = calibration_samples
+        self.calibration_candidates = calibration_candidates
+        self.calibration_max_trials = calibration_max_trials
+        self.pa_type = pa_type
+        self.c = c
+        self.error_sensitive = error_sensitive
+        self.averaging = averaging
+        self.variance = variance
+        self.gamma = gamma
+        self.verbose = verbose
+        self.model_filename = model_filename
+        self.keep_tempfiles = keep_tempfiles
+        self.trainer_cls = trainer_cls
+        self.order = order
+        self.scheme = scheme
+        self.forbidden = forbidden
+        self.class_weight = class_weight
+        self.prior_variance = prior_variance
+        self.prior_scale = prior_scale
+        self.templates = templates
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.warm_start = warm_start
+        self.precision = precision
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    # learning
+
+    def fit(
+        self,
+        X: Any,
+        y: Sequence[Sequence[Any]],
+        X_dev: Any = None,
+        y_dev: Sequence[Sequence[Any]] | None = None,
+        *,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Learn from sentences and their labels.
+
+        X
+            Sentences, each a list of dictionaries, of lists of strings, or (with ``templates``) of words or
+            tuples; or a matrix for each sentence, dense or sparse, with a row for each token.
+        y
+            The label of each token; None where it is not known, a set where it is one of several.
+        X_dev, y_dev
+            Sentences to score while training.
+        sample_weight
+            How much each sentence counts.
+        """
+        if self.trainer_cls is not None:
+            raise InvalidArgumentError("trainer_cls is not supported: leave it out; the trainer is this one.")
+        config = self.training_config()
+        encoder = choose_encoder(X, self.templates)
+        encoded = encoder.fit_encode(X)
+        labels = LabelEncoder()
+        known = labels.fit_encode(y, encoded.start)
+        names = labels.labels
+        everything = Sentences(
+            encoded.rows,
+            encoded.start,
+            self._supervision(known, names, encoded.start, sample_weight),
+            encoder.slots(),
+        )
+        sentences, held_out = self._held_out(everything, encoder, labels, X_dev, y_dev)
+        previous = (self.tagger_, self.encoder_) if self.warm_start and hasattr(self, "tagger_") else None
+        with TrainingBar(config.max_iterations, shown=bool(self.verbose)) as bar:
+            trained = train(
+                sentences,
+                names,
+                config,
+                constraints=self._constraints(names),
+                held_out=held_out,
+                begin=None if previous is None else carried_over(*previous, encoder, names),
+                watch=bar.update,
+                threads=thread_count(self.n_jobs),
+            )
+        return self._keep(trained, encoder)
+
+    def training_config(self) -> TrainingConfig:
+        """Return the settings of training, with defaults filled in and everything checked."""
+        given = {
+            "algorithm": self.algorithm,
+            "min_freq": self.min_freq,
+            "all_possible_states": self.all_possible_states,
+            "all_possible_transitions": self.all_possible_transitions,
+            "max_iterations": self.max_iterations,
+            "memory": self.num_memories,
+            "epsilon": self.epsilon,
+            "period": self.period,
+            "delta": self.delta,
+            "linesearch": self.linesearch,
+            "max_linesearch": self.max_linesearch,
+            "calibration_eta": self.calibration_eta,
+            "calibration_rate": self.calibration_rate,
+            "calibration_samples": self.calibration_samples,
+            "calibration_candidates": self.calibration_candidates,
+            "calibration_max_trials": self.calibration_max_trials,
+            "pa_type": self.pa_type,
+            "aggressiveness": self.c,
+            "error_sensitive": self.error_sensitive,
+            "averaging": self.averaging,
+            "variance": self.variance,
+            "gamma": self.gamma,
+        }
+        chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        return TrainingConfig(
+            prior=self._prior(),
+            order=self.order,
+            precision=self.precision,  # type: ignore[arg-type]
+            seed=_seed(self.random_state),
+            **chosen,
+        )
+
+    def _prior(self) -> Prior:
+        """Read the penalty in either of its two notations."""
+        for one, other in (("c1", "prior_scale"), ("c2", "prior_variance")):
+            if getattr(self, one) is not None and getattr(self, other) is not None:
+                raise InvalidArgumentError(f"{one} and {other} say the same thing: give one of them.")
+        l1 = Prior.laplace(self.prior_scale).l1 if self.prior_scale is not None else self.c1
+        l2 = Prior.gaussian(self.prior_variance).l2 if self.prior_variance is not None else self.c2
+        return Prior(l1=0.0 if l1 is None else l1, l2=1.0 if l2 is None else l2)
+
+    def _supervision(
+        self, known: EncodedLabels, names: Sequence[Any], start: NDArray[np.int64], sample_weight: Any
+    ) -> Supervision:
+        allowed_row = np.zeros(0, dtype=np.int32)
+        if len(known.partial):
+            allowed_row = np.full(len(known.codes), -1, dtype=np.int32)
+            allowed_row[known.partial] = np.arange(len(known.partial), dtype=np.int32)
+        return Supervision(
+            known.codes,
+            allowed_row,
+            known.allowed,
+            sentence_weights(sample_weight, len(start) - 1),
+            self._class_costs(known.codes, names),
+        )
+
+    def _class_costs(self, codes: Ints, names: Sequence[Any]) -> Floats:
+        """Return by how much each right label must lead: the log of its weight."""
+        if self.class_weight is None:
+            return np.zeros(0)
+        count = np.bincount(codes[codes >= 0], minlength=len(names))
+        if self.class_weight == "balanced":
+            weight = count.sum() / (len(names) * np.maximum(count, 1))
+        elif isinstance(self.class_weight, Mapping):
+            unknown = [label for label in self.class_weight if label not in names]
+            if unknown:
+                raise InvalidArgumentError(
+                    f"class_weight names {unknown[0]!r}, which is none of the labels {list(names)}."
+                )
+            weight = np.array([float(self.class_weight.get(name, 1.0)) for name in names])
+        else:
+            raise InvalidArgumentError(
+                f"class_weight must be 'balanced' or a dictionary, but {self.class_weight!r} was given."
+            )
+        require(bool((weight > 0).all()), "class_weight", self.class_weight, "above zero for every label")
+        return np.asarray(np.log(weight), dtype=np.float64)
+
+    def _constraints(self, names: Sequence[Any]) -> Constraints:
+        texts = [str(name) for name in names]
+        rules = Constraints.none(len(names))
+        if self.scheme is not None:
+            rules = Constraints.of_scheme(texts, self.scheme)
+        if self.forbidden is not None:
+            rules = rules.with_pairs(texts, [_as_texts(pair) for pair in self.forbidden])
+        return rules
+
+    def _held_out(
+        self, everything: Sentences, encoder: Encoder, labels: LabelEncoder, X_dev: Any, y_dev: Any
+    ) -> tuple[Sentences, HeldOut | None]:
+        """Return the sentences to learn from and those to score on."""
+        if (X_dev is None) != (y_dev is None):
+            raise InvalidArgumentError("X_dev and y_dev belong together: give both or neither.")
+        require(self.n_iter_no_change >= 1, "n_iter_no_change", self.n_iter_no_change, "at least 1")
+        patience = self.n_iter_no_change if self.early_stopping else None
+        if X_dev is not None:
+            rows, start = encoder.encode(X_dev)
+            return everything, HeldOut(rows, start, labels.encode(y_dev, start).codes, patience)
+        if not self.early_stopping:
+            return everything, None
+        require(
+            0.0 < self.validation_fraction < 1.0,
+            "validation_fraction",
+            self.validation_fraction,
+            "between 0 and 1",
+        )
+        chosen = _random_share(len(everything.start) - 1, self.validation_fraction, _seed(self.random_state))
+        if chosen.all() or not chosen.any():
+            raise InvalidArgumentError(
+                f"a share of {self.validation_fraction} of {len(chosen)} sentences leaves nothing to learn"
+                " from or nothing to score: give more sentences, or X_dev and y_dev."
+            )
+        apart = everything.taken(chosen)
+        return everything.taken(~chosen), HeldOut(apart.rows, apart.start, apart.supervision.truth, patience)
+
+    def _keep(self, trained: Trained, encoder: Encoder) -> Self:
+        self.tagger_: ChainTagger = trained.tagger
+        self.encoder_: Encoder = encoder
+        self.classes_: list[Any] = list(trained.tagger.labels)
+        self.objective_: float = trained.objective
+        self.n_iter_: int = trained.n_iter
+        self.converged_: bool = trained.converged
+        self.training_log_: tuple[Step, ...] = trained.steps
+        if self.model_filename is not None:
+            self.save(self.model_filename)
+        return self
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to a file, ``NAME.fw``: JSON and arrays, no pickle."""
+        settings = asdict(self.training_config())
+        record = provenance(configuration=settings, seed=_seed(self.random_state))
+        write_tagger(path, self._fitted(), self.encoder_, {"training": settings}, record)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], **parameters: Any) -> Self:
+        """Read a model that `save` wrote; ``parameters`` go to the constructor."""
+        saved = read_tagger(path)
+        made = cls(**parameters)
+        made.tagger_, made.encoder_ = saved.tagger, saved.encoder
+        made.classes_ = list(saved.tagger.labels)
+        return made
+
+
+def _seed(random_state: int | None) -> int:
+    if random_state is None:
+        return 0
+    if not isinstance(random_state, int | np.integer) or random_state < 0:
+        raise InvalidArgumentError(
+            f"random_state must be a whole number from 0 on, or None, but {random_state!r} was given."
+        )
+    return int(random_state)
+
+
+def _random_share(count: int, share: float, seed: int) -> Bools:
+    """Choose about a share of ``count`` things, each with the same chance."""
+    stream = Stream(seed, count)
+    order = np.argsort([stream.uniform() for _ in range(count)])
+    chosen = np.zeros(count, dtype=bool)
+    chosen[order[: max(1, round(share * count))]] = True
+    return chosen
+
+
+def _as_texts(pair: tuple[Any, Any]) -> tuple[str | None, str | None]:
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise InvalidArgumentError(f"forbidden holds {pair!r}, which is not a pair of labels.")
+    left, right = (None if label is None else str(label) for label in pair)
+    return left, right

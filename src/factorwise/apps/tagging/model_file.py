@@ -1,0 +1,134 @@
+"""A trained tagger in a model file: JSON and arrays, nothing that is executed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.apps.tagging.encoders import Encoder, restore_encoder
+from factorwise.apps.tagging.tagger import ChainTagger
+from factorwise.errors import FactorwiseError, InvalidArgumentError, ModelFileError
+from factorwise.io.models import ModelFile, read_model, write_model
+from factorwise.learning.chain_layout import StateFeatures
+from factorwise.learning.chain_structure import ChainStructure, FirstOrder
+from factorwise.learning.second_order import SecondOrder
+
+KIND = "chain-crf"
+_ENCODER = "encoder."
+
+
+class SavedTagger(NamedTuple):
+    """What a model file of a tagger holds."""
+
+    tagger: ChainTagger
+    encoder: Encoder
+    settings: Mapping[str, Any]
+    provenance: Mapping[str, Any]
+
+
+def write_tagger(
+    path: str | os.PathLike[str],
+    tagger: ChainTagger,
+    encoder: Encoder,
+    settings: Mapping[str, Any],
+    provenance: Mapping[str, Any],
+) -> None:
+    """Write a tagger, whole or not at all."""
+    wrong = [label for label in tagger.labels if not isinstance(label, str)]
+    if wrong:
+        raise InvalidArgumentError(
+            f"the label {wrong[0]!r} is a {type(wrong[0]).__name__}: a model file holds labels that are"
+            " strings. Train with str(label)."
+        )
+    arrays, metadata = encoder.to_arrays()
+    structure = tagger.structure
+    write_model(
+        path,
+        ModelFile(
+            kind=KIND,
+            metadata={
+                "labels": list(tagger.labels),
+                "order": 2 if isinstance(structure, SecondOrder) else 1,
+                "encoder": metadata,
+                "settings": dict(settings),
+            },
+            arrays={
+                **{_ENCODER + name: array for name, array in arrays.items()},
+                **structure.to_arrays(),
+                "feature_start": tagger.features.start,
+                "feature_label": tagger.features.label,
+                "weights": tagger.weights,
+            },
+            provenance=provenance,
+        ),
+    )
+
+
+def read_tagger(path: str | os.PathLike[str]) -> SavedTagger:
+    """Read a tagger and check that its parts fit together."""
+    model = read_model(path, KIND)
+    try:
+        encoder = restore_encoder(
+            {
+                name[len(_ENCODER) :]: array
+                for name, array in model.arrays.items()
+                if name.startswith(_ENCODER)
+            },
+            model.metadata["encoder"],
+        )
+        tagger = _tagger(model)
+        _check(tagger, encoder)
+        settings = dict(model.metadata["settings"])
+    except ModelFileError as error:
+        raise ModelFileError(f"{os.fspath(path)}: {error}") from error
+    except (KeyError, IndexError, TypeError, ValueError, FactorwiseError) as error:
+        raise ModelFileError(
+            f"{os.fspath(path)}: its parts do not make up a tagger ({type(error).__name__}: {error}). The"
+            " file is damaged: restore it from a copy, or train again."
+        ) from error
+    return SavedTagger(tagger, encoder, settings, model.provenance)
+
+
+def _tagger(model: ModelFile) -> ChainTagger:
+    labels = tuple(str(label) for label in model.metadata["labels"])
+    kind: type[FirstOrder] | type[SecondOrder] = FirstOrder if model.metadata["order"] == 1 else SecondOrder
+    structure: ChainStructure = kind.from_arrays(len(labels), model.arrays)
+    features = StateFeatures(
+        _typed(model.arrays["feature_start"], np.int64), _typed(model.arrays["feature_label"], np.int32)
+    )
+    return ChainTagger(labels, features, structure, _typed(model.arrays["weights"], np.float64))
+
+
+def _typed(array: NDArray[Any], kind: type) -> NDArray[Any]:
+    if array.dtype != kind or array.ndim != 1:
+        raise ModelFileError(
+            f"an array has dtype {array.dtype} and shape {array.shape}, but one dimension of"
+            f" {np.dtype(kind)} was expected. The file is damaged: restore it from a copy."
+        )
+    return array
+
+
+def _check(tagger: ChainTagger, encoder: Encoder) -> None:
+    """Refuse parts of different sizes, before compiled code reads them."""
+    features, labels = tagger.features, len(tagger.labels)
+    start = features.start
+    sound = (
+        len(start) == encoder.width + 1
+        and len(start) > 0
+        and start[0] == 0
+        and bool((np.diff(start) >= 0).all())
+        and start[-1] == len(features.label)
+        and (not len(features.label) or 0 <= features.label.min() <= features.label.max() < labels)
+        and len(tagger.weights) == len(features) + tagger.structure.size
+        and bool(np.isfinite(tagger.weights).all())
+        and len(set(tagger.labels)) == labels > 0
+    )
+    if not sound:
+        raise ModelFileError(
+            "its weights, features and attributes do not fit together. The file is damaged: restore it from a"
+            " copy, or train again."
+        )

@@ -1,0 +1,218 @@
+"""What a trained chain CRF answers: labels, probabilities, the k best, spans, and what it has learned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
+
+from factorwise.apps.tagging.encoders import Encoder
+from factorwise.apps.tagging.labels import LabelEncoder
+from factorwise.apps.tagging.tagger import ChainTagger
+from factorwise.errors import ShapeError, require
+from factorwise.kernels.threads import Team, thread_count
+from factorwise.metrics.sequence import SpanCounter
+from factorwise.types import Bools, Floats, Ints
+
+
+class Span(NamedTuple):
+    """A span that was found: its type, its tokens from ``start`` to before ``end``, and its probability."""
+
+    kind: str
+    start: int
+    end: int
+    confidence: float
+
+
+class ChainPredictions:
+    """The methods of a trained estimator; ``fit`` sets the attributes."""
+
+    n_jobs: int | None
+    tagger_: ChainTagger
+    encoder_: Encoder
+    classes_: list[Any]
+
+    def predict(self, X: Any, *, allowed: Sequence[Sequence[Any]] | None = None) -> list[list[Any]]:
+        """Return the labels of a most probable path of each sentence.
+
+        allowed
+            What is known already: for each token a label, a set of labels, or None for no restriction.
+        """
+        tagger, rows, start = self._encoded(X)
+        within = self._allowed(allowed, start)
+        with Team(thread_count(self.n_jobs)) as team:
+            return self._named(tagger.decode(rows, start, team, within), start)
+
+    def predict_single(self, xseq: Any) -> list[Any]:
+        """Return the labels of one sentence."""
+        return self.predict([xseq])[0]
+
+    def predict_proba(self, X: Any, *, allowed: Sequence[Sequence[Any]] | None = None) -> list[Floats]:
+        """Return for each sentence the probabilities of the labels, float64[tokens, labels]."""
+        tagger, rows, start = self._encoded(X)
+        within = self._allowed(allowed, start)
+        with Team(thread_count(self.n_jobs)) as team:
+            probability, _ = tagger.marginals(rows, start, team, within)
+        return np.split(probability, start[1:-1])
+
+    def predict_marginals(self, X: Any) -> list[list[dict[Any, float]]]:
+        """Return for each token the probability of each label, as a dictionary."""
+        return [
+            [dict(zip(self.classes_, row, strict=True)) for row in sentence.tolist()]
+            for sentence in self.predict_proba(X)
+        ]
+
+    def predict_marginals_single(self, xseq: Any) -> list[dict[Any, float]]:
+        """Return the probabilities of one sentence."""
+        return self.predict_marginals([xseq])[0]
+
+    def predict_nbest(self, X: Any, k: int = 5) -> list[list[tuple[list[Any], float]]]:
+        """Return the ``k`` most probable label sequences of each sentence, each with its probability."""
+        tagger, rows, start = self._encoded(X)
+        found = []
+        for node in tagger.node_scores(rows, start):
+            log_total = tagger.log_partition_of(node)
+            found.append(
+                [
+                    ([self.classes_[code] for code in best.values], float(np.exp(best.score - log_total)))
+                    for best in tagger.k_best(node, k)
+                ]
+            )
+        return found
+
+    def predict_spans(self, X: Any) -> list[list[Span]]:
+        """Return the spans of the most probable labels, each with its probability.
+
+        That is the probability that its tokens have these labels and that it does not go on after them.
+        """
+        tagger, rows, start = self._encoded(X)
+        with Team(thread_count(self.n_jobs)) as team:
+            path = tagger.decode(rows, start, team)
+        counter = SpanCounter([str(label) for label in self.classes_])
+        found = counter.find(path, start)
+        goes_on = counter.goes_on
+        sentence = np.searchsorted(start, found.start, side="right") - 1
+        result: list[list[Span]] = [[] for _ in range(len(start) - 1)]
+        for number, node in enumerate(tagger.node_scores(rows, start)):
+            offset = int(start[number])
+            codes = path[offset : start[number + 1]].tolist()
+            for which in np.flatnonzero(sentence == number).tolist():
+                begin, end = int(found.start[which]) - offset, int(found.end[which]) - offset
+                share = tagger.span_probability(node, codes, begin, end, goes_on[codes[end - 1]])
+                result[number].append(Span(counter.types[found.type[which]], begin, end, share))
+        return result
+
+    def log_likelihood(self, X: Any, y: Sequence[Sequence[Any]]) -> float:
+        """Return the log-probability of labels, summed over sentences; sets and None are summed over."""
+        tagger, rows, start = self._encoded(X)
+        within = self._allowed(y, start)
+        with Team(thread_count(self.n_jobs)) as team:
+            _, total = tagger.marginals(rows, start, team)
+            _, known = tagger.marginals(rows, start, team, within)
+        return float((known - total).sum())
+
+    def score(self, X: Any, y: Sequence[Sequence[Any]], sample_weight: Any = None) -> float:
+        """Return the share of tokens labelled right, as sklearn-crfsuite does; sentences may be weighted."""
+        tagger, rows, start = self._encoded(X)
+        truth = self._label_encoder().encode(y, start).codes
+        with Team(thread_count(self.n_jobs)) as team:
+            right = tagger.decode(rows, start, team) == truth
+        weight = sentence_weights(sample_weight, len(start) - 1)
+        if not len(weight):
+            return float(right.mean())
+        return float(np.average(right, weights=np.repeat(weight, np.diff(start))))
+
+    def span_scorer(self, X: Any, y: Sequence[Sequence[Any]]) -> float:
+        """Return the micro-averaged F1 of spans."""
+        tagger, rows, start = self._encoded(X)
+        truth = self._label_encoder().encode(y, start).codes
+        with Team(thread_count(self.n_jobs)) as team:
+            path = tagger.decode(rows, start, team)
+        counter = SpanCounter([str(label) for label in self.classes_])
+        return counter.scores(truth, path, start).micro.f1
+
+    def _fitted(self) -> ChainTagger:
+        if not hasattr(self, "tagger_"):
+            raise NotFittedError("this ChainCRF has not been trained yet: call fit first, or ChainCRF.load.")
+        return self.tagger_
+
+    def _encoded(self, X: Any) -> tuple[ChainTagger, Any, NDArray[np.int64]]:
+        tagger = self._fitted()
+        rows, start = self.encoder_.encode(X)
+        return tagger, rows, start
+
+    def _label_encoder(self) -> LabelEncoder:
+        return LabelEncoder(self.classes_)
+
+    def _allowed(self, allowed: Sequence[Sequence[Any]] | None, start: NDArray[np.int64]) -> Bools | None:
+        if allowed is None:
+            return None
+        known = self._label_encoder().encode(allowed, start)
+        mask = np.zeros((len(known.codes), len(self.classes_)), dtype=bool)
+        sure = np.flatnonzero(known.codes >= 0)
+        mask[sure, known.codes[sure]] = True
+        mask[known.partial] = known.allowed
+        return mask
+
+    def _named(self, codes: Ints, start: NDArray[np.int64]) -> list[list[Any]]:
+        names = list(map(self.classes_.__getitem__, codes.tolist()))
+        bounds = start.tolist()
+        return [names[a:b] for a, b in pairwise(bounds)]
+
+    # what was learned
+
+    @property
+    def attributes_(self) -> list[str]:
+        """The names of the attributes."""
+        self._fitted()
+        return list(self.encoder_.names())
+
+    @property
+    def num_attributes_(self) -> int:
+        """The number of attributes."""
+        self._fitted()
+        return self.encoder_.width
+
+    @property
+    def state_features_(self) -> dict[tuple[str, Any], float]:
+        """The weight of each attribute with each label, where it is not zero."""
+        tagger, names = self._fitted(), self.encoder_.names()
+        attribute = np.repeat(np.arange(self.encoder_.width), tagger.features.per_attribute)
+        return {
+            (names[int(attribute[k])], self.classes_[int(tagger.features.label[k])]): float(tagger.weights[k])
+            for k in np.flatnonzero(tagger.state_weights).tolist()
+        }
+
+    @property
+    def transition_features_(self) -> dict[tuple[Any, ...], float]:
+        """The weight of each label after another (after two others for chains of order 2)."""
+        tagger = self._fitted()
+        return {
+            tuple(self.classes_[label] for label in labels): float(weight)
+            for labels, weight in zip(
+                tagger.structure.transitions(), tagger.transition_weights.tolist(), strict=True
+            )
+        }
+
+
+def sentence_weights(sample_weight: Any, sentences: int) -> Floats:
+    """Return how much each sentence counts; empty if all count the same."""
+    if sample_weight is None:
+        return np.zeros(0)
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (sentences,):
+        raise ShapeError(
+            f"sample_weight has shape {weight.shape}, but there are {sentences} sentences: give one number"
+            " for each."
+        )
+    require(
+        bool(np.isfinite(weight).all() and (weight >= 0).all()),
+        "sample_weight",
+        sample_weight,
+        "finite and not negative",
+    )
+    return weight

@@ -1,0 +1,220 @@
+"""A trained chain: labels, weights, and all one can ask of them about new sentences.
+
+Everything here takes encoded sentences: `SparseRows`, a row of attributes per token, and ``start``, where
+each sentence begins. Labels go by number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.errors import ImpossibleError, require
+from factorwise.inference.base import Best
+from factorwise.kernels import attribute_rows
+from factorwise.kernels.attribute_rows import AHEAD, Entries, Tokens
+from factorwise.kernels.chain_rows import FORBIDDEN, Steps
+from factorwise.kernels.rows import GROUP, Groups, groups_of
+from factorwise.kernels.threads import Team
+from factorwise.learning.chain_layout import Layout, StateFeatures
+from factorwise.learning.chain_structure import ChainStructure
+from factorwise.types import Bools, Floats
+from factorwise.variables.sparse_rows import SparseRows
+
+
+@dataclass(frozen=True, eq=False)
+class ChainTagger:
+    """Labels of a chain and their weights.
+
+    labels
+        Their names.
+    features
+        Which attribute has a weight for which label.
+    structure
+        Which labels may follow one another, and which pairs have weights.
+    weights : float64[weights]
+        State weights, then transition weights.
+    """
+
+    labels: tuple[Any, ...]
+    features: StateFeatures
+    structure: ChainStructure
+    weights: NDArray[np.float64]
+
+    @property
+    def state_weights(self) -> NDArray[np.float64]:
+        """Weights of attributes with labels."""
+        return self.weights[: len(self.features)]
+
+    @property
+    def transition_weights(self) -> NDArray[np.float64]:
+        """Weights of labels in a row."""
+        return self.weights[len(self.features) :]
+
+    def __getstate__(self) -> dict[str, Any]:
+        names = ("labels", "features", "structure", "weights")
+        return {name: self.__dict__[name] for name in names}  # what is computed from them stays behind
+
+    @cached_property
+    def _groups(self) -> Groups:
+        return groups_of(len(self.labels))
+
+    @cached_property
+    def _columns(self) -> int:
+        return GROUP * len(self._groups)
+
+    @cached_property
+    def _layout(self) -> Layout:
+        return Layout.of(self.features)
+
+    @cached_property
+    def _table(self) -> NDArray[np.float32]:
+        table = np.zeros((max(1, len(self._layout.rows)), self._columns), dtype=np.float32)
+        attribute_rows.expand(
+            self.features.start,
+            self.features.label,
+            self._layout.rows,
+            0,
+            len(self._layout.rows),
+            self.state_weights,
+            table,
+        )
+        return table
+
+    @cached_property
+    def _steps(self) -> tuple[Steps, float]:
+        return self.structure.steps(self.transition_weights, self._columns, np.float32)
+
+    def _tokens(self, rows: SparseRows, start: NDArray[np.int64]) -> Tokens:
+        unit = np.eye(len(self.labels), self._columns, dtype=np.float32)
+        base = self.structure.base(self._columns, np.float32)
+        return Tokens(start, self._layout.entries(rows), self._table, unit, self.state_weights, base)
+
+    def _tokens_within(self, rows: SparseRows, start: NDArray[np.int64], allowed: Bools | None) -> Tokens:
+        """As `_tokens`, with labels that ``allowed`` (bool[tokens, labels]) leaves out forbidden."""
+        tokens = self._tokens(rows, start)
+        if allowed is None:
+            return tokens
+        scores = np.zeros((len(rows), self._columns), dtype=np.float32)
+        nothing = np.zeros((1, self._columns), dtype=np.float32)
+        attribute_rows.sum_rows(self._groups, tokens._replace(base=nothing), 0, len(rows), 0, scores)
+        scores[:, : len(self.labels)][~allowed] = FORBIDDEN
+        return tokens._replace(entries=_one_row_each(len(rows)), table=scores)
+
+    def decode(
+        self, rows: SparseRows, start: NDArray[np.int64], team: Team, allowed: Bools | None = None
+    ) -> NDArray[np.int32]:
+        """Return the labels of a best path of each sentence, among those allowed."""
+        tokens = self._tokens_within(rows, start, allowed)
+        path = np.zeros(len(rows), dtype=np.int32)
+        score = np.zeros(len(start) - 1)
+        longest = int(np.diff(start).max(initial=1))
+
+        def work(first: int, last: int) -> None:
+            scratch = self.structure.scratch(1, longest, self._columns, np.float32)
+            self.structure.kernels.decode(
+                self._groups, tokens, self._steps[0], first, last, scratch[0], path, score
+            )
+
+        team.share(len(start) - 1, work)
+        if (score < FORBIDDEN / 2).any():
+            raise self._impossible(int(np.flatnonzero(score < FORBIDDEN / 2)[0]))
+        return path
+
+    def marginals(
+        self, rows: SparseRows, start: NDArray[np.int64], team: Team, allowed: Bools | None = None
+    ) -> tuple[Floats, Floats]:
+        """Return the probability of each label at each token, and log Z of each sentence."""
+        tokens = self._tokens_within(rows, start, allowed)
+        steps, shift = self._steps
+        out = np.zeros((len(rows), self._columns), dtype=np.float32)
+        log_partition = np.zeros(len(start) - 1)
+        longest = int(np.diff(start).max(initial=1))
+
+        def work(first: int, last: int) -> None:
+            scratch = self.structure.scratch(2, longest, self._columns, np.float32)
+            self.structure.kernels.marginals(
+                self._groups, tokens, steps, first, last, scratch, out, log_partition
+            )
+
+        team.share(len(start) - 1, work)
+        probability = out[:, : len(self.labels)].astype(np.float64)
+        log_partition += shift * (np.diff(start) - 1)
+        for sentence in np.flatnonzero(np.isnan(log_partition)).tolist():
+            begin, end = int(start[sentence]), int(start[sentence + 1])
+            within = None if allowed is None else allowed[begin:end]
+            node = self._node_scores(tokens, begin, end, within)
+            found = self.structure.in_logs(node, self.transition_weights)
+            log_partition[sentence], probability[begin:end] = found[0], found[1]
+        return probability, log_partition
+
+    def node_scores(self, rows: SparseRows, start: NDArray[np.int64]) -> Iterator[Floats]:
+        """Yield for each sentence the scores of its labels, float64[tokens, labels]."""
+        tokens = self._tokens(rows, start)
+        for begin, end in zip(start[:-1].tolist(), start[1:].tolist(), strict=True):
+            yield self._node_scores(tokens, begin, end, None)
+
+    def _node_scores(self, tokens: Tokens, begin: int, end: int, allowed: Bools | None) -> Floats:
+        out = np.zeros((end - begin, self._columns), dtype=np.float32)
+        nothing = np.zeros((1, self._columns), dtype=np.float32)
+        attribute_rows.sum_rows(self._groups, tokens._replace(base=nothing), begin, end, -begin, out)
+        node = out[:, : len(self.labels)].astype(np.float64)
+        node[0, self.structure.not_first] = -np.inf
+        node[-1, self.structure.not_last] = -np.inf
+        if allowed is not None:
+            node[~allowed] = -np.inf
+        return node
+
+    def log_partition_of(self, node: Floats) -> float:
+        """Log of the sum over all paths, from the scores of one sentence."""
+        return self.structure.log_partition(node, self.transition_weights)
+
+    def k_best(self, node: Floats, k: int) -> list[Best]:
+        """Return the ``k`` best paths of one sentence, best first; fewer if there are fewer."""
+        require(k >= 1, "k", k, "at least 1")
+        return self.structure.k_best(node, self.transition_weights, k)
+
+    def span_probability(
+        self, node: Floats, path: Sequence[int], begin: int, end: int, go_on: Bools
+    ) -> float:
+        """Probability that a span is as in ``path`` and ends there.
+
+        go_on : bool[labels]
+            Labels at ``end`` that would continue the span.
+        """
+        inside = node.copy()
+        for place in range(begin, end):
+            others = np.arange(node.shape[1]) != path[place]
+            inside[place, others] = -np.inf
+        if end < len(node):
+            inside[end, go_on] = -np.inf
+        return float(np.exp(self.log_partition_of(inside) - self.log_partition_of(node)))
+
+    def log_probability(self, node: Floats, path: Sequence[int]) -> float:
+        """Log of the probability of one path."""
+        clamped = np.full_like(node, -np.inf)
+        places = np.arange(len(node))
+        clamped[places, path] = node[places, path]
+        return self.log_partition_of(clamped) - self.log_partition_of(node)
+
+    def _impossible(self, sentence: int) -> ImpossibleError:
+        return ImpossibleError(
+            f"no labels of sentence {sentence} satisfy the constraints: allow more labels at its tokens."
+        )
+
+
+def _one_row_each(count: int) -> Entries:
+    """Entries of tokens each of which owns one row of the table."""
+    none = np.zeros(0, dtype=np.int32)
+    column = np.zeros(count + AHEAD, dtype=np.int32)
+    column[:count] = np.arange(count, dtype=np.int32)
+    real = np.zeros(0, dtype=np.float32)
+    no_singles = np.zeros(count + 1, dtype=np.int64)
+    return Entries(
+        np.arange(count + 1, dtype=np.int64), column, real, no_singles, none, none.astype(np.int16), real
+    )

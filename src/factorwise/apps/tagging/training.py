@@ -1,0 +1,341 @@
+"""From encoded sentences and what is known of their labels to a trained chain.
+
+Read top to bottom: the sentences, which weights there are, the objective, the optimizer, what is watched
+while it runs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.apps.tagging.config import BATCH, MOST_PASSES, TrainingConfig, online_rule
+from factorwise.apps.tagging.constraints import Constraints
+from factorwise.apps.tagging.tagger import ChainTagger
+from factorwise.kernels.threads import Team
+from factorwise.learning.chain_layout import StateFeatures
+from factorwise.learning.chain_likelihood import ChainLikelihood
+from factorwise.learning.chain_online import OnlineProgress, train_online
+from factorwise.learning.chain_structure import ChainStructure, FirstOrder, Supervision
+from factorwise.learning.optimizers import Progress, minimize
+from factorwise.learning.second_order import SecondOrder
+from factorwise.metrics.sequence import SpanCounter
+from factorwise.types import Bools, Ints
+from factorwise.variables.sparse_rows import SparseRows
+
+
+class Sentences(NamedTuple):
+    """Encoded sentences and what is known of their labels.
+
+    slot : int32[attributes] or None
+        The kind of each attribute.
+    """
+
+    rows: SparseRows
+    start: NDArray[np.int64]
+    supervision: Supervision
+    slot: Ints | None = None
+
+    def taken(self, chosen: Bools) -> Sentences:
+        """Return the sentences that are chosen (bool[sentences])."""
+        size = np.diff(self.start)
+        token = np.flatnonzero(np.repeat(chosen, size))
+        known = self.supervision
+        return Sentences(
+            repeated_rows(self.rows, token),
+            np.concatenate([[0], np.cumsum(size[chosen])]).astype(np.int64),
+            replace(
+                known,
+                truth=known.truth[token],
+                allowed_row=known.allowed_row[token] if len(known.allowed_row) else known.allowed_row,
+                emphasis=known.emphasis[chosen] if len(known.emphasis) else known.emphasis,
+            ),
+            self.slot,
+        )
+
+
+def repeated_rows(rows: SparseRows, which: NDArray[np.int64]) -> SparseRows:
+    """Return the rows with these numbers, in this order."""
+    size = np.diff(rows.indptr)[which]
+    indptr = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+    entry = np.repeat(rows.indptr[which] - indptr[:-1], size) + np.arange(indptr[-1])
+    values = None if rows.values is None else rows.values[entry]
+    return SparseRows(indptr, rows.indices[entry], values, rows.width)
+
+
+class HeldOut(NamedTuple):
+    """Sentences to score the weights on while training.
+
+    truth : int32[tokens]
+    patience
+        Stop when so many evaluations in a row brought no better score; None: never.
+    every
+        Iterations between evaluations.
+    """
+
+    rows: SparseRows
+    start: NDArray[np.int64]
+    truth: Ints
+    patience: int | None = None
+    every: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one iteration of training reports.
+
+    objective
+        The penalised objective, or the loss of the pass for an algorithm that has none.
+    gradient_norm
+        Norm of its gradient; None where there is none.
+    active
+        Weights that are not zero.
+    score
+        Span F1 (token accuracy where labels name no spans) on held-out sentences; None if not evaluated.
+    seconds
+        Since training began.
+    """
+
+    iteration: int
+    objective: float
+    gradient_norm: float | None
+    active: int
+    score: float | None
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A tagger and how it came to be."""
+
+    tagger: ChainTagger
+    objective: float
+    n_iter: int
+    converged: bool
+    message: str
+    steps: tuple[Step, ...]
+
+
+Watch = Callable[[Step], None]
+
+
+def train(
+    sentences: Sentences,
+    labels: Sequence[Any],
+    config: TrainingConfig,
+    *,
+    constraints: Constraints | None = None,
+    held_out: HeldOut | None = None,
+    begin: Callable[[StateFeatures, ChainStructure], NDArray[np.float64]] | None = None,
+    watch: Watch | None = None,
+    threads: int = 1,
+) -> Trained:
+    """Train a chain.
+
+    constraints
+        What labels must not follow one another: in training and in tagging.
+    begin
+        Gives the weights to begin with; zero by default.
+    watch
+        Called after each iteration.
+    """
+    rules = Constraints.none(len(labels)) if constraints is None else constraints
+    rules.check(labels, sentences.start, sentences.supervision)
+    features = _features(sentences, len(labels), config)
+    structure = _structure(sentences, len(labels), config, rules)
+    weights = np.zeros(len(features) + structure.size) if begin is None else begin(features, structure)
+    with Team(threads) as team:
+        watcher = _Watcher(tuple(labels), features, structure, held_out, watch, team)
+        if config.algorithm in BATCH:
+            return _in_batch(sentences, config, weights, watcher)
+        return _online(sentences, config, weights, watcher)
+
+
+def _features(sentences: Sentences, labels: int, config: TrainingConfig) -> StateFeatures:
+    """Choose the pairs of attribute and label that get a weight."""
+    rows, supervision = sentences.rows, sentences.supervision
+    if config.all_possible_states:
+        return StateFeatures.all_pairs(rows.width, labels)
+    truth: Ints = supervision.truth
+    if len(supervision.allowed):
+        rows, truth = _each_possibility(rows, supervision)
+    return StateFeatures.observed(rows, truth, labels, config.min_freq)
+
+
+def _each_possibility(rows: SparseRows, supervision: Supervision) -> tuple[SparseRows, Ints]:
+    """Repeat tokens known to have one of some labels, once with each of these."""
+    open_token = np.flatnonzero(supervision.truth < 0)
+    which = supervision.allowed_row[open_token]
+    some = ~np.asarray(supervision.allowed.all(axis=1))[
+        which
+    ]  # of a token that may be anything nothing is known
+    token, label = [], []
+    for place, row in zip(open_token[some].tolist(), which[some].tolist(), strict=True):
+        possible = np.flatnonzero(supervision.allowed[row])
+        token.append(np.full(len(possible), place))
+        label.append(possible)
+    every = np.concatenate([np.arange(len(rows)), *token]).astype(np.int64)
+    truth = np.concatenate([supervision.truth, *label]).astype(np.int32)
+    return repeated_rows(rows, every), truth
+
+
+def _structure(
+    sentences: Sentences, labels: int, config: TrainingConfig, rules: Constraints
+) -> ChainStructure:
+    """Choose the transitions that get a weight: those seen, or all that are not forbidden."""
+    kind = FirstOrder if config.order == 1 else SecondOrder
+    return kind.from_labels(
+        sentences.supervision.truth,
+        sentences.start,
+        labels,
+        every=config.all_possible_transitions,
+        forbidden=rules.forbidden,
+        not_first=rules.not_first,
+        not_last=rules.not_last,
+    )
+
+
+class _Watcher:
+    """Keeps the record of training, scores held-out sentences, decides when to stop."""
+
+    def __init__(
+        self,
+        labels: tuple[Any, ...],
+        features: StateFeatures,
+        structure: ChainStructure,
+        held_out: HeldOut | None,
+        watch: Watch | None,
+        team: Team,
+    ) -> None:
+        self.labels, self.features, self.structure = labels, features, structure
+        self.team = team
+        self.steps: list[Step] = []
+        self.best: tuple[float, NDArray[np.float64]] | None = None
+        self._held_out, self._watch = held_out, watch
+        counter = SpanCounter([str(label) for label in labels])
+        self._spans = None if counter.unusual else counter
+        self._since_best = 0
+        self._began = time.perf_counter()
+
+    def tagger(self, weights: NDArray[np.float64]) -> ChainTagger:
+        """Return the tagger with these weights."""
+        return ChainTagger(self.labels, self.features, self.structure, weights)
+
+    def see(
+        self,
+        iteration: int,
+        objective: float,
+        gradient_norm: float | None,
+        weights: Callable[[], NDArray[np.float64]],
+        active: int | None = None,
+    ) -> bool:
+        """Record an iteration; return whether to stop."""
+        score = None
+        if self._held_out is not None and iteration % self._held_out.every == 0:
+            score = self._score(weights())
+        count = int(np.count_nonzero(weights())) if active is None else active
+        step = Step(iteration, objective, gradient_norm, count, score, time.perf_counter() - self._began)
+        self.steps.append(step)
+        if self._watch is not None:
+            self._watch(step)
+        return score is not None and self._enough(score, weights)
+
+    def _score(self, weights: NDArray[np.float64]) -> float:
+        held_out = self._held_out
+        if held_out is None:
+            return 0.0
+        predicted = self.tagger(weights).decode(held_out.rows, held_out.start, self.team)
+        if self._spans is None:
+            return float((predicted == held_out.truth).mean())
+        return self._spans.scores(held_out.truth, predicted, held_out.start).micro.f1
+
+    def _enough(self, score: float, weights: Callable[[], NDArray[np.float64]]) -> bool:
+        """Keep the best weights; stop when they have not improved for long."""
+        patience = self._held_out.patience if self._held_out is not None else None
+        if patience is None:
+            return False
+        if self.best is None or score > self.best[0]:
+            self.best, self._since_best = (score, weights().copy()), 0
+        else:
+            self._since_best += 1
+        return self._since_best >= patience
+
+    def result(
+        self, weights: NDArray[np.float64], objective: float, converged: bool, message: str
+    ) -> Trained:
+        """Return the last weights, or the best ones on held-out sentences."""
+        chosen = weights if self.best is None else self.best[1]
+        n_iter = self.steps[-1].iteration if self.steps else 0
+        return Trained(self.tagger(chosen), objective, n_iter, converged, message, tuple(self.steps))
+
+
+def _in_batch(
+    sentences: Sentences, config: TrainingConfig, weights: NDArray[np.float64], watcher: _Watcher
+) -> Trained:
+    """Minimise minus the log-likelihood plus the prior's penalty."""
+    objective = ChainLikelihood(
+        sentences.rows,
+        sentences.start,
+        sentences.supervision,
+        watcher.features,
+        watcher.structure,
+        slot=sentences.slot,
+        team=watcher.team,
+        dtype=np.float32 if config.precision == "single" else np.float64,
+    )
+
+    def watch(progress: Progress) -> bool:
+        return watcher.see(
+            progress.iteration,
+            progress.value,
+            progress.gradient_norm,
+            lambda: progress.weights,
+            progress.active,
+        )
+
+    settings: dict[str, Any] = {"epsilon": config.epsilon, "period": config.period, "delta": config.delta}
+    if config.algorithm == "lbfgs":
+        settings |= {
+            "memory": config.memory,
+            "line_search": config.linesearch,
+            "max_linesearch": config.max_linesearch,
+        }
+    found = minimize(
+        objective,
+        weights,
+        prior=config.prior,
+        method=BATCH[config.algorithm],
+        max_iterations=config.max_iterations,
+        watch=watch,
+        threads=watcher.team.threads,
+        **settings,
+    )
+    return watcher.result(found.weights, found.value, found.converged, found.message)
+
+
+def _online(
+    sentences: Sentences, config: TrainingConfig, weights: NDArray[np.float64], watcher: _Watcher
+) -> Trained:
+    """Correct the weights sentence by sentence."""
+
+    def watch(progress: OnlineProgress) -> bool:
+        return watcher.see(progress.iteration, progress.loss, None, progress.weights)
+
+    found = train_online(
+        sentences.rows,
+        sentences.start,
+        sentences.supervision,
+        watcher.features,
+        watcher.structure,
+        rule=online_rule(config),
+        max_iterations=config.max_iterations or MOST_PASSES[config.algorithm],
+        seed=config.seed,
+        watch=watch,
+        start_weights=weights,
+    )
+    return watcher.result(found.weights, found.loss, found.converged, found.message)
