@@ -25,6 +25,7 @@ _HOMES = {
     "model.grounding": ["FactorGraph"],
     "model.unrolling": ["unroll"],
     "kernels.primitives": ["overlap"],
+    "apps.tagging.estimator": ["ChainCRF"],
     "inference.mcmc.run": ["Annealed", "Samples", "anneal", "sample"],
 }
 
@@ -35,6 +36,8 @@ _ROOMS = {
     "message_passing": "inference.message_passing",
     "mcmc": "inference.mcmc",
     "moves": "world.moves",
+    "learning": "learning",
+    "tagging": "apps.tagging",
     "testing": "testing",
 }
 
@@ -44,6 +47,7 @@ __all__ = [
     "NEW",
     "Annealed",
     "Assignment",
+    "ChainCRF",
     "Column",
     "Domain",
     "FactorGraph",
@@ -61,18 +65,22 @@ __all__ = [
     "__version__",
     "anneal",
     "exact",
+    "learning",
     "mcmc",
     "message_passing",
     "moves",
     "overlap",
     "sample",
+    "tagging",
     "templates",
     "testing",
     "unroll",
 ]
 
 if TYPE_CHECKING:
-    from factorwise import testing
+    from factorwise import learning, testing
+    from factorwise.apps import tagging
+    from factorwise.apps.tagging.estimator import ChainCRF
     from factorwise.inference import exact, mcmc, message_passing
     from factorwise.inference.mcmc.run import Annealed, Samples, anneal, sample
     from factorwise.kernels.primitives import overlap

@@ -8,7 +8,11 @@
     [inspect]
     json = true
 
-The command line wins over the file, and the verb's table over the top.
+    [tag.fit]
+    c2 = 0.5
+
+The command line wins over the file, and the verb's table over the top; a verb in a group, as ``tag fit``,
+takes shared options from the group's table too.
 """
 
 from __future__ import annotations
@@ -34,15 +38,25 @@ def apply_config(context: click.Context, _parameter: click.Parameter, path: Path
         if isinstance(option, click.Option) and option.name and option.name not in NOT_IN_FILES
     }
     shared = {name: option for name, option in options.items() if getattr(option, "shared", False)}
-    group = context.parent.command if context.parent else None
-    verbs = group.list_commands(context) if isinstance(group, click.Group) else [str(context.info_name)]
-    top = _read(path)
-    tables = {name: top.pop(name) for name in verbs if isinstance(top.get(name), dict)}
-    defaults = _defaults(context, path, "", top, shared, [*shared, *verbs])
-    own = tables.get(str(context.info_name), {})
-    defaults |= _defaults(context, path, f"[{context.info_name}] ", own, options, list(options))
-    context.default_map = defaults
+    table, place, names = _read(path), "", []
+    defaults: dict[str, Any] = {}
+    for step in _way_to(context):
+        group = step.parent.command if step.parent else None
+        verbs = group.list_commands(step) if isinstance(group, click.Group) else [str(step.info_name)]
+        inner = {name: table.pop(name) for name in verbs if isinstance(table.get(name), dict)}
+        defaults |= _defaults(context, path, place, table, shared, [*shared, *verbs])
+        names.append(str(step.info_name))
+        table, place = inner.get(names[-1], {}), f"[{'.'.join(names)}] "
+    context.default_map = defaults | _defaults(context, path, place, table, options, list(options))
     return path
+
+
+def _way_to(context: click.Context) -> list[click.Context]:
+    """Return the contexts of the verbs that lead to this one, itself last, without that of the program."""
+    way = [context]
+    while way[0].parent is not None and way[0].parent.parent is not None:
+        way.insert(0, way[0].parent)
+    return way
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -99,6 +113,8 @@ def _check(context: click.Context, option: click.Option, place: str, value: obje
 
 
 def _toml_type(option: click.Option) -> tuple[type | tuple[type, ...], str]:
+    if hasattr(option.type, "toml_type"):
+        return option.type.toml_type  # type: ignore[no-any-return]
     if isinstance(option.type, click.types.BoolParamType):
         return bool, "true or false"
     if isinstance(option.type, click.types.IntParamType):

@@ -36,7 +36,10 @@ MANIFEST_LIMIT = 1 << 28  # bytes; larger tables belong into arrays
 NESTING_LIMIT = 100  # levels of JSON, well inside what parsers accept
 
 #: What reads each kind, for the error that meets the wrong one.
-READERS: Mapping[str, str] = {"weights": "factorwise.io.weights.load_weights(path, model)"}
+READERS: Mapping[str, str] = {
+    "chain-crf": "factorwise.ChainCRF.load(path)",
+    "weights": "factorwise.io.weights.load_weights(path, model)",
+}
 
 _KIND = re.compile(r"[a-z][a-z0-9_-]{0,63}", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,98}[A-Za-z0-9_])?", re.ASCII)

@@ -115,7 +115,7 @@ def replace_slots(
 ) -> None:
     """Copy the rows without the columns of covered slots, then add each row's ``bundle``.
 
-    ``bundle`` is int32[groups, rows].
+    ``bundle`` is int32[groups, rows], -1 where a row has none.
     """
     done = 0
     for row in range(len(indptr) - 1):
@@ -124,8 +124,9 @@ def replace_slots(
                 column[done] = indices[position]
                 done += 1
         for group in range(len(bundle)):
-            column[done] = bundle[group, row]
-            done += 1
+            if bundle[group, row] >= 0:
+                column[done] = bundle[group, row]
+                done += 1
         start[row + 1] = done
 
 

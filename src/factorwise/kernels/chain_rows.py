@@ -3,9 +3,11 @@
 Scaled domain. The scores of a token become weights, exp(score - largest), so the largest is 1; the table of
 transitions likewise. Going forward, the weights of a token are divided by the sum that the token before
 reached: off the critical path, since that sum is known before the product with the table is. Both passes
-then see the same rescaled weights, so the product of their rows is a marginal without more ado. A sum below
-FAINT means that single precision lost too much; such a sentence is left out, marked, and for the caller to
-compute in logs.
+then see the same rescaled weights, so the product of their rows is a marginal without more ado.
+
+Single precision may lose too much. Either a sum falls below FAINT; or what a label could still reach, going
+backward, exceeds FAR times the whole: then a path that vanished going forward (less than 1e-37) might be the
+one that counts in the end. Such a sentence is left out, marked, and for the caller to compute in logs.
 
 Each kernel works on sentences ``first`` to ``last``.
 """
@@ -34,6 +36,7 @@ from factorwise.kernels.rows import (
 from factorwise.types import Floats, Ints
 
 FAINT = 1e-25
+FAR = 1e28
 FORBIDDEN = -1e30
 
 
@@ -133,18 +136,22 @@ def backward(
     weight: Floats,
     out: Floats,
     offset: int,
-) -> None:
-    """Add ``amount`` times the marginals to the rows of ``out``.
+) -> float:
+    """Add ``amount`` times the marginals to the rows of ``out``; return how far labels reach (see FAR).
 
     The rows of ``weight`` become those that the transition sums need; ``amount`` is divided by the last sum.
     """
     beta = zero_row(groups, weight) + amount
+    reach = zero_row(groups, weight)
     for token in range(length - 1, -1, -1):
         marginal = load_row(groups, alpha, token) * beta
         store_row(out, offset + token, load_row(groups, out, offset + token) + marginal)
-        store_row(weight, token, load_row(groups, weight, token) * beta)
+        onward = load_row(groups, weight, token) * beta
+        store_row(weight, token, onward)
         if token > 0:
+            reach = reach + (beta + onward)
             beta = _product(groups, weight, token, labels, reverse)
+    return abs(np.float64(sum_of(reach + beta)))
 
 
 @inner
@@ -194,7 +201,7 @@ def read_scores(
         row = token_row(groups, tokens, token, begin, end)
         if len(known.cost) > 0 and label >= 0:
             row = add_scaled(row, -known.cost[label], tokens.unit, label)
-        row = row - largest(row)
+        row = row - max(largest(row), FORBIDDEN / 2)  # nothing is left where everything is forbidden
         store_row(weight, token - begin, row)
         if label < 0:
             partial = True
@@ -222,6 +229,13 @@ def keep_allowed(
         store_row(masked, token - begin, row)
 
 
+@hot
+def clear_rows(groups: Groups, table: Floats, first: int, last: int) -> None:
+    """Write zeros into rows ``first`` to ``last``."""
+    for row in range(first, last):
+        store_row(table, row, zero_row(groups, table))
+
+
 @lean_kernel
 def expectations(
     groups: Groups,
@@ -244,7 +258,7 @@ def expectations(
         Products for the expected transitions, added to; less those of the paths that agree with what is
         known, for sentences with a label that is not known.
     loss : float64[sentences]
-        Minus the log-likelihood; NaN for a sentence too faint for this precision.
+        Minus the log-likelihood; NaN for a sentence too faint for this precision, or without a path.
     """
     labels = len(steps.weight)
     alpha, weight, alpha_known, masked = scratch[0], scratch[1], scratch[2], scratch[3]
@@ -256,7 +270,7 @@ def expectations(
             keep_allowed(groups, tokens, known, begin, end, weight, masked)
         loss[sentence] = np.nan
         log_scale, total = forward(groups, length, labels, steps.weight, weight, alpha)
-        if total == 0.0:
+        if total == 0.0 or lead < FORBIDDEN / 2:
             continue
         log_total = log_scale + np.log(total)
         total_known = 1.0
@@ -266,12 +280,19 @@ def expectations(
                 continue
             lead = log_scale + np.log(total_known)
         amount = 1.0 if len(known.emphasis) == 0 else np.float64(known.emphasis[sentence])
-        loss[sentence] = amount * (log_total - lead)
-        backward(groups, length, labels, steps.reverse, amount / total, alpha, weight, residual, begin)
-        add_transitions(groups, length, labels, alpha, weight, edge)
+        share = amount / total
+        reach = backward(groups, length, labels, steps.reverse, share, alpha, weight, residual, begin)
         if partial:
             share = -amount / total_known
-            backward(groups, length, labels, steps.reverse, share, alpha_known, masked, residual, begin)
+            reach += backward(
+                groups, length, labels, steps.reverse, share, alpha_known, masked, residual, begin
+            )
+        if not reach <= FAR * amount:
+            clear_rows(groups, residual, begin, end)
+            continue
+        loss[sentence] = amount * (log_total - lead)
+        add_transitions(groups, length, labels, alpha, weight, edge)
+        if partial:
             add_transitions(groups, length, labels, alpha_known, masked, edge)
         else:
             for token in range(begin, end):
@@ -292,8 +313,8 @@ def marginals(
 ) -> None:
     """Write label probabilities of the tokens, and log Z of each sentence.
 
-    log Z is NaN for a sentence too faint for this precision; what was taken off the transitions is not in
-    it. ``scratch`` is real[2, longest, columns].
+    log Z is NaN, and the probabilities are zero, for a sentence too faint for this precision or without a
+    path; what was taken off the transitions is not in it. ``scratch`` is real[2, longest, columns].
     """
     labels = len(steps.weight)
     alpha, weight = scratch[0], scratch[1]
@@ -303,15 +324,18 @@ def marginals(
         peak = 0.0
         for token in range(begin, end):
             row = token_row(groups, tokens, token, begin, end)
-            top = largest(row)
+            top = max(largest(row), FORBIDDEN / 2)
             peak += top
             store_row(weight, token - begin, exponential(row - top))
-            store_row(out, token, zero_row(groups, weight))
+        clear_rows(groups, out, begin, end)
         log_scale, total = forward(groups, length, labels, steps.weight, weight, alpha)
         log_partition[sentence] = np.nan
-        if total > 0.0:
+        if total == 0.0:
+            continue
+        if backward(groups, length, labels, steps.reverse, 1.0 / total, alpha, weight, out, begin) <= FAR:
             log_partition[sentence] = peak + log_scale + np.log(total)
-            backward(groups, length, labels, steps.reverse, 1.0 / total, alpha, weight, out, begin)
+        else:
+            clear_rows(groups, out, begin, end)
 
 
 @hot

@@ -5,7 +5,7 @@ of eight there are is part of the type, so that the compiler keeps a whole row i
 a tuple of that many zeros (`groups_of`). float32 and float64 tables both work; a row has the type of the
 table it came from.
 
-``+``, ``-`` and ``*`` work on two rows, or on a row and a number. Loads and stores check nothing.
+``+``, ``-``, ``*`` and ``/`` work on two rows, or on a row and a number. Loads and stores check nothing.
 """
 
 from __future__ import annotations
@@ -211,6 +211,9 @@ def _offer(function: Any, apply: Any) -> None:
 for _function, _name in {operator.add: "fadd", operator.sub: "fsub", operator.mul: "fmul"}.items():
     _offer(_function, _groupwise(_arithmetic(_name)))
 
+# no liberties: an estimate of one over a root, refined, makes NaN of the root of infinity
+_offer(operator.truediv, _groupwise(lambda builder, a, b: builder.fdiv(a, b)))
+
 greater = _groupwise(lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
 """The larger of two rows, number by number."""
 
@@ -232,6 +235,39 @@ def add_scaled(typing_context: Any, row: Any, factor: Any, table: Any, index: An
         return _packed(builder, row, parts)
 
     return row(row, factor, table, index), code
+
+
+@intrinsic
+def square_root(typing_context: Any, row: Any) -> Any:
+    """Return the square root of every number."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        name = f"llvm.sqrt.{_suffix(row)}"
+        parts = _parts(builder, row, arguments[0])
+        return _packed(builder, row, [_called(builder, name, row.vector, [part]) for part in parts])
+
+    return row(row), code
+
+
+@intrinsic
+def keep_where(typing_context: Any, row: Any, bits: Any, index: Any) -> Any:
+    """Return ``row`` with zero where the bit is not set in row ``index`` of ``bits``, uint8[rows, groups]."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = context.make_array(signature.args[1])(context, builder, arguments[1])
+        at = builder.mul(
+            _index(context, builder, arguments[2], signature.args[2]), ir.Constant(ir.IntType(64), row.count)
+        )
+        nothing = ir.Constant(row.vector, [0.0] * GROUP)
+        lanes = ir.VectorType(ir.IntType(1), GROUP)
+        parts = []
+        for group, part in enumerate(_parts(builder, row, arguments[0])):
+            place = builder.gep(view.data, [builder.add(at, ir.Constant(ir.IntType(64), group))])
+            kept = builder.bitcast(builder.load(place), lanes)
+            parts.append(builder.select(kept, part, nothing))
+        return _packed(builder, row, parts)
+
+    return row(row, bits, index), code
 
 
 def _reduced(name: str, combine: Callable[[Any, Any, Any], Any], first: float | None) -> Any:

@@ -112,7 +112,7 @@ class Bundles:
 def _dependent_slots(code: Ints, crowded: NDArray[np.bool_], slot: Ints) -> list[tuple[int, list[int]]]:
     """Choose keys and the slots that each determines, the key that saves most entries first."""
     tokens = code.shape[1]
-    kinds = np.bincount(slot, minlength=len(code))
+    kinds, present = np.bincount(slot, minlength=len(code)), (code >= 0).sum(axis=1)
     image = np.empty(int(slot.size) + 1, dtype=np.int32)
 
     def depends(other: int, key: int) -> bool:
@@ -127,7 +127,7 @@ def _dependent_slots(code: Ints, crowded: NDArray[np.bool_], slot: Ints) -> list
     groups: list[tuple[int, list[int]]] = []
     while determined:
         saving = {
-            key: tokens * len(others) - int(kinds[key]) * (len(others) + 1)
+            key: int(present[others].sum()) - int(kinds[key]) * (len(others) + 1)
             for key, others in determined.items()
         }
         key = max(saving, key=lambda s: saving[s])
@@ -154,8 +154,10 @@ def _bundled(
     for number, (key, others) in enumerate(groups):
         covered[[key, *others]] = True
         _, first, which = np.unique(code[key], return_index=True, return_inverse=True)
-        bundle[number] = total + which
-        contents.append(code[[key, *others]][:, first].T)
+        table = code[[key, *others]][:, first].T
+        filled = (table >= 0).any(axis=1)  # a token with none of the slots has no bundle either
+        bundle[number] = np.where(filled, total + np.arange(len(first)), -1)[which]
+        contents.append(table)
         total += len(first)
     size = np.concatenate([(table >= 0).sum(axis=1) for table in contents])
     inside = SparseRows(

@@ -22,11 +22,15 @@ from factorwise.kernels.chain_rows import Known, Steps
 from factorwise.kernels.rows import GROUP, groups_of
 from factorwise.kernels.threads import Team
 from factorwise.learning.chain_layout import BLOCK, SEGMENTS, Bundles, Layout, StateFeatures
-from factorwise.learning.chain_structure import FirstOrder, Supervision
+from factorwise.learning.chain_structure import ChainStructure, Supervision
 from factorwise.types import Floats, Ints
 from factorwise.variables.sparse_rows import SparseRows
 
-CHUNKS = 32  # parts of the sentences that threads share out; transitions are summed within each first
+# Transitions are summed within chunks of sentences, then over the chunks in double precision: in single
+# precision a long sum swallows the many small probabilities (of 0.2 in 50,000 for chunks of 7,000 tokens).
+CHUNK_TOKENS = 512
+FEWEST_CHUNKS = 32  # for threads to share out
+CHUNK_BYTES = 1 << 25
 
 
 class ChainLikelihood:
@@ -44,7 +48,7 @@ class ChainLikelihood:
         start: NDArray[np.int64],
         supervision: Supervision,
         features: StateFeatures,
-        structure: FirstOrder,
+        structure: ChainStructure,
         *,
         slot: Ints | None = None,
         team: Team | None = None,
@@ -61,7 +65,8 @@ class ChainLikelihood:
         self._columns, self._dtype = GROUP * len(self._groups), np.dtype(dtype)
         self._known = self._as_known(supervision)
         self._observed = structure.observed(start, supervision)
-        self._chunk = _even_chunks(start)
+        room = structure.edge(1, self._columns, self._dtype).nbytes
+        self._chunk = _even_chunks(start, CHUNK_BYTES // room)
         self._longest = int(np.diff(start).max(initial=1))
 
         bundles = Bundles.find(rows, slot)
@@ -82,7 +87,7 @@ class ChainLikelihood:
         self._nothing = self._zeros(1)
         self._row_gradient = self._zeros(n_rows)
         self._residual = self._zeros(len(rows))
-        self._edge = structure.edge(CHUNKS, self._columns, self._dtype)
+        self._edge = structure.edge(len(self._chunk) - 1, self._columns, self._dtype)
         self._loss = np.zeros(len(start) - 1)
         self._gradient = np.zeros(self.size)
 
@@ -98,7 +103,8 @@ class ChainLikelihood:
         steps, _ = self.structure.steps(tail, self._columns, self._dtype)
         self._lay_out(tokens)
         self._edge[:] = 0.0
-        self.team.share(CHUNKS, lambda first, last: self._expect(first, last, tokens, steps))
+        chunks = len(self._chunk) - 1
+        self.team.share(chunks, lambda first, last: self._expect(first, last, tokens, steps))
         repaired = self._repair(tokens, tail)
         self._sum_over_attributes()
         edge = self._edge.sum(axis=0, dtype=np.float64)
@@ -204,10 +210,9 @@ class ChainLikelihood:
 
     def _node_scores(self, tokens: Tokens, begin: int, end: int) -> Floats:
         """Scores of the labels of some tokens that make up a sentence, in double precision."""
-        out = self._zeros(end)
-        attribute_rows.sum_rows(self._groups, tokens._replace(base=self._nothing), begin, end, 0, out)
-        labels = self.structure.labels
-        node = out[begin:end, :labels].astype(np.float64)
+        out = self._zeros(end - begin)
+        attribute_rows.sum_rows(self._groups, tokens._replace(base=self._nothing), begin, end, -begin, out)
+        node = out[:, : self.structure.labels].astype(np.float64)
         node[0, self.structure.not_first] = -np.inf
         node[-1, self.structure.not_last] = -np.inf
         if len(self.supervision.cost):
@@ -217,7 +222,8 @@ class ChainLikelihood:
         return node
 
 
-def _even_chunks(start: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Cut the sentences into chunks of about as many tokens each."""
-    edges = np.searchsorted(start, np.linspace(0, start[-1], CHUNKS + 1)[1:-1])
+def _even_chunks(start: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Cut the sentences into chunks of about as many tokens each; not more than ``most``, if that is many."""
+    chunks = max(FEWEST_CHUNKS, min(int(start[-1]) // CHUNK_TOKENS, most))
+    edges = np.searchsorted(start, np.linspace(0, start[-1], chunks + 1)[1:-1])
     return np.concatenate([[0], edges, [len(start) - 1]]).astype(np.int64)

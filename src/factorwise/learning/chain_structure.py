@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from factorwise.inference.exact.chain import chain_marginals
+from factorwise.errors import ImpossibleError, ShapeError
+from factorwise.inference.base import Best
+from factorwise.inference.exact.chain import chain_k_best, chain_log_partition, chain_marginals
 from factorwise.kernels import chain_rows
 from factorwise.kernels.chain_rows import FORBIDDEN, Steps
 from factorwise.types import Bools, Floats, Ints
@@ -41,6 +45,79 @@ class Supervision:
         return np.asarray(np.arange(labels) == self.truth[token], dtype=bool)
 
 
+class ChainStructure(Protocol):
+    """What training and tagging ask of a chain, whatever its order."""
+
+    @property
+    def labels(self) -> int:
+        """Number of labels."""
+        ...
+
+    @property
+    def not_first(self) -> Bools:
+        """Labels that must not begin a sentence."""
+        ...
+
+    @property
+    def not_last(self) -> Bools:
+        """Labels that must not end a sentence."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Number of transition weights."""
+        ...
+
+    @property
+    def kernels(self) -> Any:
+        """Module with `expectations`, `marginals` and `decode`."""
+        ...
+
+    def steps(self, weights: Floats, columns: int, dtype: DTypeLike) -> tuple[Any, float]:
+        """Return the transitions as the kernels read them, and the score that was taken off each."""
+        ...
+
+    def base(self, columns: int, dtype: DTypeLike) -> Floats:
+        """What a token's scores begin with."""
+        ...
+
+    def edge(self, chunks: int, columns: int, dtype: DTypeLike) -> Floats:
+        """Room for the products of which `gradient` makes expected transitions."""
+        ...
+
+    def scratch(self, forms: int, longest: int, columns: int, dtype: DTypeLike) -> Floats:
+        """Room for the rows of one sentence."""
+        ...
+
+    def gradient(self, edge: Floats, steps: Any, observed: Floats) -> Floats:
+        """Expected minus observed transitions that have a weight, from products and counts."""
+        ...
+
+    def observed(self, start: NDArray[np.int64], supervision: Supervision) -> Floats:
+        """Count transitions in sentences whose labels are all known."""
+        ...
+
+    def transitions(self) -> list[tuple[int, ...]]:
+        """Return the labels that each transition weight is about."""
+        ...
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of a model file."""
+        ...
+
+    def in_logs(self, node: Floats, weights: Floats) -> tuple[float, Floats, Floats]:
+        """Log Z, label probabilities and expected transitions of one sentence, for scores of any size."""
+        ...
+
+    def log_partition(self, node: Floats, weights: Floats) -> float:
+        """Log Z of one sentence; ``-inf`` if no path is possible."""
+        ...
+
+    def k_best(self, node: Floats, weights: Floats, k: int) -> list[Best]:
+        """Return the best paths of one sentence, best first."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class FirstOrder:
     """A chain in which a label depends on the one before.
@@ -61,7 +138,7 @@ class FirstOrder:
     not_first: Bools
     not_last: Bools
 
-    kernels = chain_rows
+    kernels: ClassVar[Any] = chain_rows
 
     @classmethod
     def free(cls, labels: int, pairs: Ints | None = None) -> FirstOrder:
@@ -70,6 +147,43 @@ class FirstOrder:
             pairs = np.indices((labels, labels)).reshape(2, -1).T
         no = np.zeros(labels, dtype=bool)
         return cls(labels, np.asarray(pairs, dtype=np.int32), np.zeros((labels, labels), dtype=bool), no, no)
+
+    @classmethod
+    def from_labels(
+        cls,
+        truth: Ints,
+        start: NDArray[np.int64],
+        labels: int,
+        *,
+        every: bool,
+        forbidden: Bools,
+        not_first: Bools,
+        not_last: Bools,
+        lowest: float = 0.0,
+    ) -> FirstOrder:
+        """Give a weight to the pairs of labels that are seen, or to ``every`` pair that is not forbidden.
+
+        lowest
+            But not to pairs that are seen less often.
+        """
+        times = np.zeros((labels, labels), dtype=np.int64)
+        np.add.at(times, neighbors(truth, start), 1)
+        seen = ~forbidden if every else times > 0
+        pairs = np.argwhere(seen & (times >= lowest)).astype(np.int32)
+        return cls(labels, pairs, forbidden, not_first, not_last)
+
+    def transitions(self) -> list[tuple[int, ...]]:
+        """Return the labels that each transition weight is about."""
+        return [tuple(pair) for pair in self.pairs.tolist()]
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays from which `from_arrays` makes the chain again."""
+        return {"pairs": self.pairs, **constraint_arrays(self.forbidden, self.not_first, self.not_last)}
+
+    @classmethod
+    def from_arrays(cls, labels: int, arrays: Mapping[str, NDArray[Any]]) -> FirstOrder:
+        """Restore what `to_arrays` gave."""
+        return cls(labels, label_tuples(arrays["pairs"], labels, 2), *constraints_from(arrays, labels))
 
     @property
     def size(self) -> int:
@@ -88,7 +202,7 @@ class FirstOrder:
         table = self.table(weights)
         finite = table[np.isfinite(table)]
         shift = float(finite.max()) if len(finite) else 0.0
-        lowered = np.maximum(table - shift, FORBIDDEN)
+        lowered = rounded(np.maximum(table - shift, FORBIDDEN), dtype)
         weight = np.exp(lowered)
         forms = ((lowered, FORBIDDEN), (lowered.T, FORBIDDEN), (weight, 0.0), (weight.T, 0.0))
         return Steps(*(_padded(values, columns, empty, dtype) for values, empty in forms)), shift
@@ -133,6 +247,56 @@ class FirstOrder:
         """Log Z, label probabilities and expected pairs of one sentence, for scores of any size."""
         found = chain_marginals(node, self.table(weights))
         return found.log_partition, found.node, found.edge.sum(axis=0)
+
+    def log_partition(self, node: Floats, weights: Floats) -> float:
+        """Log Z of one sentence; ``-inf`` if no path is possible."""
+        try:
+            return chain_log_partition(node, self.table(weights))
+        except ImpossibleError:
+            return float("-inf")
+
+    def k_best(self, node: Floats, weights: Floats, k: int) -> list[Best]:
+        """Return the best paths of one sentence, best first."""
+        return chain_k_best(node, self.table(weights), k)
+
+
+def constraint_arrays(forbidden: Bools, not_first: Bools, not_last: Bools) -> dict[str, NDArray[Any]]:
+    """Name the arrays of what a chain forbids, for a model file."""
+    return {"forbidden": forbidden, "not_first": not_first, "not_last": not_last}
+
+
+def constraints_from(arrays: Mapping[str, NDArray[Any]], labels: int) -> tuple[Bools, Bools, Bools]:
+    """Read them back, after checking their kind and shape."""
+    shapes = {"forbidden": (labels, labels), "not_first": (labels,), "not_last": (labels,)}
+    for name, shape in shapes.items():
+        if arrays[name].shape != shape or arrays[name].dtype != np.bool_:
+            raise ShapeError(f"{name} has shape {arrays[name].shape} and dtype {arrays[name].dtype}.")
+    return arrays["forbidden"], arrays["not_first"], arrays["not_last"]
+
+
+def label_tuples(array: NDArray[Any], labels: int, size: int) -> NDArray[np.int32]:
+    """Return rows of ``size`` labels each, after checking that they are."""
+    if array.dtype != np.int32 or array.ndim != 2 or array.shape[1] != size:
+        raise ShapeError(f"transitions have shape {array.shape} and dtype {array.dtype}.")
+    if len(array) and not 0 <= array.min() <= array.max() < labels:
+        raise ShapeError(f"transitions name label {int(array.max())} of {labels}.")
+    return array
+
+
+def neighbors(truth: Ints, start: NDArray[np.int64]) -> tuple[Ints, Ints]:
+    """Return the labels of tokens that follow one another in a sentence, where both are known."""
+    inside = np.ones(max(len(truth) - 1, 0), dtype=bool)
+    inside[start[1:-1] - 1] = False
+    inside &= (truth[:-1] >= 0) & (truth[1:] >= 0)
+    return truth[:-1][inside], truth[1:][inside]
+
+
+def rounded(scores: Floats, dtype: DTypeLike) -> Floats:
+    """Return scores that are exact in ``dtype``, so that a score and its exp tell of the same number.
+
+    A path uses some transitions ten thousands of times: rounding both apart would make the loss jump.
+    """
+    return scores.astype(dtype).astype(np.float64)
 
 
 def _padded(values: Floats, columns: int, empty: float, dtype: DTypeLike) -> Floats:

@@ -310,7 +310,7 @@ def confusion(truth: Labels, predicted: Labels) -> tuple[tuple[str, ...], NDArra
 
 def _split(label: str, scheme: str | None) -> tuple[str, str]:
     """Prefix and type of a label, each as seqeval reads it under that scheme."""
-    prefix, rest = label[0], label[1:]
+    prefix, rest = label[:1] or "O", label[1:]
     if scheme is None:
         _, hyphen, type_name = rest.partition("-")
         return prefix if prefix in _ALPHABET else "?", (type_name if hyphen else rest) or "_"

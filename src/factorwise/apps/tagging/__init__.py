@@ -1,1 +1,51 @@
-"""Tagging: a label for every token of a sentence, from attributes of the tokens."""
+"""Tagging: a label for every token of a sentence, from attributes of the tokens.
+
+`ChainCRF` is the estimator; `TemplateSet` says what it looks at when sentences are words or columns.
+Names are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+_HOMES = {
+    "config": ["ALGORITHMS"],
+    "constraints": ["SCHEMES"],
+    "estimator": ["ChainCRF"],
+    "prediction": ["Span", "UnseenLabelWarning"],
+    "templates": ["TemplateSet", "default_templates"],
+    "training": ["Step"],
+}
+_WHERE = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "ALGORITHMS",
+    "SCHEMES",
+    "ChainCRF",
+    "Span",
+    "Step",
+    "TemplateSet",
+    "UnseenLabelWarning",
+    "default_templates",
+]
+
+if TYPE_CHECKING:
+    from factorwise.apps.tagging.config import ALGORITHMS
+    from factorwise.apps.tagging.constraints import SCHEMES
+    from factorwise.apps.tagging.estimator import ChainCRF
+    from factorwise.apps.tagging.prediction import Span, UnseenLabelWarning
+    from factorwise.apps.tagging.templates import TemplateSet, default_templates
+    from factorwise.apps.tagging.training import Step
+
+
+def __getattr__(name: str) -> object:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'factorwise.apps.tagging' has no attribute {name!r}")
+    value = getattr(import_module(f"factorwise.apps.tagging.{_WHERE[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import asdict, dataclass, field, fields
+from math import inf
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
 
 from factorwise.errors import InvalidArgumentError, require
 from factorwise.learning.chain_online import (
@@ -27,6 +31,10 @@ ONLINE = ("l2sgd", "adagrad", "ap", "pa", "arow")
 ALGORITHMS = (*BATCH, *ONLINE)
 # how often, unless the user says otherwise, as in CRFsuite
 MOST_PASSES = {"l2sgd": 1000, "adagrad": 100, "ap": 100, "pa": 100, "arow": 100}
+_LINE_SEARCHES = ("MoreThuente", "Backtracking", "StrongBacktracking")
+_WITH_L1 = ("lbfgs", "gradient-descent", "coordinate-descent")
+_NUMBERS = {"int": Integral, "int | None": Integral, "float": Real, "float | None": Real}
+_AS_USERS_SAY = {"memory": "num_memories", "aggressiveness": "c"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +49,10 @@ class TrainingConfig:
     max_iterations
         Iterations at most; None for the algorithm's own limit.
     epsilon, period, delta
-        When to stop: gradient small against the weights; improvement over ``period`` iterations small.
+        When to stop: gradient small against the weights (for ``ap``, ``pa`` and ``arow``: mean loss of a
+        sentence small); improvement over ``period`` iterations small. None for the algorithm's own.
+    min_freq
+        Pairs of attribute and label, and transitions, seen less often get no weight.
     order
         1: a label depends on the one before; 2: on the two before.
     precision
@@ -51,9 +62,9 @@ class TrainingConfig:
     algorithm: str = "lbfgs"
     prior: Prior = field(default_factory=lambda: Prior(l2=1.0))
     max_iterations: int | None = None
-    epsilon: float = 1e-5
+    epsilon: float | None = None
     period: int = 10
-    delta: float = 1e-5
+    delta: float | None = None
     memory: int = 6
     linesearch: str = "MoreThuente"
     max_linesearch: int = 20
@@ -66,7 +77,7 @@ class TrainingConfig:
     calibration_samples: int = 1000
     calibration_candidates: int = 10
     calibration_max_trials: int = 20
-    pa_type: int = 1
+    pa_type: Literal[0, 1, 2] = 1
     aggressiveness: float = 1.0
     error_sensitive: bool = True
     averaging: bool = True
@@ -77,25 +88,73 @@ class TrainingConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        self._check_numbers()
         require(self.algorithm in ALGORITHMS, "algorithm", self.algorithm, f"one of {', '.join(ALGORITHMS)}")
+        require(self.pa_type in (0, 1, 2), "pa_type", self.pa_type, "0, 1 or 2")
         require(self.order in (1, 2), "order", self.order, "1 or 2")
         require(self.precision in ("single", "double"), "precision", self.precision, "'single' or 'double'")
-        require(
-            self.max_iterations is None or self.max_iterations >= 1,
-            "max_iterations",
-            self.max_iterations,
-            "at least 1, or None",
-        )
-        require(self.period >= 1, "period", self.period, "at least 1")
-        if self.prior.l1 > 0 and self.algorithm not in ("lbfgs", "coordinate-descent"):
+        known = self.linesearch in _LINE_SEARCHES
+        require(known, "linesearch", self.linesearch, f"one of {', '.join(_LINE_SEARCHES)}")
+        if self.prior.l1 > 0 and self.algorithm not in _WITH_L1:
             raise InvalidArgumentError(
                 f"c1 = {self.prior.l1} was given, but algorithm {self.algorithm!r} has no L1 penalty:"
-                " use 'lbfgs' or 'coordinate-descent', or c1=0."
+                f" use one of {', '.join(_WITH_L1)}, or c1=0."
             )
         if self.order == 2 and self.algorithm in ONLINE:
             raise InvalidArgumentError(
                 f"algorithm {self.algorithm!r} trains chains of order 1 only: use 'lbfgs', or order=1."
             )
+
+    def _check_numbers(self) -> None:
+        for item in fields(self):
+            kind, given = _NUMBERS.get(str(item.type)), getattr(self, item.name)
+            if kind is None or (given is None and "None" in str(item.type)):
+                continue
+            name = _AS_USERS_SAY.get(item.name, item.name)
+            wanted = "a whole number" if kind is Integral else "a finite number"
+            require(_is_number(given, kind), name, given, wanted)
+            if item.name in ("max_iterations", "period", "memory", "max_linesearch"):
+                require(given >= 1, name, given, "at least 1")
+            if item.name in ("epsilon", "delta", "min_freq"):
+                require(given >= 0, name, given, "zero or more")
+            if isinstance(given, np.generic):  # as from a grid of parameters; model files hold plain ones
+                object.__setattr__(self, item.name, given.item())
+
+    def stopping(self) -> dict[str, Any]:
+        """Return epsilon, period and delta, with the algorithm's own where none was given."""
+        epsilon, delta = (0.0, 1e-6) if self.algorithm in ONLINE else (1e-5, 1e-5)
+        return {
+            "epsilon": epsilon if self.epsilon is None else self.epsilon,
+            "period": self.period,
+            "delta": delta if self.delta is None else self.delta,
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for the record of a saved model."""
+        return asdict(self) | self.stopping() | {"prior": {"c1": self.prior.l1, "c2": self.prior.l2}}
+
+
+def prior_of(
+    c1: float | None, c2: float | None, scale: float | None = None, variance: float | None = None
+) -> Prior:
+    """Read the penalty in either of its two notations; by default that of CRFsuite.
+
+    scale, variance
+        Of a Laplacian prior, instead of c1; of a Gaussian prior, instead of c2.
+    """
+    given = {"c1": c1, "c2": c2, "prior_scale": scale, "prior_variance": variance}
+    for name, number in given.items():
+        sound = number is None or (_is_number(number, Real) and number >= 0)
+        require(sound, name, number, "a finite number from 0 on, or None")
+    for one, other in (("c1", "prior_scale"), ("c2", "prior_variance")):
+        if given[one] is not None and given[other] is not None:
+            raise InvalidArgumentError(f"{one} and {other} say the same thing: give one of them.")
+    l1 = 0.0 if c1 is None else float(c1)
+    l2 = 1.0 if c2 is None else float(c2)
+    return Prior(
+        l1=l1 if scale is None else Prior.laplace(float(scale)).l1,
+        l2=l2 if variance is None else Prior.gaussian(float(variance)).l2,
+    )
 
 
 def online_rule(config: TrainingConfig) -> Rule:
@@ -121,3 +180,7 @@ def online_rule(config: TrainingConfig) -> Rule:
         calibration_candidates=config.calibration_candidates,
         calibration_max_trials=config.calibration_max_trials,
     )
+
+
+def _is_number(given: Any, kind: type) -> bool:
+    return not isinstance(given, bool) and isinstance(given, kind) and -inf < float(given) < inf  # type: ignore[arg-type]

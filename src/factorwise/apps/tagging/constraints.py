@@ -8,18 +8,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import InvalidArgumentError
+from factorwise.errors import ImpossibleError, InvalidArgumentError
 from factorwise.learning.chain_structure import Supervision
 from factorwise.types import Bools
 
-# For each scheme: prefixes that continue a span from the token before, and those that it goes on after.
+# For each scheme: its prefixes; those that continue a span of the token before; those after which it goes on.
 _SCHEMES = {
-    "BIO": ("I", ""),
-    "IOB2": ("I", ""),
-    "IOE2": ("", "I"),
-    "BIOES": ("IE", "BI"),
-    "IOBES": ("IE", "BI"),
-    "BILOU": ("IL", "BI"),
+    "BIO": ("BI", "I", ""),
+    "IOB2": ("BI", "I", ""),
+    "IOE2": ("IE", "", "I"),
+    "BIOES": ("BIES", "IE", "BI"),
+    "IOBES": ("BIES", "IE", "BI"),
+    "BILOU": ("BILU", "IL", "BI"),
 }
 SCHEMES = tuple(_SCHEMES)
 
@@ -45,10 +45,16 @@ class Constraints:
             raise InvalidArgumentError(
                 f"scheme must be one of {', '.join(_SCHEMES)}, but {scheme!r} was given."
             )
-        continuing, unfinished = _SCHEMES[scheme]
+        prefixes, continuing, unfinished = _SCHEMES[scheme]
         parts = [_prefix_and_type(label) for label in labels]
-        needs_before = np.array([prefix in continuing and prefix != "" for prefix, _ in parts])
-        needs_after = np.array([prefix in unfinished and prefix != "" for prefix, _ in parts])
+        for label, (prefix, _) in zip(labels, parts, strict=True):
+            if "-" in label and prefix not in prefixes + "O":
+                raise InvalidArgumentError(
+                    f"{label!r} is no label of the scheme {scheme}, whose spans are labelled"
+                    f" {', '.join(f'{letter}-TYPE' for letter in prefixes)}: choose another scheme, or none."
+                )
+        needs_before = np.array([prefix in continuing for prefix, _ in parts])
+        needs_after = np.array([prefix in unfinished for prefix, _ in parts])
         kind = np.array([kind for _, kind in parts])
         # within one span: same type, the left one may go on (any that is no end), the right one continues
         goes_on = np.array([prefix in set("BI") for prefix, _ in parts])
@@ -75,6 +81,11 @@ class Constraints:
                         f"the forbidden pair {(left, right)!r} names {label!r}, which is none of the"
                         f" {len(labels)} labels seen in training."
                     )
+            if left is None and right is None:
+                raise InvalidArgumentError(
+                    "the forbidden pair (None, None) names no label: give one, None being the edge of a"
+                    " sentence on the other side."
+                )
             if left is None and right is not None:
                 not_first[number[right]] = True
             elif right is None and left is not None:
@@ -86,22 +97,43 @@ class Constraints:
     def check(self, labels: Sequence[str], start: NDArray[np.int64], supervision: Supervision) -> None:
         """Refuse training labels that break the rules: their probability would be zero."""
         truth = supervision.truth
-        token = np.arange(len(truth))
         first, last = np.zeros(len(truth), dtype=bool), np.zeros(len(truth), dtype=bool)
         first[start[:-1]], last[start[1:] - 1] = True, True
         known = truth >= 0
-        wrong = known & ((first & self.not_first[truth]) | (last & self.not_last[truth]))
-        pair = known[:-1] & known[1:] & ~last[:-1] & self.forbidden[truth[:-1], truth[1:]]
-        wrong[1:] |= pair
-        if wrong.any():
-            at = int(token[wrong][0])
+        early, late = known & first & self.not_first[truth], known & last & self.not_last[truth]
+        after = np.zeros(len(truth), dtype=bool)
+        after[1:] = known[:-1] & known[1:] & ~last[:-1] & self.forbidden[truth[:-1], truth[1:]]
+        wrong = np.flatnonzero(early | late | after)
+        if len(wrong):
+            at = int(wrong[0])
             sentence = int(np.searchsorted(start, at, side="right")) - 1
-            place = at - int(start[sentence])
-            before = "at the beginning" if place == 0 else f"after {labels[truth[at - 1]]!r}"
+            if early[at]:
+                where = "at the beginning"
+            else:
+                where = f"after {labels[truth[at - 1]]!r}" if after[at] else "at the end"
             raise InvalidArgumentError(
-                f"token {place} of sentence {sentence} has label {labels[truth[at]]!r} {before}, which the"
-                " constraints forbid: mend the label, choose another scheme, or train without constraints."
+                f"token {at - int(start[sentence])} of sentence {sentence} has label {labels[truth[at]]!r}"
+                f" {where}, which the constraints forbid: mend the label, choose another scheme, or train"
+                " without constraints."
             )
+        self._check_partial(start, supervision)
+
+    def _check_partial(self, start: NDArray[np.int64], supervision: Supervision) -> None:
+        """Refuse sentences none of whose possible labels obey the rules."""
+        if not (self.forbidden.any() or self.not_first.any() or self.not_last.any()):
+            return
+        follows = ~self.forbidden
+        for sentence in np.flatnonzero(np.minimum.reduceat(supervision.truth, start[:-1]) < 0).tolist():
+            reached = ~self.not_first
+            for token in range(int(start[sentence]), int(start[sentence + 1])):
+                if token > start[sentence]:
+                    reached = np.asarray(follows[reached].any(axis=0))
+                reached = reached & supervision.may_be(token, len(follows))
+            if not (reached & ~self.not_last).any():
+                raise ImpossibleError(
+                    f"no labels that are possible in sentence {sentence} obey the constraints: allow more of"
+                    " them, choose another scheme, or train without constraints."
+                )
 
 
 def _prefix_and_type(label: str) -> tuple[str, str]:

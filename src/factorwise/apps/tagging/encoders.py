@@ -12,7 +12,7 @@ from factorwise.apps.tagging.encoding import AttributeEncoder
 from factorwise.apps.tagging.extraction import TemplateExtractor
 from factorwise.apps.tagging.matrices import MatrixEncoder
 from factorwise.apps.tagging.templates import TemplateSet, default_templates
-from factorwise.apps.tagging.vocabulary import Encoded
+from factorwise.apps.tagging.vocabulary import Encoded, no_tokens, short
 from factorwise.errors import InvalidArgumentError, ModelFileError
 from factorwise.types import Ints
 
@@ -68,7 +68,11 @@ class ColumnEncoder:
 
     def encode(self, sentences: Any) -> Encoded:
         """Return the attributes of all tokens, leaving out those that were not learned."""
-        return self._ready().encode(*_columns(sentences))
+        extractor = self._ready()
+        columns, start = _columns(sentences)
+        if len(start) == 1:  # no tokens tell how many columns there are
+            columns = [[] for _ in range(extractor.templates.n_columns)]
+        return extractor.encode(columns, start)
 
     def fit_columns(self, columns: Sequence[Any], start: Ints) -> Encoded:
         """Learn from columns that hold the strings of all tokens."""
@@ -76,7 +80,7 @@ class ColumnEncoder:
         return self.extractor.fit_encode(columns, start)
 
     def encode_columns(self, columns: Sequence[Any], start: Ints) -> Encoded:
-        """Encode columns that hold the strings of all tokens."""
+        """Return the attributes of all tokens, from columns that hold their strings."""
         return self._ready().encode(columns, start)
 
     def names(self) -> Sequence[str]:
@@ -111,7 +115,7 @@ def choose_encoder(sentences: Any, templates: TemplateSet | str | Iterable[str] 
     dictionaries or lists of strings.
     """
     if templates is not None:
-        if templates == "default":
+        if isinstance(templates, str) and templates == "default":
             return ColumnEncoder(None)
         return ColumnEncoder(
             templates if isinstance(templates, TemplateSet) else TemplateSet.parse(templates)
@@ -141,25 +145,47 @@ def _numeric(array: NDArray[Any]) -> bool:
     return array.dtype.kind in "biuf"
 
 
+def as_sentences(sentences: Any) -> Any:
+    """Return a list of what can only be gone through, such as a generator; anything else as it is."""
+    listed = isinstance(sentences, Sequence | Mapping | np.ndarray) or hasattr(sentences, "tocsr")
+    return sentences if listed or not isinstance(sentences, Iterable) else list(sentences)
+
+
 def _columns(sentences: Any) -> tuple[list[list[str]], Ints]:
     """Return the columns of all tokens, and where the sentences begin."""
-    tokens: list[Any] = []
+    if isinstance(sentences, str | bytes) or not isinstance(sentences, Sequence | np.ndarray):
+        raise InvalidArgumentError(
+            f"X is a {type(sentences).__name__}, not a list of sentences, each a list of words or tuples."
+        )
+    rows: list[tuple[Any, ...]] = []
     start = [0]
     for number, sentence in enumerate(sentences):
         if isinstance(sentence, str | bytes) or not isinstance(sentence, Sequence | np.ndarray):
             raise InvalidArgumentError(
-                f"sentence {number} is {sentence!r}: with templates, X is a list of sentences, each a list of"
-                " words, or of tuples of a word and its other columns."
+                f"sentence {number} is {short(sentence)}: with templates, X is a list of sentences, each a"
+                " list of words, or of tuples of a word and its other columns."
             )
-        tokens.extend(sentence)
-        start.append(len(tokens))
-    rows = [(token,) if isinstance(token, str) else tuple(token) for token in tokens]
-    widths = {len(row) for row in rows}
-    if len(widths) > 1:
-        width = len(rows[0])
-        wrong = next(place for place, row in enumerate(rows) if len(row) != width)
-        raise InvalidArgumentError(
-            f"token {wrong} (counted over all sentences) is {tokens[wrong]!r}, with {len(rows[wrong])}"
-            f" columns, but the first token has {width}: give all the same."
-        )
+        if not len(sentence):
+            raise no_tokens(number)
+        for place, token in enumerate(sentence):
+            row = (token,) if isinstance(token, str) else _strings(token)
+            if row is None:
+                raise InvalidArgumentError(
+                    f"token {place} of sentence {number} is {short(token)}: with templates, a token is a"
+                    " string, or a tuple of strings."
+                )
+            if rows and len(row) != len(rows[0]):
+                raise InvalidArgumentError(
+                    f"token {place} of sentence {number} is {short(token)}, with {len(row)} columns, but the"
+                    f" first token has {len(rows[0])}: give all the same."
+                )
+            rows.append(row)
+        start.append(len(rows))
     return [list(column) for column in zip(*rows, strict=True)], np.array(start, dtype=np.int64)
+
+
+def _strings(token: Any) -> tuple[Any, ...] | None:
+    """Return the columns of a token; None if it is not a sequence of strings."""
+    if not isinstance(token, Sequence | np.ndarray) or isinstance(token, bytes):
+        return None
+    return tuple(token) if len(token) and all(isinstance(column, str) for column in token) else None

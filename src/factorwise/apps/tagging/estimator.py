@@ -6,32 +6,27 @@ The constructor takes the parameters of sklearn-crfsuite with their meaning, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from factorwise.apps.tagging.config import TrainingConfig
+from factorwise.apps.tagging.config import TrainingConfig, prior_of
 from factorwise.apps.tagging.constraints import Constraints
-from factorwise.apps.tagging.encoders import Encoder, choose_encoder
-from factorwise.apps.tagging.labels import EncodedLabels, LabelEncoder
+from factorwise.apps.tagging.encoders import Encoder, as_sentences, choose_encoder
+from factorwise.apps.tagging.labels import LabelEncoder
 from factorwise.apps.tagging.model_file import read_tagger, write_tagger
-from factorwise.apps.tagging.prediction import ChainPredictions, sentence_weights
+from factorwise.apps.tagging.prediction import ChainPredictions, threads_of
 from factorwise.apps.tagging.progress import TrainingBar
+from factorwise.apps.tagging.supervision import held_out_from, random_share, supervision_of
 from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.apps.tagging.training import HeldOut, Sentences, Step, Trained, train
 from factorwise.apps.tagging.warm import carried_over
 from factorwise.errors import InvalidArgumentError, require
 from factorwise.io.provenance import provenance
-from factorwise.kernels.threads import thread_count
 from factorwise.learning.chain_structure import Supervision
-from factorwise.learning.priors import Prior
-from factorwise.rng import Stream
-from factorwise.types import Bools, Floats, Ints
 
 
 class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
@@ -43,13 +38,15 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         ``lbfgs``, ``l2sgd``, ``ap``, ``pa``, ``arow``; and ``adagrad``, ``cg``, ``newton-cg``,
         ``gradient-descent``, ``coordinate-descent``, which CRFsuite does not have.
     min_freq
-        Leave out pairs of attribute and label seen less often.
+        Leave out pairs of attribute and label, and transitions, seen less often.
     all_possible_states, all_possible_transitions
-        Give a weight to pairs that training did not show.
+        Give a weight to pairs that training did not show (unless ``min_freq`` leaves them out).
     c1, c2
         Penalty ``c1 * sum |w| + c2 * sum w**2`` (0 and 1).
-    max_iterations, num_memories, epsilon, period, delta, linesearch, max_linesearch
-        Of L-BFGS, and when it stops.
+    max_iterations, epsilon, period, delta
+        When to stop.
+    num_memories, linesearch, max_linesearch
+        Of L-BFGS.
     calibration_eta, calibration_rate, calibration_samples, calibration_candidates, calibration_max_trials
         How l2sgd finds its step.
     pa_type, c, error_sensitive, averaging
@@ -95,9 +92,10 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
     classes_
         The labels.
     objective_
-        The penalised objective that was minimised, at the weights found.
-    n_iter_
-        Iterations made.
+        The penalised objective that was minimised, at the weights found; for an online algorithm, the loss
+        of the pass that gave them.
+    n_iter_, converged_
+        Iterations made, and whether they ended by a rule of convergence.
     training_log_
         What each iteration reported (`Step`).
 
@@ -139,7 +137,7 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         *,
         order: int = 1,
         scheme: str | None = None,
-        forbidden: Iterable[tuple[Any, Any]] | None = None,
+        forbidden: Collection[tuple[Any, Any]] | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
         prior_variance: float | None = None,
         prior_scale: float | None = None,
@@ -220,32 +218,33 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         """
         if self.trainer_cls is not None:
             raise InvalidArgumentError("trainer_cls is not supported: leave it out; the trainer is this one.")
-        config = self.training_config()
-        encoder = choose_encoder(X, self.templates)
-        encoded = encoder.fit_encode(X)
+        config, threads = self.training_config(), threads_of(self.n_jobs)
+        sentences = as_sentences(X)
+        encoder = choose_encoder(sentences, self.templates)
+        encoded = encoder.fit_encode(sentences)
         labels = LabelEncoder()
         known = labels.fit_encode(y, encoded.start)
         names = labels.labels
         everything = Sentences(
             encoded.rows,
             encoded.start,
-            self._supervision(known, names, encoded.start, sample_weight),
+            supervision_of(known, names, encoded.start, sample_weight, self.class_weight),
             encoder.slots(),
         )
-        sentences, held_out = self._held_out(everything, encoder, labels, X_dev, y_dev)
+        learned_from, held_out = self._held_out(everything, encoder, labels, X_dev, y_dev)
         previous = (self.tagger_, self.encoder_) if self.warm_start and hasattr(self, "tagger_") else None
         with TrainingBar(config.max_iterations, shown=bool(self.verbose)) as bar:
             trained = train(
-                sentences,
+                learned_from,
                 names,
                 config,
                 constraints=self._constraints(names),
                 held_out=held_out,
                 begin=None if previous is None else carried_over(*previous, encoder, names),
                 watch=bar.update,
-                threads=thread_count(self.n_jobs),
+                threads=threads,
             )
-        return self._keep(trained, encoder)
+        return self._keep(trained, encoder, config)
 
     def training_config(self) -> TrainingConfig:
         """Return the settings of training, with defaults filled in and everything checked."""
@@ -275,57 +274,12 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         }
         chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         return TrainingConfig(
-            prior=self._prior(),
+            prior=prior_of(self.c1, self.c2, self.prior_scale, self.prior_variance),
             order=self.order,
             precision=self.precision,  # type: ignore[arg-type]
             seed=_seed(self.random_state),
             **chosen,
         )
-
-    def _prior(self) -> Prior:
-        """Read the penalty in either of its two notations."""
-        for one, other in (("c1", "prior_scale"), ("c2", "prior_variance")):
-            if getattr(self, one) is not None and getattr(self, other) is not None:
-                raise InvalidArgumentError(f"{one} and {other} say the same thing: give one of them.")
-        l1 = Prior.laplace(self.prior_scale).l1 if self.prior_scale is not None else self.c1
-        l2 = Prior.gaussian(self.prior_variance).l2 if self.prior_variance is not None else self.c2
-        return Prior(l1=0.0 if l1 is None else l1, l2=1.0 if l2 is None else l2)
-
-    def _supervision(
-        self, known: EncodedLabels, names: Sequence[Any], start: NDArray[np.int64], sample_weight: Any
-    ) -> Supervision:
-        allowed_row = np.zeros(0, dtype=np.int32)
-        if len(known.partial):
-            allowed_row = np.full(len(known.codes), -1, dtype=np.int32)
-            allowed_row[known.partial] = np.arange(len(known.partial), dtype=np.int32)
-        return Supervision(
-            known.codes,
-            allowed_row,
-            known.allowed,
-            sentence_weights(sample_weight, len(start) - 1),
-            self._class_costs(known.codes, names),
-        )
-
-    def _class_costs(self, codes: Ints, names: Sequence[Any]) -> Floats:
-        """Return by how much each right label must lead: the log of its weight."""
-        if self.class_weight is None:
-            return np.zeros(0)
-        count = np.bincount(codes[codes >= 0], minlength=len(names))
-        if self.class_weight == "balanced":
-            weight = count.sum() / (len(names) * np.maximum(count, 1))
-        elif isinstance(self.class_weight, Mapping):
-            unknown = [label for label in self.class_weight if label not in names]
-            if unknown:
-                raise InvalidArgumentError(
-                    f"class_weight names {unknown[0]!r}, which is none of the labels {list(names)}."
-                )
-            weight = np.array([float(self.class_weight.get(name, 1.0)) for name in names])
-        else:
-            raise InvalidArgumentError(
-                f"class_weight must be 'balanced' or a dictionary, but {self.class_weight!r} was given."
-            )
-        require(bool((weight > 0).all()), "class_weight", self.class_weight, "above zero for every label")
-        return np.asarray(np.log(weight), dtype=np.float64)
 
     def _constraints(self, names: Sequence[Any]) -> Constraints:
         texts = [str(name) for name in names]
@@ -333,6 +287,8 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         if self.scheme is not None:
             rules = Constraints.of_scheme(texts, self.scheme)
         if self.forbidden is not None:
+            listed = isinstance(self.forbidden, Collection) and not isinstance(self.forbidden, str)
+            require(listed, "forbidden", self.forbidden, "a list of pairs of labels")
             rules = rules.with_pairs(texts, [_as_texts(pair) for pair in self.forbidden])
         return rules
 
@@ -345,26 +301,28 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         require(self.n_iter_no_change >= 1, "n_iter_no_change", self.n_iter_no_change, "at least 1")
         patience = self.n_iter_no_change if self.early_stopping else None
         if X_dev is not None:
-            rows, start = encoder.encode(X_dev)
-            return everything, HeldOut(rows, start, labels.encode(y_dev, start).codes, patience)
+            rows, start = encoder.encode(as_sentences(X_dev))
+            apart = Sentences(rows, start, Supervision(labels.encode(y_dev, start).codes))
+            if len(start) == 1 or not apart.complete.any():
+                raise InvalidArgumentError(
+                    "no sentence of X_dev has labels for all its tokens, so that none can be scored: give one"
+                    " that has."
+                )
+            return everything, held_out_from(apart, apart.complete, patience)
         if not self.early_stopping:
             return everything, None
-        require(
-            0.0 < self.validation_fraction < 1.0,
-            "validation_fraction",
-            self.validation_fraction,
-            "between 0 and 1",
-        )
-        chosen = _random_share(len(everything.start) - 1, self.validation_fraction, _seed(self.random_state))
+        share = self.validation_fraction
+        require(0.0 < share < 1.0, "validation_fraction", share, "between 0 and 1")
+        chosen = random_share(everything.complete, share, _seed(self.random_state))
         if chosen.all() or not chosen.any():
             raise InvalidArgumentError(
-                f"a share of {self.validation_fraction} of {len(chosen)} sentences leaves nothing to learn"
-                " from or nothing to score: give more sentences, or X_dev and y_dev."
+                f"a share of {share} of {len(chosen)} sentences, {int(everything.complete.sum())} of them"
+                " with labels for all tokens, leaves none to learn from or none to score: give more"
+                " sentences, or X_dev and y_dev."
             )
-        apart = everything.taken(chosen)
-        return everything.taken(~chosen), HeldOut(apart.rows, apart.start, apart.supervision.truth, patience)
+        return everything.taken(~chosen), held_out_from(everything, chosen, patience)
 
-    def _keep(self, trained: Trained, encoder: Encoder) -> Self:
+    def _keep(self, trained: Trained, encoder: Encoder, config: TrainingConfig) -> Self:
         self.tagger_: ChainTagger = trained.tagger
         self.encoder_: Encoder = encoder
         self.classes_: list[Any] = list(trained.tagger.labels)
@@ -372,22 +330,25 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         self.n_iter_: int = trained.n_iter
         self.converged_: bool = trained.converged
         self.training_log_: tuple[Step, ...] = trained.steps
+        self.settings_: Mapping[str, Any] = {"training": config.as_dict()}
         if self.model_filename is not None:
             self.save(self.model_filename)
         return self
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a file, ``NAME.fw``: JSON and arrays, no pickle."""
-        settings = asdict(self.training_config())
-        record = provenance(configuration=settings, seed=_seed(self.random_state))
-        write_tagger(path, self._fitted(), self.encoder_, {"training": settings}, record)
+        tagger = self._fitted()
+        training = self.settings_.get("training")
+        seed = training.get("seed") if isinstance(training, Mapping) else None
+        record = provenance(configuration=self.settings_, seed=seed)
+        write_tagger(path, tagger, self.encoder_, self.settings_, record)
 
     @classmethod
     def load(cls, path: str | PathLike[str], **parameters: Any) -> Self:
-        """Read a model that `save` wrote; ``parameters`` go to the constructor."""
+        """Read a model that `save` or the command line wrote; ``parameters`` go to the constructor."""
         saved = read_tagger(path)
         made = cls(**parameters)
-        made.tagger_, made.encoder_ = saved.tagger, saved.encoder
+        made.tagger_, made.encoder_, made.settings_ = saved.tagger, saved.encoder, saved.settings
         made.classes_ = list(saved.tagger.labels)
         return made
 
@@ -400,15 +361,6 @@ def _seed(random_state: int | None) -> int:
             f"random_state must be a whole number from 0 on, or None, but {random_state!r} was given."
         )
     return int(random_state)
-
-
-def _random_share(count: int, share: float, seed: int) -> Bools:
-    """Choose about a share of ``count`` things, each with the same chance."""
-    stream = Stream(seed, count)
-    order = np.argsort([stream.uniform() for _ in range(count)])
-    chosen = np.zeros(count, dtype=bool)
-    chosen[order[: max(1, round(share * count))]] = True
-    return chosen
 
 
 def _as_texts(pair: tuple[Any, Any]) -> tuple[str | None, str | None]:

@@ -85,7 +85,7 @@ def read_tagger(path: str | os.PathLike[str]) -> SavedTagger:
         settings = dict(model.metadata["settings"])
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)}: {error}") from error
-    except (KeyError, IndexError, TypeError, ValueError, FactorwiseError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, FactorwiseError) as error:
         raise ModelFileError(
             f"{os.fspath(path)}: its parts do not make up a tagger ({type(error).__name__}: {error}). The"
             " file is damaged: restore it from a copy, or train again."
@@ -94,13 +94,19 @@ def read_tagger(path: str | os.PathLike[str]) -> SavedTagger:
 
 
 def _tagger(model: ModelFile) -> ChainTagger:
-    labels = tuple(str(label) for label in model.metadata["labels"])
-    kind: type[FirstOrder] | type[SecondOrder] = FirstOrder if model.metadata["order"] == 1 else SecondOrder
+    labels, order = model.metadata["labels"], model.metadata["order"]
+    if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
+        raise ModelFileError("its labels are not a list of strings. The file is damaged: restore a copy.")
+    if order not in (1, 2):
+        raise ModelFileError(
+            f"its chain has order {order!r}, which this factorwise does not know: upgrade it, or train again."
+        )
+    kind: type[FirstOrder] | type[SecondOrder] = FirstOrder if order == 1 else SecondOrder
     structure: ChainStructure = kind.from_arrays(len(labels), model.arrays)
     features = StateFeatures(
         _typed(model.arrays["feature_start"], np.int64), _typed(model.arrays["feature_label"], np.int32)
     )
-    return ChainTagger(labels, features, structure, _typed(model.arrays["weights"], np.float64))
+    return ChainTagger(tuple(labels), features, structure, _typed(model.arrays["weights"], np.float64))
 
 
 def _typed(array: NDArray[Any], kind: type) -> NDArray[Any]:

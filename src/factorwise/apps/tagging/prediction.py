@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -10,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from factorwise.apps.tagging.encoders import Encoder
+from factorwise.apps.tagging.encoders import Encoder, as_sentences
 from factorwise.apps.tagging.labels import LabelEncoder
+from factorwise.apps.tagging.supervision import sentence_weights
 from factorwise.apps.tagging.tagger import ChainTagger
-from factorwise.errors import ShapeError, require
+from factorwise.errors import ImpossibleError, InvalidArgumentError, require
 from factorwise.kernels.threads import Team, thread_count
 from factorwise.metrics.sequence import SpanCounter
 from factorwise.types import Bools, Floats, Ints
@@ -28,6 +30,23 @@ class Span(NamedTuple):
     confidence: float
 
 
+class Sequences(list[Any]):
+    """A list with an entry for each sentence, which NumPy takes for one dimension.
+
+    Sentences have different lengths, so that there is no array with two; scikit-learn's cross_val_predict
+    joins predictions as arrays.
+    """
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        array = np.empty(len(self), dtype=object)
+        array[:] = self
+        return array
+
+
+class UnseenLabelWarning(UserWarning):
+    """Sentences to score have a label that the training data did not have."""
+
+
 class ChainPredictions:
     """The methods of a trained estimator; ``fit`` sets the attributes."""
 
@@ -36,7 +55,7 @@ class ChainPredictions:
     encoder_: Encoder
     classes_: list[Any]
 
-    def predict(self, X: Any, *, allowed: Sequence[Sequence[Any]] | None = None) -> list[list[Any]]:
+    def predict(self, X: Any, *, allowed: Sequence[Sequence[Any]] | None = None) -> Sequences:
         """Return the labels of a most probable path of each sentence.
 
         allowed
@@ -44,34 +63,39 @@ class ChainPredictions:
         """
         tagger, rows, start = self._encoded(X)
         within = self._allowed(allowed, start)
-        with Team(thread_count(self.n_jobs)) as team:
+        with Team(threads_of(self.n_jobs)) as team:
             return self._named(tagger.decode(rows, start, team, within), start)
 
     def predict_single(self, xseq: Any) -> list[Any]:
         """Return the labels of one sentence."""
-        return self.predict([xseq])[0]
+        labels: list[Any] = self.predict([xseq])[0]
+        return labels
 
     def predict_proba(self, X: Any, *, allowed: Sequence[Sequence[Any]] | None = None) -> list[Floats]:
         """Return for each sentence the probabilities of the labels, float64[tokens, labels]."""
         tagger, rows, start = self._encoded(X)
         within = self._allowed(allowed, start)
-        with Team(thread_count(self.n_jobs)) as team:
+        with Team(threads_of(self.n_jobs)) as team:
             probability, _ = tagger.marginals(rows, start, team, within)
-        return np.split(probability, start[1:-1])
+        return [probability[begin:end] for begin, end in pairwise(start.tolist())]
 
-    def predict_marginals(self, X: Any) -> list[list[dict[Any, float]]]:
+    def predict_marginals(self, X: Any) -> Sequences:
         """Return for each token the probability of each label, as a dictionary."""
-        return [
+        return Sequences(
             [dict(zip(self.classes_, row, strict=True)) for row in sentence.tolist()]
             for sentence in self.predict_proba(X)
-        ]
+        )
 
     def predict_marginals_single(self, xseq: Any) -> list[dict[Any, float]]:
         """Return the probabilities of one sentence."""
-        return self.predict_marginals([xseq])[0]
+        found: list[dict[Any, float]] = self.predict_marginals([xseq])[0]
+        return found
 
     def predict_nbest(self, X: Any, k: int = 5) -> list[list[tuple[list[Any], float]]]:
-        """Return the ``k`` most probable label sequences of each sentence, each with its probability."""
+        """Return the ``k`` most probable label sequences of each sentence, each with its probability.
+
+        Fewer where there are fewer.
+        """
         tagger, rows, start = self._encoded(X)
         found = []
         for node in tagger.node_scores(rows, start):
@@ -87,10 +111,11 @@ class ChainPredictions:
     def predict_spans(self, X: Any) -> list[list[Span]]:
         """Return the spans of the most probable labels, each with its probability.
 
-        That is the probability that its tokens have these labels and that it does not go on after them.
+        That is the probability that its tokens have these labels, and that it neither begins before nor goes
+        on after them.
         """
         tagger, rows, start = self._encoded(X)
-        with Team(thread_count(self.n_jobs)) as team:
+        with Team(threads_of(self.n_jobs)) as team:
             path = tagger.decode(rows, start, team)
         counter = SpanCounter([str(label) for label in self.classes_])
         found = counter.find(path, start)
@@ -102,38 +127,65 @@ class ChainPredictions:
             codes = path[offset : start[number + 1]].tolist()
             for which in np.flatnonzero(sentence == number).tolist():
                 begin, end = int(found.start[which]) - offset, int(found.end[which]) - offset
-                share = tagger.span_probability(node, codes, begin, end, goes_on[codes[end - 1]])
+                after, before = goes_on[codes[end - 1]], goes_on[:, codes[begin]]
+                share = tagger.span_probability(node, codes, begin, end, after, before)
                 result[number].append(Span(counter.types[found.type[which]], begin, end, share))
         return result
 
     def log_likelihood(self, X: Any, y: Sequence[Sequence[Any]]) -> float:
-        """Return the log-probability of labels, summed over sentences; sets and None are summed over."""
+        """Return the log-probability of labels, summed over sentences; sets and None are summed over.
+
+        Minus infinity if the constraints forbid the labels.
+        """
         tagger, rows, start = self._encoded(X)
         within = self._allowed(y, start)
-        with Team(thread_count(self.n_jobs)) as team:
+        with Team(threads_of(self.n_jobs)) as team:
             _, total = tagger.marginals(rows, start, team)
-            _, known = tagger.marginals(rows, start, team, within)
+            try:
+                _, known = tagger.marginals(rows, start, team, within)
+            except ImpossibleError:
+                return -np.inf
         return float((known - total).sum())
 
     def score(self, X: Any, y: Sequence[Sequence[Any]], sample_weight: Any = None) -> float:
-        """Return the share of tokens labelled right, as sklearn-crfsuite does; sentences may be weighted."""
-        tagger, rows, start = self._encoded(X)
-        truth = self._label_encoder().encode(y, start).codes
-        with Team(thread_count(self.n_jobs)) as team:
-            right = tagger.decode(rows, start, team) == truth
+        """Return the share of tokens labelled right, as sklearn-crfsuite does; sentences may be weighted.
+
+        Tokens whose label is missing or ambiguous do not count; a label that training did not have counts as
+        wrong, with a warning.
+        """
+        truth, path, start, _ = self._compared(X, y)
         weight = sentence_weights(sample_weight, len(start) - 1)
         if not len(weight):
-            return float(right.mean())
-        return float(np.average(right, weights=np.repeat(weight, np.diff(start))))
+            weight = np.ones(len(start) - 1)
+        share = np.where(truth >= 0, np.repeat(weight, np.diff(start)), 0.0)
+        if not share.any():
+            raise InvalidArgumentError(
+                "there is no token to score: give at least one sentence with a label and a weight above zero."
+            )
+        return float(np.average(path == truth, weights=share))
 
     def span_scorer(self, X: Any, y: Sequence[Sequence[Any]]) -> float:
-        """Return the micro-averaged F1 of spans."""
+        """Return the micro-averaged F1 of spans; as scikit-learn's ``scoring``, give ChainCRF.span_scorer."""
+        truth, path, start, names = self._compared(X, y)
+        return SpanCounter([str(label) for label in names]).scores(truth, path, start).micro.f1
+
+    def _compared(
+        self, X: Any, y: Sequence[Sequence[Any]]
+    ) -> tuple[Ints, Ints, NDArray[np.int64], Sequence[Any]]:
+        """Return true and predicted labels of all tokens, where sentences begin, and the labels' names."""
         tagger, rows, start = self._encoded(X)
-        truth = self._label_encoder().encode(y, start).codes
-        with Team(thread_count(self.n_jobs)) as team:
-            path = tagger.decode(rows, start, team)
-        counter = SpanCounter([str(label) for label in self.classes_])
-        return counter.scores(truth, path, start).micro.f1
+        encoder = self._label_encoder()
+        truth = encoder.fit_encode(y, start).codes
+        unseen = encoder.labels[len(self.classes_) :]
+        if unseen:
+            warnings.warn(
+                f"the label {unseen[0]!r} was not seen at training and counts as wrong: correct it, or train"
+                " with sentences that have it.",
+                UnseenLabelWarning,
+                stacklevel=3,
+            )
+        with Team(threads_of(self.n_jobs)) as team:
+            return truth, tagger.decode(rows, start, team), start, encoder.labels
 
     def _fitted(self) -> ChainTagger:
         if not hasattr(self, "tagger_"):
@@ -142,7 +194,7 @@ class ChainPredictions:
 
     def _encoded(self, X: Any) -> tuple[ChainTagger, Any, NDArray[np.int64]]:
         tagger = self._fitted()
-        rows, start = self.encoder_.encode(X)
+        rows, start = self.encoder_.encode(as_sentences(X))
         return tagger, rows, start
 
     def _label_encoder(self) -> LabelEncoder:
@@ -158,10 +210,9 @@ class ChainPredictions:
         mask[known.partial] = known.allowed
         return mask
 
-    def _named(self, codes: Ints, start: NDArray[np.int64]) -> list[list[Any]]:
+    def _named(self, codes: Ints, start: NDArray[np.int64]) -> Sequences:
         names = list(map(self.classes_.__getitem__, codes.tolist()))
-        bounds = start.tolist()
-        return [names[a:b] for a, b in pairwise(bounds)]
+        return Sequences(names[begin:end] for begin, end in pairwise(start.tolist()))
 
     # what was learned
 
@@ -199,20 +250,8 @@ class ChainPredictions:
         }
 
 
-def sentence_weights(sample_weight: Any, sentences: int) -> Floats:
-    """Return how much each sentence counts; empty if all count the same."""
-    if sample_weight is None:
-        return np.zeros(0)
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != (sentences,):
-        raise ShapeError(
-            f"sample_weight has shape {weight.shape}, but there are {sentences} sentences: give one number"
-            " for each."
-        )
-    require(
-        bool(np.isfinite(weight).all() and (weight >= 0).all()),
-        "sample_weight",
-        sample_weight,
-        "finite and not negative",
-    )
-    return weight
+def threads_of(n_jobs: Any) -> int:
+    """Return the number of threads that ``n_jobs`` asks for."""
+    whole = n_jobs is None or (isinstance(n_jobs, int | np.integer) and not isinstance(n_jobs, bool))
+    require(whole, "n_jobs", n_jobs, "a whole number, or None")
+    return int(thread_count(n_jobs))

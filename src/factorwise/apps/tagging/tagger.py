@@ -149,7 +149,10 @@ class ChainTagger:
             begin, end = int(start[sentence]), int(start[sentence + 1])
             within = None if allowed is None else allowed[begin:end]
             node = self._node_scores(tokens, begin, end, within)
-            found = self.structure.in_logs(node, self.transition_weights)
+            try:
+                found = self.structure.in_logs(node, self.transition_weights)
+            except ImpossibleError:
+                raise self._impossible(sentence) from None
             log_partition[sentence], probability[begin:end] = found[0], found[1]
         return probability, log_partition
 
@@ -180,12 +183,20 @@ class ChainTagger:
         return self.structure.k_best(node, self.transition_weights, k)
 
     def span_probability(
-        self, node: Floats, path: Sequence[int], begin: int, end: int, go_on: Bools
+        self,
+        node: Floats,
+        path: Sequence[int],
+        begin: int,
+        end: int,
+        go_on: Bools,
+        lead_on: Bools | None = None,
     ) -> float:
-        """Probability that a span is as in ``path`` and ends there.
+        """Probability that a span is as in ``path``, and neither begins before nor goes on after.
 
         go_on : bool[labels]
             Labels at ``end`` that would continue the span.
+        lead_on : bool[labels] or None
+            Labels before ``begin`` that the span would continue; None if there are none.
         """
         inside = node.copy()
         for place in range(begin, end):
@@ -193,6 +204,8 @@ class ChainTagger:
             inside[place, others] = -np.inf
         if end < len(node):
             inside[end, go_on] = -np.inf
+        if begin > 0 and lead_on is not None:
+            inside[begin - 1, lead_on] = -np.inf
         return float(np.exp(self.log_partition_of(inside) - self.log_partition_of(node)))
 
     def log_probability(self, node: Floats, path: Sequence[int]) -> float:

@@ -1,0 +1,19 @@
+"""``factorwise tag``: train a tagger on column files, apply it, score it, look inside."""
+
+from __future__ import annotations
+
+from factorwise.cli.group import Registry, verb_group
+
+VERBS: Registry = {
+    "apply": ("factorwise.cli.tag_apply", "Label the tokens of a column file."),
+    "fit": ("factorwise.cli.tag_fit", "Train a tagger on a column file."),
+    "inspect": ("factorwise.cli.tag_inspect", "Show the strongest features and transitions of a tagger."),
+    "score": ("factorwise.cli.tag_score", "Score the labels predicted in a column file."),
+}
+
+command = verb_group(
+    "tag",
+    "Label the tokens of sentences with conditional random fields.",
+    VERBS,
+    example="factorwise tag fit train.txt --model chunks.fw",
+)

@@ -1,0 +1,212 @@
+"""``factorwise tag apply``: label the tokens of a column file."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+import numpy as np
+
+from factorwise.cli.options import Options, verb
+from factorwise.cli.output import aligned, emit, size_text
+from factorwise.cli.tag_options import (
+    STANDARD,
+    ColumnNumbers,
+    Layout,
+    check_target,
+    layout_options,
+    read_table,
+    shown,
+)
+from factorwise.cli.tag_prediction import Predictions, columns_for, load_model
+from factorwise.errors import DataFileError
+from factorwise.io.atomic import atomic_text
+from factorwise.io.conll import ColumnFile, format_columns
+from factorwise.kernels.threads import Team
+
+NO_LABEL = "_"  # in the columns of --nbest, where a sentence has fewer label sequences
+
+
+@verb(example="factorwise tag apply test.txt --model chunks.fw -o tagged.txt")
+@click.argument("input_file", metavar="IN")
+@click.option(
+    "--model", required=True, type=click.Path(path_type=Path), metavar="MODEL.fw", help="The tagger."
+)
+@click.option(
+    "-o",
+    "--output",
+    default=STANDARD,
+    metavar="OUT",
+    help="File to write, whole or not at all.  [default: standard output]",
+)
+@click.option("--marginals", is_flag=True, help="Add a last column: the probability of the label.")
+@click.option(
+    "--nbest",
+    type=click.IntRange(min=1),
+    metavar="K",
+    help="Write the K most probable label sequences, in K columns.",
+)
+@click.option("--spans", is_flag=True, help="Write spans with their confidence instead, as JSON lines.")
+@click.option(
+    "--columns",
+    type=ColumnNumbers(),
+    metavar="0,1",
+    help="Columns of IN that stand for those the tagger was trained on.  [default: the same numbers]",
+)
+@layout_options
+def command(
+    options: Options,
+    input_file: str,
+    model: Path,
+    output: str,
+    marginals: bool,
+    nbest: int | None,
+    spans: bool,
+    columns: tuple[int, ...] | None,
+    separator: str | None,
+    encoding: str | None,
+    comment: str | None,
+) -> None:
+    """Label the tokens of the column file IN, with or without a column of true labels.
+
+    Writes the columns of IN and, behind them, the predicted label. --marginals adds the probability of that
+    label in one more column. --nbest K writes K columns of labels, the most probable sequence first, and
+    before each sentence a comment with the probabilities of the sequences: '# nbest=0.81,0.10'. --spans
+    writes a JSON object a line: sentence and tokens counted from 0, the end exclusive. How the file is
+    written is taken from the training data unless said otherwise. With --json the result is one JSON
+    document, or a summary of it if a file is written. '-' reads standard input.
+    """
+    if sum([marginals, nbest is not None, spans]) > 1:
+        raise click.UsageError("--marginals, --nbest and --spans exclude each other: give one of them.")
+    if output != STANDARD:
+        check_target("--output", Path(output))
+    saved = load_model(model)
+    given = Layout(separator=separator, encoding=encoding, comment=comment)
+    layout = given.or_else(saved.layout)
+    table = read_table(input_file, layout)
+    began = time.perf_counter()
+    used = columns_for(saved, table, columns, shown(input_file))
+    rows, start = saved.encoder.encode_columns([table.column(number) for number in used], table.start)
+    with Team(options.threads) as team:
+        predictions = Predictions(saved.tagger, rows, start, team)
+        found = list(predictions.spans(table, used[0] if used else 0)) if spans else None
+        if output == STANDARD and options.json:
+            document = {"spans": found} if spans else _document(predictions, marginals, nbest)
+            emit(document, (), as_json=True)
+            return
+        if found is None:
+            pieces = _columns(predictions, table, marginals, nbest)
+        else:
+            pieces = (json.dumps(span, ensure_ascii=False) + "\n" for span in found)
+        with _opened(output, layout.encoding or "utf-8") as stream:
+            stream.writelines(pieces)
+    if output != STANDARD:
+        document = _summary(Path(output), table, time.perf_counter() - began)
+        emit(document, _lines(document), as_json=options.json)
+
+
+def _columns(
+    predictions: Predictions, table: ColumnFile, marginals: bool, nbest: int | None
+) -> Iterator[str]:
+    """Return the text of the file with the columns that were predicted."""
+    if nbest is not None:
+        return _best_columns(list(predictions.nbest(nbest)), table, nbest)
+    columns: list[Sequence[str]] = [predictions.labels]
+    if marginals:
+        columns.append(np.char.mod("%.6f", predictions.probability).tolist())
+    return format_columns(table, columns)
+
+
+def _best_columns(
+    found: Sequence[Sequence[tuple[list[str], float]]], table: ColumnFile, k: int
+) -> Iterator[str]:
+    """Return the text with ``k`` columns of labels, and a comment of probabilities before each sentence."""
+    comments = dict(table.comments)
+    columns: list[list[str]] = [[] for _ in range(k)]
+    for sentence, (best, size) in enumerate(zip(found, np.diff(table.start).tolist(), strict=True)):
+        chances = ",".join(f"{chance:.6g}" for _, chance in best)
+        comments[sentence] = (*comments.get(sentence, ()), f"# nbest={chances}")
+        for place, column in enumerate(columns):
+            column += best[place][0] if place < len(best) else [NO_LABEL] * size
+    return format_columns(replace(table, comments=comments), columns)
+
+
+def _document(predictions: Predictions, marginals: bool, nbest: int | None) -> dict[str, Any]:
+    """Return the labels as JSON values, sentence by sentence."""
+    if nbest is not None:
+        return {
+            "sentences": [
+                [{"labels": labels, "probability": chance} for labels, chance in best]
+                for best in predictions.nbest(nbest)
+            ]
+        }
+    sentences: list[dict[str, Any]] = [{"labels": labels} for labels in predictions.split(predictions.labels)]
+    if marginals:
+        chances = predictions.split(predictions.probability.tolist())
+        for sentence, probability in zip(sentences, chances, strict=True):
+            sentence["probabilities"] = probability
+    return {"sentences": sentences}
+
+
+@contextmanager
+def _opened(output: str, encoding: str) -> Iterator[TextIO]:
+    """Open the output; a file appears whole or not at all."""
+    try:
+        if output == STANDARD:
+            with _standard_output(encoding) as stream:
+                yield stream
+        else:
+            with atomic_text(output, encoding=encoding) as stream:
+                yield stream
+    except UnicodeEncodeError as error:
+        raise DataFileError(
+            f"{error.object[error.start]!r} cannot be written in {encoding}. Give --encoding utf-8, and IN in"
+            " that encoding."
+        ) from None
+    except OSError as error:
+        if output == STANDARD:
+            raise  # a reader that has gone is nobody's fault
+        raise DataFileError(
+            f"{output}: could not be written: {error.strerror or error}. Nothing was written, and a file that"
+            " was there is unchanged: check the folder, its permissions and the free space."
+        ) from error
+
+
+@contextmanager
+def _standard_output(encoding: str) -> Iterator[TextIO]:
+    """Write to standard output in the encoding of the file, whatever the terminal's is."""
+    sys.stdout.flush()
+    stream = io.TextIOWrapper(sys.stdout.buffer, encoding=encoding, newline="\n")
+    try:
+        yield stream
+        stream.flush()
+    finally:
+        stream.detach()
+
+
+def _summary(output: Path, table: ColumnFile, seconds: float) -> dict[str, Any]:
+    return {
+        "output": output.name,
+        "bytes": output.stat().st_size,
+        "sentences": len(table),
+        "tokens": table.n_tokens,
+        "seconds": seconds,
+    }
+
+
+def _lines(document: dict[str, Any]) -> Iterator[str]:
+    yield f"{document['output']}  ({size_text(document['bytes'])}, written)"
+    yield from aligned(
+        [
+            ("data", f"{document['sentences']} sentences, {document['tokens']} tokens"),
+            ("time", f"{document['seconds']:.2f} s for features, labels and writing"),
+        ]
+    )

@@ -1,0 +1,267 @@
+"""``factorwise tag fit``: train a tagger on a column file and save it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import click
+from tqdm import tqdm
+
+from factorwise.apps.tagging.config import ALGORITHMS, TrainingConfig
+from factorwise.apps.tagging.constraints import SCHEMES, Constraints
+from factorwise.apps.tagging.encoders import ColumnEncoder
+from factorwise.apps.tagging.model_file import read_tagger, write_tagger
+from factorwise.apps.tagging.progress import TrainingBar
+from factorwise.apps.tagging.training import HeldOut, Sentences, train
+from factorwise.apps.tagging.warm import carried_over
+from factorwise.cli.options import Options, verb
+from factorwise.cli.output import emit
+from factorwise.cli.tag_data import (
+    Source,
+    Trial,
+    check_constraints,
+    check_same_columns,
+    constraints,
+    cross_validated,
+    from_another_file,
+    supervision,
+    taken_apart,
+)
+from factorwise.cli.tag_options import (
+    STANDARD,
+    ColumnNumbers,
+    NumberList,
+    layout_options,
+    read_table,
+    show_progress,
+    shown,
+)
+from factorwise.cli.tag_request import Request
+from factorwise.cli.tag_summary import Clock, summary, summary_lines
+from factorwise.io.provenance import provenance
+from factorwise.learning.priors import Prior
+
+
+def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option(*names, **settings)
+
+
+@verb(example="factorwise tag fit train.txt --model chunks.fw --held-out-share 0.1 --patience 10")
+@click.argument("train", metavar="TRAIN")
+@_option(
+    "--model",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="MODEL.fw",
+    help="Where to save the tagger.",
+)
+@_option(
+    "--label-column", type=int, default=-1, show_default=True, help="Column of the labels, from either end."
+)
+@_option(
+    "--columns",
+    type=ColumnNumbers(),
+    metavar="0,1",
+    help="Columns to make features of.  [default: all but the labels]",
+)
+@_option("--column-names", metavar="w,p", help="Names of these columns in your templates.  [default: w,p]")
+@_option(
+    "--templates",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Feature templates, one a line, such as w[-1]|w[0].  [default: a set by the number of columns]",
+)
+@_option("--label-unknown", metavar="LABEL", help="Label that says that a token's label is not known.")
+@layout_options
+@_option(
+    "--algorithm", type=click.Choice(ALGORITHMS), default="lbfgs", show_default=True, help="How to train."
+)
+@_option("--c1", type=NumberList(), metavar="NUMBER", help="Price of absolute weights.  [default: 0]")
+@_option("--c2", type=NumberList(), metavar="NUMBER", help="Price of squared weights.  [default: 1]")
+@_option("--variance", type=NumberList(), metavar="NUMBER", help="Of a Gaussian prior, instead of --c2.")
+@_option("--scale", type=NumberList(), metavar="NUMBER", help="Of a Laplacian prior, instead of --c1.")
+@_option(
+    "--cross-validate",
+    type=click.IntRange(min=2),
+    metavar="FOLDS",
+    help="Choose among several values of the prior, given with commas, by the score of held-out folds.",
+)
+@_option("--max-iterations", type=click.IntRange(min=1), help="Iterations or passes at most.")
+@_option("--epsilon", type=click.FloatRange(min=0), help="Stop at this gradient norm, relative to weights.")
+@_option("--period", type=click.IntRange(min=1), help="Iterations over which --delta looks back.")
+@_option("--delta", type=click.FloatRange(min=0), help="Stop at this relative improvement.")
+@_option("--order", type=click.IntRange(1, 2), default=1, show_default=True, help="Labels looked back at.")
+@_option(
+    "--scheme",
+    type=click.Choice(SCHEMES, case_sensitive=False),
+    help="Make only label sequences possible that are valid in this scheme.",
+)
+@_option("--forbid", multiple=True, metavar="A,B", help="B must not follow A; can be given often.")
+@_option(
+    "--min-freq",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    help="Leave out pairs of attribute and label seen less often.",
+)
+@_option("--all-possible-states", is_flag=True, help="Weights for pairs that training does not show, too.")
+@_option("--all-possible-transitions", is_flag=True, help="The same for pairs of labels.")
+@_option(
+    "--class-weight",
+    multiple=True,
+    metavar="LABEL=2.5",
+    help="How much more the label counts, or 'balanced'; can be given often.",
+)
+@_option("--held-out", metavar="FILE", help="Sentences to score while training.")
+@_option(
+    "--held-out-share",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="The same, as a random share of the training sentences.",
+)
+@_option(
+    "--patience",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Stop after N iterations without a better held-out score, and keep the best.",
+)
+@_option(
+    "--warm-start",
+    type=click.Path(path_type=Path),
+    metavar="OLD.fw",
+    help="Begin with the weights of another tagger.",
+)
+@_option(
+    "--precision",
+    type=click.Choice(["single", "double"]),
+    default="single",
+    show_default=True,
+    help="Of label scores while training; sums are double anyway.",
+)
+def command(options: Options, **given: Any) -> None:
+    """Train a tagger on the column file TRAIN: a token a line, a blank line after each sentence.
+
+    The last column is the label, the others make features. '-' reads standard input. The penalty on the
+    weights is c1 * sum |w| + c2 * sum w^2. Held-out sentences are scored by span F1, or by token accuracy
+    where labels name no spans. The model is written whole or not at all.
+    """
+    request = Request(**given)
+    request.check()
+    document = fit(options, request)
+    emit(document, summary_lines(document), as_json=options.json)
+
+
+def fit(options: Options, request: Request) -> dict[str, Any]:
+    """Train, save, and return the summary."""
+    priors = request.priors()
+    config = request.training_config(priors[0], options.seed)
+    weights, pairs = request.class_weights(), request.forbidden_pairs()
+    encoder = ColumnEncoder(request.template_set())
+    before = None if request.warm_start is None else read_tagger(request.warm_start)
+    clock = Clock()
+    with clock.part("reading"):
+        source = _source(request, request.train)
+        other = None if request.held_out is None else _source(request, request.held_out)
+        if other is not None:
+            check_same_columns(source, other)
+        labels, codes = source.labels(request.label_unknown)
+        known = supervision(codes, labels, weights)
+        rules = constraints(labels, request.scheme, pairs)
+        check_constraints(rules, labels, source, known)
+    with clock.part("features"):
+        rows, start = encoder.fit_columns(source.columns(), source.file.start)
+        sentences = Sentences(rows, start, known, encoder.slots())
+        sentences, held_out = _held_out(request, options.seed, sentences, other, encoder, labels)
+    trials: list[Trial] = []
+    if request.cross_validate is not None:
+        with clock.part("cross-validation"):
+            trials = _cross_validate(
+                options, request.cross_validate, sentences, labels, config, priors, rules
+            )
+        config = replace(config, prior=max(trials, key=lambda trial: trial.mean).prior)
+    with (
+        clock.part("training"),
+        TrainingBar(config.max_iterations, shown=show_progress(options)) as bar,
+    ):
+        trained = train(
+            sentences,
+            labels,
+            config,
+            constraints=rules,
+            held_out=held_out,
+            begin=before and carried_over(before.tagger, before.encoder, encoder, labels),
+            watch=bar.update,
+            threads=options.threads,
+        )
+    with clock.part("writing"):
+        settings = _settings(request, source, config)
+        record = provenance(configuration=settings, seed=options.seed, data=_files(request))
+        write_tagger(request.model, trained.tagger, encoder, settings, record)
+    return summary(request.model, source, encoder, config, trained, held_out, trials, clock)
+
+
+def _source(request: Request, path: str) -> Source:
+    file = read_table(path, request.layout)
+    return Source.of(file, shown(path), request.columns, request.label_column)
+
+
+def _held_out(
+    request: Request,
+    seed: int,
+    sentences: Sentences,
+    other: Source | None,
+    encoder: ColumnEncoder,
+    labels: Sequence[str],
+) -> tuple[Sentences, HeldOut | None]:
+    """Return the sentences to learn from and those to score on."""
+    if other is not None:
+        unknown, patience = request.label_unknown, request.patience
+        return sentences, from_another_file(other, encoder, labels, unknown, patience)
+    if request.held_out_share is not None:
+        return taken_apart(sentences, request.held_out_share, seed, request.patience)
+    return sentences, None
+
+
+def _cross_validate(
+    options: Options,
+    folds: int,
+    sentences: Sentences,
+    labels: Sequence[str],
+    config: TrainingConfig,
+    priors: Sequence[Prior],
+    rules: Constraints,
+) -> list[Trial]:
+    hidden = not show_progress(options)
+    with tqdm(total=folds * len(priors), desc="cross-validation", unit="fit", disable=hidden) as bar:
+        return cross_validated(
+            sentences,
+            labels,
+            config,
+            priors,
+            rules=rules,
+            folds=folds,
+            threads=options.threads,
+            tick=bar.update,
+        )
+
+
+def _settings(request: Request, source: Source, config: TrainingConfig) -> dict[str, Any]:
+    """Return what the model file must know of how it was trained, and of the columns it reads."""
+    return {
+        "training": config.as_dict(),
+        "constraints": {"scheme": request.scheme, "forbid": list(request.forbid)},
+        "class_weight": list(request.class_weight),
+        "columns": {
+            "features": list(source.features),
+            "label": source.label,
+            "all": source.file.n_columns,
+        },
+        "layout": asdict(request.layout),
+    }
+
+
+def _files(request: Request) -> list[str | Path]:
+    """Return the files that the model was made from, as far as they can be read again."""
+    used = [request.train, request.held_out, request.warm_start]
+    return [path for path in used if path is not None and path != STANDARD and Path(path).is_file()]

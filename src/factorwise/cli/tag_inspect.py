@@ -1,0 +1,137 @@
+"""``factorwise tag inspect``: what a tagger has learned."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from factorwise.apps.tagging.model_file import SavedTagger, read_tagger
+from factorwise.apps.tagging.tagger import ChainTagger
+from factorwise.cli.options import Options, verb
+from factorwise.cli.output import aligned, emit, size_text
+from factorwise.learning.second_order import SecondOrder
+
+
+@verb(example="factorwise tag inspect chunks.fw --label B-NP --top 10")
+@click.argument("file", type=click.Path(path_type=Path), metavar="MODEL.fw")
+@click.option(
+    "--top", type=click.IntRange(min=0), default=20, show_default=True, help="How many features to list."
+)
+@click.option("--label", metavar="LABEL", help="Only features and transitions of this label.")
+def command(options: Options, file: Path, top: int, label: str | None) -> None:
+    """Show what the tagger MODEL.fw has learned.
+
+    Prints labels, sizes, settings and provenance, the features with the largest weights, and the strongest
+    and the weakest transitions from label to label. With --verbose the provenance is shown in full.
+    """
+    saved = read_tagger(file)
+    if label is not None and label not in saved.tagger.labels:
+        close = difflib.get_close_matches(label, saved.tagger.labels, n=1)
+        known = ", ".join(saved.tagger.labels)
+        remedy = f"Did you mean {close[0]!r}?" if close else f"There are: {known}."
+        raise click.UsageError(f"the tagger has no label {label!r}. {remedy}")
+    document = describe(saved, file, top, label)
+    emit(document, _lines(document, options.verbose), as_json=options.json)
+
+
+def describe(saved: SavedTagger, file: Path, top: int, label: str | None) -> dict[str, Any]:
+    """Return what a tagger has learned as JSON values."""
+    tagger, structure = saved.tagger, saved.tagger.structure
+    transitions = _transitions(tagger, label)
+    return {
+        "file": file.name,
+        "bytes": file.stat().st_size,
+        "labels": list(tagger.labels),
+        "order": 2 if isinstance(structure, SecondOrder) else 1,
+        "sizes": {
+            "attributes": saved.encoder.width,
+            "weights": len(tagger.weights),
+            "active": int(np.count_nonzero(tagger.weights)),
+            "transitions": structure.size,
+            "forbidden": int(np.count_nonzero(structure.to_arrays()["forbidden"])),
+        },
+        "settings": dict(saved.settings),
+        "provenance": dict(saved.provenance),
+        "features": _features(saved, top, label),
+        "strongest_transitions": transitions[:top],
+        "weakest_transitions": transitions[::-1][:top],
+    }
+
+
+def _features(saved: SavedTagger, top: int, label: str | None) -> list[dict[str, Any]]:
+    """Return the state features with the largest absolute weights, largest first."""
+    tagger, names = saved.tagger, saved.encoder.names()
+    features, weights = tagger.features, tagger.state_weights
+    eligible = weights != 0
+    if label is not None:
+        eligible &= features.label == tagger.labels.index(label)
+    places = np.flatnonzero(eligible)
+    chosen = places[np.argsort(-np.abs(weights[places]), kind="stable")[:top]]
+    attribute = np.searchsorted(features.start, chosen, side="right") - 1
+    return [
+        {
+            "attribute": names[code],
+            "label": tagger.labels[features.label[place]],
+            "weight": float(weights[place]),
+        }
+        for place, code in zip(chosen.tolist(), attribute.tolist(), strict=True)
+    ]
+
+
+def _transitions(tagger: ChainTagger, label: str | None) -> list[dict[str, Any]]:
+    """Return the transitions from the largest weight to the smallest."""
+    weights = tagger.transition_weights.tolist()
+    named = [
+        {"labels": [tagger.labels[code] for code in codes], "weight": weight}
+        for codes, weight in zip(tagger.structure.transitions(), weights, strict=True)
+    ]
+    kept = [entry for entry in named if label is None or label in entry["labels"]]
+    return sorted(kept, key=lambda entry: -entry["weight"])
+
+
+def _lines(document: dict[str, Any], verbose: bool) -> Iterator[str]:
+    sizes = document["sizes"]
+    yield f"{document['file']}  ({size_text(document['bytes'])}, complete)"
+    yield from aligned(
+        [
+            ("labels", f"{len(document['labels'])}: {', '.join(document['labels'])}"),
+            ("order", str(document["order"])),
+            ("attributes", str(sizes["attributes"])),
+            ("weights", f"{sizes['weights']}, {sizes['active']} active"),
+            ("transitions", f"{sizes['transitions']} with a weight, {sizes['forbidden']} forbidden"),
+        ]
+    )
+    yield from _section("settings", document["settings"], verbose)
+    yield from _section("provenance", document["provenance"], verbose)
+    features = [
+        (f"{entry['weight']:+.4f}", entry["label"], entry["attribute"]) for entry in document["features"]
+    ]
+    yield "strongest features" if features else "strongest features: none"
+    yield from aligned(features)
+    for which in ("strongest", "weakest"):
+        rows = [
+            (f"{entry['weight']:+.4f}", " -> ".join(entry["labels"]))
+            for entry in document[f"{which}_transitions"]
+        ]
+        yield f"{which} transitions" if rows else f"{which} transitions: none"
+        yield from aligned(rows)
+
+
+def _section(title: str, values: Mapping[str, Any], verbose: bool) -> Iterator[str]:
+    yield title if values else f"{title}: none"
+    rows = [(key, _text(value)) for key, value in values.items()]
+    yield from aligned([(key, text if verbose else _cut(text)) for key, text in rows])
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 100 else f"{text[:97]}..."

@@ -1,0 +1,182 @@
+"""A saved tagger and what it says about the sentences of a column file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.apps.tagging.encoders import ColumnEncoder
+from factorwise.apps.tagging.model_file import read_tagger
+from factorwise.apps.tagging.tagger import ChainTagger
+from factorwise.apps.tagging.templates import TemplateSet
+from factorwise.cli.tag_options import Layout
+from factorwise.errors import DataFileError, ModelFileError
+from factorwise.io.conll import ColumnFile
+from factorwise.kernels.threads import Team
+from factorwise.metrics.sequence import SpanCounter, spans
+from factorwise.variables.sparse_rows import SparseRows
+
+T = TypeVar("T")
+
+
+class LoadedTagger(NamedTuple):
+    """A tagger of columns.
+
+    features
+        Numbers of the columns that it was trained on.
+    label, all
+        Number of the column of labels then, and of all columns; None where the file does not say.
+    layout
+        How the training data were written.
+    """
+
+    tagger: ChainTagger
+    encoder: ColumnEncoder
+    templates: TemplateSet
+    features: tuple[int, ...]
+    label: int | None
+    all: int | None
+    layout: Layout
+
+
+def load_model(path: str | os.PathLike[str]) -> LoadedTagger:
+    """Read a tagger from a model file; refuse one that does not take columns."""
+    saved = read_tagger(path)
+    encoder = saved.encoder
+    if not isinstance(encoder, ColumnEncoder) or encoder.extractor is None:
+        raise ModelFileError(
+            f"{os.fspath(path)}: this tagger was not trained on columns but on attributes made in code. Apply"
+            " it there, with ChainCRF.load(path).predict(sentences), or train one with `factorwise tag fit`."
+        )
+    templates = encoder.extractor.templates
+    columns, layout = _mapping(saved.settings, "columns"), _mapping(saved.settings, "layout")
+    try:
+        features = columns.get("features")
+        return LoadedTagger(
+            saved.tagger,
+            encoder,
+            templates,
+            tuple(range(templates.n_columns)) if features is None else tuple(map(int, features)),
+            columns.get("label"),
+            columns.get("all"),
+            Layout(**layout),
+        )
+    except (TypeError, ValueError) as error:
+        raise ModelFileError(
+            f"{os.fspath(path)}: its settings of columns cannot be read ({error}). The file is damaged:"
+            " restore it from a copy, or train again."
+        ) from error
+
+
+def _mapping(settings: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a part of the settings; empty for a model that was not made by this command."""
+    part = settings.get(name, {})
+    return part if isinstance(part, Mapping) else {}
+
+
+def columns_for(
+    model: LoadedTagger, table: ColumnFile, chosen: tuple[int, ...] | None, name: str
+) -> list[int]:
+    """Return the numbers of the columns that the templates ask for; refuse a file that lacks one.
+
+    Where the labels did not stand last at training, a file with one column less is taken for one without
+    them: columns behind theirs have moved to the front by one.
+    """
+    numbers = model.features if chosen is None else chosen
+    without_labels = model.all is not None and table.n_columns == model.all - 1
+    if chosen is None and model.label is not None and without_labels:
+        numbers = tuple(number - (number > model.label) for number in numbers)
+    for template in model.templates.templates:
+        for part in template.parts:
+            if part.column >= len(numbers) or numbers[part.column] >= table.n_columns:
+                _refuse(template.text, part.column, numbers, table, name)
+    # what no template asks for may be missing: any column can stand in
+    there = [number if number < table.n_columns else 0 for number in numbers]
+    return there[: model.templates.n_columns]
+
+
+def _refuse(template: str, column: int, numbers: Sequence[int], table: ColumnFile, name: str) -> None:
+    if column >= len(numbers):
+        given = ",".join(map(str, numbers))
+        raise DataFileError(
+            f"template {template!r} of the tagger asks for {column + 1} columns, but --columns {given} names"
+            f" {len(numbers)}: name as many as it was trained on."
+        )
+    count = table.n_columns
+    raise DataFileError(
+        f"{name}: template {template!r} of the tagger asks for column {numbers[column]} (counted from 0), but"
+        f" the file has {count}. Give a file with the columns of the training data, name the right ones with"
+        " --columns, or give another --separator."
+    )
+
+
+class Predictions:
+    """Answers of a tagger about encoded sentences, each computed when it is asked for."""
+
+    def __init__(self, tagger: ChainTagger, rows: SparseRows, start: NDArray[np.int64], team: Team) -> None:
+        self._tagger, self._rows, self._start, self._team = tagger, rows, start, team
+
+    @cached_property
+    def codes(self) -> NDArray[np.int32]:
+        """Number of the label of each token, on the most probable path."""
+        return self._tagger.decode(self._rows, self._start, self._team)
+
+    @property
+    def labels(self) -> list[str]:
+        """Label of each token, on the most probable path."""
+        return list(map(self._tagger.labels.__getitem__, self.codes.tolist()))
+
+    @property
+    def probability(self) -> NDArray[np.float64]:
+        """Probability of each of these labels, at its token."""
+        found, _ = self._tagger.marginals(self._rows, self._start, self._team)
+        return np.asarray(found[np.arange(len(found)), self.codes], dtype=np.float64)
+
+    def split(self, values: Sequence[T]) -> list[Sequence[T]]:
+        """Cut what is there for each token into sentences."""
+        return [values[first:after] for first, after in pairwise(self._start.tolist())]
+
+    def nbest(self, k: int) -> Iterator[list[tuple[list[str], float]]]:
+        """Yield for each sentence its ``k`` most probable label sequences and their probabilities."""
+        names = self._tagger.labels
+        for node in self._tagger.node_scores(self._rows, self._start):
+            log_total = self._tagger.log_partition_of(node)
+            yield [
+                ([names[code] for code in best.values], float(np.exp(best.score - log_total)))
+                for best in self._tagger.k_best(node, k)
+            ]
+
+    def spans(self, table: ColumnFile, words: int) -> Iterator[dict[str, Any]]:
+        """Yield the spans of the most probable paths, each with the probability that it is one.
+
+        table, words
+            The file that the sentences come from, and the number of its column that holds the words.
+        """
+        counter = SpanCounter(self._tagger.labels)
+        found = counter.find(self.codes, self._start)
+        in_span = np.array([bool(spans([label])) for label in self._tagger.labels])
+        goes_on = counter.goes_on & in_span[:, None]
+        first_of = np.searchsorted(found.start, self._start).tolist()
+        text = table.column(words)
+        for sentence, node in enumerate(self._tagger.node_scores(self._rows, self._start)):
+            offset = int(self._start[sentence])
+            path = self.codes[offset : self._start[sentence + 1]].tolist()
+            for which in range(first_of[sentence], first_of[sentence + 1]):
+                begin, end = int(found.start[which]) - offset, int(found.end[which]) - offset
+                yield {
+                    "sentence": sentence,
+                    "start": begin,
+                    "end": end,
+                    "type": counter.types[found.type[which]],
+                    "confidence": self._tagger.span_probability(
+                        node, path, begin, end, goes_on[path[end - 1]], goes_on[:, path[begin]]
+                    ),
+                    "text": " ".join(text[offset + begin : offset + end]),
+                    "line": int(table.line[offset + begin]),
+                }

@@ -1,0 +1,156 @@
+"""The options of ``factorwise tag fit``, read and checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import click
+
+from factorwise.apps.tagging.config import TrainingConfig
+from factorwise.apps.tagging.templates import FeatureTemplateError, TemplateSet
+from factorwise.cli.tag_data import ClassWeights
+from factorwise.cli.tag_options import STANDARD, Layout, check_target, read_text
+from factorwise.learning.priors import Prior
+
+#: Algorithms that have no penalty at all.
+WITHOUT_PRIOR = ("ap", "pa", "arow")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the user asked for; the fields are the options of the verb."""
+
+    train: str
+    model: Path
+    label_column: int
+    columns: tuple[int, ...] | None
+    column_names: str | None
+    templates: Path | None
+    label_unknown: str | None
+    separator: str | None
+    encoding: str | None
+    comment: str | None
+    algorithm: str
+    c1: tuple[float, ...] | None
+    c2: tuple[float, ...] | None
+    variance: tuple[float, ...] | None
+    scale: tuple[float, ...] | None
+    cross_validate: int | None
+    max_iterations: int | None
+    epsilon: float | None
+    period: int | None
+    delta: float | None
+    order: int
+    scheme: str | None
+    forbid: tuple[str, ...]
+    min_freq: float
+    all_possible_states: bool
+    all_possible_transitions: bool
+    class_weight: tuple[str, ...]
+    held_out: str | None
+    held_out_share: float | None
+    patience: int | None
+    warm_start: Path | None
+    precision: str
+
+    @property
+    def layout(self) -> Layout:
+        """How the files are written."""
+        return Layout(separator=self.separator, encoding=self.encoding, comment=self.comment)
+
+    def priors(self) -> tuple[Prior, ...]:
+        """Return the priors to choose from, in either of their two notations."""
+        given = {name: getattr(self, name) for name in ("c1", "c2", "variance", "scale")}
+        named = [name for name, values in given.items() if values is not None]
+        if named and self.algorithm in WITHOUT_PRIOR:
+            raise click.UsageError(
+                f"--{named[0]} was given, but --algorithm {self.algorithm} has no penalty: leave it out."
+            )
+        for one, other in (("c1", "scale"), ("c2", "variance")):
+            if one in named and other in named:
+                raise click.UsageError(f"--{one} and --{other} say the same thing: give one of them.")
+        l1 = [Prior.laplace(value).l1 for value in self.scale] if self.scale else self.c1 or (0.0,)
+        l2 = [Prior.gaussian(value).l2 for value in self.variance] if self.variance else self.c2 or (1.0,)
+        found = tuple(dict.fromkeys(Prior(l1=a, l2=b) for a, b in product(l1, l2)))
+        if len(found) > 1 and self.cross_validate is None:
+            raise click.UsageError(
+                f"{len(found)} different priors were given: choose one, or let --cross-validate N choose."
+            )
+        return found
+
+    def training_config(self, prior: Prior, seed: int) -> TrainingConfig:
+        """Return the settings of training, all of them checked."""
+        named = ("max_iterations", "epsilon", "period", "delta")
+        given = {name: getattr(self, name) for name in named if getattr(self, name) is not None}
+        return TrainingConfig(
+            algorithm=self.algorithm,
+            prior=prior,
+            order=self.order,
+            min_freq=self.min_freq,
+            all_possible_states=self.all_possible_states,
+            all_possible_transitions=self.all_possible_transitions,
+            precision="double" if self.precision == "double" else "single",
+            seed=seed,
+            **given,
+        )
+
+    def class_weights(self) -> ClassWeights:
+        """Read ``LABEL=2.5``, any number of times, or ``balanced``."""
+        if self.class_weight == ("balanced",):
+            return "balanced"
+        weights: dict[str, float] = {}
+        for text in self.class_weight:
+            label, equals, number = text.rpartition("=")
+            try:
+                weights[label] = float(number)
+            except ValueError:
+                equals = ""
+            if not equals or not 0 < weights[label] < float("inf"):
+                raise click.UsageError(
+                    f"--class-weight {text!r} is neither LABEL=NUMBER, as in B-NP=2.5 with a number above"
+                    " zero, nor 'balanced' alone."
+                )
+        return weights or None
+
+    def forbidden_pairs(self) -> list[tuple[str | None, str | None]]:
+        """Read ``A,B``; a side left empty is the edge of a sentence."""
+        pairs: list[tuple[str | None, str | None]] = []
+        for text in self.forbid:
+            left, comma, right = text.partition(",")
+            if not comma or "," in right or not (left or right):
+                raise click.UsageError(
+                    f"--forbid {text!r} is not a pair of labels, A,B: B must not follow A. Leave A or B empty"
+                    " for the beginning or the end of a sentence."
+                )
+            pairs.append((left or None, right or None))
+        return pairs
+
+    def template_set(self) -> TemplateSet | None:
+        """Read the templates; None for the set that suits the number of columns."""
+        if self.templates is None:
+            if self.column_names is not None:
+                raise click.UsageError(
+                    "--column-names gives names for use in your own templates: give --templates FILE too."
+                )
+            return None
+        names = ("w", "p") if self.column_names is None else tuple(self.column_names.split(","))
+        text = read_text(self.templates)
+        try:
+            return TemplateSet.parse(text, names)
+        except FeatureTemplateError as error:
+            raise FeatureTemplateError(f"{self.templates}: {error}") from None
+
+    def check(self) -> None:
+        """Refuse options that do not go together, and a model that could not be written."""
+        if self.held_out is not None and self.held_out_share is not None:
+            raise click.UsageError("--held-out and --held-out-share exclude each other: give one of them.")
+        if self.patience is not None and self.held_out is None and self.held_out_share is None:
+            raise click.UsageError(
+                "--patience stops by the score of held-out sentences: give --held-out FILE or"
+                " --held-out-share."
+            )
+        if self.train == STANDARD == self.held_out:
+            raise click.UsageError("only one of TRAIN and --held-out can be standard input.")
+        check_target("--model", self.model)

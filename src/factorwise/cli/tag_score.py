@@ -1,0 +1,136 @@
+"""``factorwise tag score``: compare two columns of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import click
+import numpy as np
+
+from factorwise.cli.options import Options, verb
+from factorwise.cli.output import aligned, emit
+from factorwise.cli.tag_options import (
+    Layout,
+    check_labels,
+    column_number,
+    layout_options,
+    notice,
+    read_table,
+    shown,
+)
+from factorwise.errors import DataFileError
+from factorwise.io.conll import ColumnFile
+from factorwise.metrics.sequence import SCHEMES, Score, SpanCounter
+from factorwise.types import Ints
+
+_OTHER_NAMES = {"BIO": "IOB2", "BIOES": "IOBES"}
+
+
+@verb(example="factorwise tag score tagged.txt --json")
+@click.argument("file", metavar="FILE")
+@click.option(
+    "--truth-column",
+    type=int,
+    default=-2,
+    show_default=True,
+    help="Column of the true labels, counted from 0, or from the end with a minus.",
+)
+@click.option(
+    "--prediction-column", type=int, default=-1, show_default=True, help="Column of the predicted ones."
+)
+@click.option(
+    "--scheme",
+    type=click.Choice([*SCHEMES, *_OTHER_NAMES], case_sensitive=False),
+    help="Count only spans that are whole in this scheme.  [default: any mixture of prefixes is read]",
+)
+@layout_options
+def command(
+    options: Options,
+    file: str,
+    truth_column: int,
+    prediction_column: int,
+    scheme: str | None,
+    separator: str | None,
+    encoding: str | None,
+    comment: str | None,
+) -> None:
+    """Score the predicted labels in the column file FILE against the true ones.
+
+    The last column is the prediction and the one before it the truth, as `tag apply` writes them. Precision,
+    recall and F1 of spans are those of seqeval. Labels that name no spans (NN, VERB) are scored token by
+    token. '-' reads standard input.
+    """
+    layout = Layout(separator=separator, encoding=encoding, comment=comment)
+    table, name = read_table(file, layout), shown(file)
+    if table.n_columns < 2:
+        raise DataFileError(
+            f"{name}: there is only one column. Give a file with the true and the predicted label on each"
+            " line, or another --separator."
+        )
+    columns = (
+        column_number(table, truth_column, "--truth-column", name),
+        column_number(table, prediction_column, "--prediction-column", name),
+    )
+    document = {"file": name, **measure(table, columns, _OTHER_NAMES.get(scheme or "", scheme), name)}
+    if document["unusual"]:
+        notice(
+            options,
+            f"{document['unusual'][0]!r} is no label of a span (B-TYPE, I-TYPE, O ...), so each label is"
+            " scored token by token. Give --scheme to insist on spans.",
+        )
+    emit(document, _lines(document), as_json=options.json)
+
+
+def measure(table: ColumnFile, columns: tuple[int, int], scheme: str | None, name: str) -> dict[str, Any]:
+    """Return the scores of two columns, truth and prediction, as JSON values."""
+    used, codes = np.unique(table.codes[list(columns)], return_inverse=True)
+    labels = table.vocabulary[used].tolist()
+    for column in columns:
+        check_labels(table, column, table.encoded(column)[0], name)
+    truth, predicted = codes.reshape(2, -1)
+    counter = SpanCounter(labels, scheme)
+    by_token = bool(counter.unusual) and scheme is None
+    return {
+        "sentences": len(table),
+        "tokens": table.n_tokens,
+        "scheme": scheme,
+        "accuracy": float((truth == predicted).mean()),
+        "unusual": list(counter.unusual) if by_token else [],
+        "spans": None if by_token else counter.scores(truth, predicted, table.start).as_dict(),
+        "labels": _label_scores(labels, truth, predicted) if by_token else None,
+    }
+
+
+def _label_scores(labels: Sequence[str], truth: Ints, predicted: Ints) -> dict[str, Any]:
+    """Score each label token by token; the mean gives each the same weight."""
+    size = len(labels)
+    support, found = np.bincount(truth, minlength=size), np.bincount(predicted, minlength=size)
+    right = np.bincount(truth[truth == predicted], minlength=size)
+    scores = {
+        label: Score.of(*map(int, numbers))
+        for label, *numbers in sorted(zip(labels, right, support, found, strict=True))
+    }
+    means = {
+        field: float(np.mean([getattr(score, field) for score in scores.values()]))
+        for field in ("precision", "recall", "f1")
+    }
+    return {"types": {label: asdict(score) for label, score in scores.items()}, "macro": means}
+
+
+def _lines(document: dict[str, Any]) -> Iterator[str]:
+    scheme = f", scheme {document['scheme']}" if document["scheme"] else ""
+    yield f"{document['file']}  ({document['sentences']} sentences, {document['tokens']} tokens{scheme})"
+    found = document["spans"] or document["labels"]
+    heading = "span" if document["spans"] else "label"
+    rows: list[tuple[str, ...]] = [(heading, "precision", "recall", "F1", "true", "predicted")]
+    rows += [_row(name, score) for name, score in found["types"].items()]
+    rows += [_row(f"({name})", found[name]) for name in ("micro", "macro", "weighted") if name in found]
+    yield from (line.rstrip() for line in aligned(rows))
+    yield f"token accuracy {document['accuracy']:.4f}"
+
+
+def _row(name: str, score: Mapping[str, Any]) -> tuple[str, ...]:
+    shares = (f"{score[field]:.4f}" for field in ("precision", "recall", "f1"))
+    return (name, *shares, *(str(score.get(field, "")) for field in ("support", "predicted")))

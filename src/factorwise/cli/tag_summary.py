@@ -1,0 +1,185 @@
+"""What ``factorwise tag fit`` reports at its end."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from factorwise.apps.tagging.config import TrainingConfig
+from factorwise.apps.tagging.encoders import ColumnEncoder
+from factorwise.apps.tagging.training import HeldOut, Step, Trained
+from factorwise.cli.output import aligned, size_text
+from factorwise.cli.tag_data import Measure, Source, Trial
+from factorwise.cli.tag_request import WITHOUT_PRIOR
+
+
+class Clock:
+    """Measures the parts of a run, one after the other."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+        self.parts: dict[str, float] = {}
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Measure what happens inside."""
+        began = time.perf_counter()
+        yield
+        self.parts[name] = time.perf_counter() - began
+
+    def seconds(self) -> dict[str, float]:
+        """Return the time of each part, and of all since the clock was made."""
+        return self.parts | {"all": time.perf_counter() - self._began}
+
+
+def peak_memory() -> int | None:
+    """Return the most bytes this process has had in memory; None where the system does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def summary(
+    model: Path,
+    source: Source,
+    encoder: ColumnEncoder,
+    config: TrainingConfig,
+    trained: Trained,
+    held_out: HeldOut | None,
+    trials: Sequence[Trial],
+    clock: Clock,
+) -> dict[str, Any]:
+    """Return what was done as JSON values."""
+    tagger = trained.tagger
+    last = trained.steps[-1] if trained.steps else None
+    prior = None if config.algorithm in WITHOUT_PRIOR else config.prior
+    return {
+        "model": {"file": model.name, "bytes": model.stat().st_size},
+        "data": {
+            "sentences": len(source.file),
+            "tokens": source.file.n_tokens,
+            "columns": list(source.features),
+            "labels": len(tagger.labels),
+            "attributes": encoder.width,
+        },
+        "weights": {
+            "all": len(tagger.weights),
+            "active": int(np.count_nonzero(tagger.weights)),
+            "transitions": len(tagger.transition_weights),
+        },
+        "training": {
+            "algorithm": config.algorithm,
+            "c1": prior and prior.l1,
+            "c2": prior and prior.l2,
+            "order": config.order,
+            "iterations": trained.n_iter,
+            "objective": trained.objective if math.isfinite(trained.objective) else None,
+            "gradient_norm": last.gradient_norm if last else None,
+            "converged": trained.converged,
+            "message": _ending(trained, held_out),
+        },
+        "cross_validation": _choice(trials, Measure.of(tagger.labels).name),
+        "held_out": _held_out_scores(trained, held_out),
+        "seconds": clock.seconds(),
+        "peak_memory": peak_memory(),
+    }
+
+
+def _choice(trials: Sequence[Trial], measure: str) -> dict[str, Any] | None:
+    if not trials:
+        return None
+    return {
+        "measure": measure,
+        "folds": len(trials[0].scores),
+        "priors": [
+            {
+                "c1": trial.prior.l1,
+                "c2": trial.prior.l2,
+                "mean": trial.mean,
+                "spread": trial.spread,
+                "scores": list(trial.scores),
+            }
+            for trial in trials
+        ],
+    }
+
+
+def _held_out_scores(trained: Trained, held_out: HeldOut | None) -> dict[str, Any] | None:
+    """Return the score of the weights that were kept: the last, or the best if that could stop training."""
+    steps = [step for step in trained.steps if step.score is not None]
+    if held_out is None or not steps:
+        return None
+    kept = steps[-1] if held_out.patience is None else _best(trained)
+    return {
+        "sentences": len(held_out.start) - 1,
+        "tokens": len(held_out.truth),
+        "measure": Measure.of(trained.tagger.labels).name,
+        "score": kept.score,
+        "iteration": kept.iteration,
+    }
+
+
+def _best(trained: Trained) -> Step:
+    """Return the first iteration with the best held-out score."""
+    return max(trained.steps, key=lambda step: -1.0 if step.score is None else step.score)
+
+
+def _ending(trained: Trained, held_out: HeldOut | None) -> str:
+    """Say why training ended; it does not know itself that patience did."""
+    patience = None if held_out is None else held_out.patience
+    if patience is None or trained.converged or trained.n_iter < _best(trained).iteration + patience:
+        return trained.message
+    return f"no better held-out score in {patience} iterations"
+
+
+def summary_lines(document: dict[str, Any]) -> Iterator[str]:
+    """Write the summary for people."""
+    data, weights, training = document["data"], document["weights"], document["training"]
+    yield f"{document['model']['file']}  ({size_text(document['model']['bytes'])}, written)"
+    if document["cross_validation"]:
+        yield from _table_of_priors(document["cross_validation"], training)
+    objective = training["objective"]
+    rows = [
+        ("data", f"{data['sentences']} sentences, {data['tokens']} tokens, {data['labels']} labels"),
+        ("attributes", str(data["attributes"])),
+        ("weights", f"{weights['all']}, {weights['active']} active, {weights['transitions']} of transitions"),
+        ("training", _training_text(training)),
+        ("stopped", training["message"]),
+        ("objective", "not finite" if objective is None else f"{objective:.4f}"),
+    ]
+    if document["held_out"]:
+        found = document["held_out"]
+        place = f"{found['sentences']} sentences, at iteration {found['iteration']}"
+        rows.append(("held out", f"{found['measure']} {found['score']:.4f} on {place}"))
+    seconds = document["seconds"]
+    whole = max(seconds["all"], 1e-9)
+    shares = [f"{name} {part:.2f} s ({part / whole:.0%})" for name, part in seconds.items() if name != "all"]
+    rows.append(("time", f"{seconds['all']:.2f} s: {', '.join(shares)}"))
+    if document["peak_memory"] is not None:
+        rows.append(("peak memory", size_text(document["peak_memory"])))
+    yield from aligned(rows)
+
+
+def _training_text(training: dict[str, Any]) -> str:
+    prior = "" if training["c1"] is None else f"c1 = {training['c1']:g}, c2 = {training['c2']:g}, "
+    return f"{training['algorithm']}, {prior}order {training['order']}, {training['iterations']} iterations"
+
+
+def _table_of_priors(found: dict[str, Any], training: dict[str, Any]) -> Iterator[str]:
+    yield f"{found['measure']} over {found['folds']} folds"
+    rows = [("c1", "c2", "mean", "spread", "")]
+    for entry in found["priors"]:
+        chosen = (entry["c1"], entry["c2"]) == (training["c1"], training["c2"])
+        numbers = (f"{entry['c1']:g}", f"{entry['c2']:g}", f"{entry['mean']:.4f}", f"{entry['spread']:.4f}")
+        rows.append((*numbers, "chosen" if chosen else ""))
+    yield from (line.rstrip() for line in aligned(rows))

@@ -1,0 +1,267 @@
+r"""The vectors of a limited-memory quasi-Newton run, and what it remembers of the curvature.
+
+A direction is a sum of the remembered steps :math:`s_i`, gradient changes :math:`y_i` and the gradient, so
+the recursion that finds it needs their inner products only: a small matrix, to which one pass over the
+vectors adds the row of the newest pair, and a second pass adds the vectors up.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.errors import ShapeError
+from factorwise.kernels import quasi_newton as kernels
+from factorwise.kernels.threads import Team
+from factorwise.learning.optimizers.base import (
+    OptimizerConfig,
+    Problem,
+    Standing,
+    Vector,
+    checked_gradient,
+)
+
+# A step and a gradient change at so near a right angle tell of rounding, not of curvature.
+LEAST_COSINE = 1e-10
+
+# Below this many chunks, sharing out costs more than it saves.
+CHUNKS_WORTH_SHARING = 8
+
+
+class Arrival(NamedTuple):
+    """A point that was evaluated.
+
+    standing
+        Value, norms and number of weights that are not zero.
+    fall_before
+        Step times the pseudo-gradient where it began: how much the value would fall along a straight line.
+    fall_after
+        Step times the gradient where it ended.
+    slope_after
+        Step times the pseudo-gradient where it ended.
+    """
+
+    standing: Standing
+    fall_before: float
+    fall_after: float
+    slope_after: float
+
+    @property
+    def finite(self) -> bool:
+        """Whether value and gradient are numbers."""
+        return math.isfinite(self.standing.value) and math.isfinite(self.standing.gradient_norm)
+
+
+class Workspace:
+    """The current point, a trial point, and the remembered pairs."""
+
+    def __init__(self, problem: Problem, config: OptimizerConfig, team: Team) -> None:
+        size = len(problem.start)
+        self.evaluations = 0
+        self.weights: Vector = problem.start.copy()
+        self._trial: Vector = problem.start.copy()
+        self._gradient, self._trial_gradient, self._direction = (np.zeros(size) for _ in range(3))
+        self._objective, self._prior = problem.objective, problem.prior
+        self._penalized = _mask(problem)
+        self._steps = np.zeros((config.memory, size), dtype=config.history)
+        self._changes = np.zeros_like(self._steps)
+        self._chunks = -(-size // kernels.CHUNK)
+        self._team = team if self._chunks >= CHUNKS_WORTH_SHARING else Team(1)
+        self._scratch = np.zeros((self._chunks, 2, kernels.TILE))
+        self._sums = np.zeros((self._chunks, kernels.SUMS))
+        self._products = np.zeros((self._chunks, config.memory, 4))
+        self._direction_sums = np.zeros((self._chunks, 2))
+        self._pairs = PairProducts(config.memory)
+        self._slot = 0
+        self._length = 0.0
+
+    @property
+    def remembers(self) -> bool:
+        """Whether there is anything to forget."""
+        return bool(self._pairs.order)
+
+    @property
+    def first_length(self) -> float:
+        """Step along the steepest direction with the scale of the last curvature seen; 0 if none was."""
+        return self._pairs.scale
+
+    def forget(self) -> None:
+        """Drop all pairs: the next direction is the steepest one."""
+        self._pairs.order.clear()
+
+    def turn(self, length: float) -> float:
+        """Find the next direction and step ``length`` along it; return its slope, below zero if it falls."""
+        pairs = self._pairs
+        step_factors, change_factors, slope_factor = pairs.factors()
+        rows = max(pairs.order, default=-1) + 1
+
+        def work(first: int, last: int) -> None:
+            kernels.combine(
+                first,
+                last,
+                self.weights,
+                self._gradient,
+                self._prior.l1,
+                self._penalized,
+                self._steps,
+                self._changes,
+                rows,
+                step_factors,
+                change_factors,
+                slope_factor,
+                length,
+                self._direction,
+                self._trial,
+                self._scratch,
+                self._direction_sums,
+            )
+
+        self._team.share(self._chunks, work)
+        self._length = length
+        return float(self._direction_sums.sum(axis=0)[kernels.DESCENT])
+
+    def evaluate(self, length: float) -> Arrival:
+        """Call the objective ``length`` along the direction."""
+        if length != self._length:
+            self._walk(length)
+        value, raw = self._objective(self._trial)
+        self.evaluations += 1
+        raw = checked_gradient(raw, len(self._trial))
+        prior, slot = self._prior, self._free_slot()
+        rows = max(self._pairs.order, default=-1) + 1
+
+        def work(first: int, last: int) -> None:
+            kernels.absorb(
+                first,
+                last,
+                self._trial,
+                raw,
+                prior.l2,
+                prior.l1,
+                self._penalized,
+                self.weights,
+                self._gradient,
+                self._steps,
+                self._changes,
+                rows,
+                slot,
+                self._trial_gradient,
+                self._scratch,
+                self._sums,
+                self._products,
+            )
+
+        self._team.share(self._chunks, work)
+        self._slot = slot
+        sums = self._sums.sum(axis=0)
+        standing = Standing(
+            value=float(value)
+            + prior.l2 * float(sums[kernels.SQUARED_WEIGHTS])
+            + float(sums[kernels.PRICED_WEIGHTS]),
+            gradient_norm=math.sqrt(sums[kernels.SQUARED_SLOPE]),
+            weight_norm=math.sqrt(sums[kernels.SQUARED_WEIGHTS]),
+            active=int(sums[kernels.ACTIVE]),
+        )
+        falls = (sums[column] for column in (kernels.FALL_BEFORE, kernels.FALL_AFTER, kernels.SLOPE_STEP))
+        return Arrival(standing, *map(float, falls))
+
+    def accept(self) -> None:
+        """Make the point last evaluated the current one, and remember the step that led to it."""
+        self.begin()
+        self._pairs.add(self._slot, self._sums.sum(axis=0), self._products.sum(axis=0))
+
+    def begin(self) -> None:
+        """Make the point last evaluated the current one."""
+        self.weights, self._trial = self._trial, self.weights
+        self._gradient, self._trial_gradient = self._trial_gradient, self._gradient
+
+    def _free_slot(self) -> int:
+        """Slot for the newest pair; with none free the oldest pair gives way: no direction needs it again."""
+        order = self._pairs.order
+        if len(order) == len(self._steps):
+            return order.pop(0)
+        return next(slot for slot in range(len(self._steps)) if slot not in order)
+
+    def _walk(self, length: float) -> None:
+        def work(first: int, last: int) -> None:
+            kernels.walk(
+                first,
+                last,
+                self.weights,
+                self._direction,
+                length,
+                self._prior.l1,
+                self._penalized,
+                self._trial,
+                self._scratch,
+            )
+
+        self._team.share(self._chunks, work)
+        self._length = length
+
+
+class PairProducts:
+    r"""Inner products of the remembered pairs, by slot, and of the current pseudo-gradient with them.
+
+    order
+        Slots from the oldest pair to the newest.
+    scale
+        Step length that the newest pair suggests, :math:`s \cdot y / y \cdot y`.
+    """
+
+    def __init__(self, memory: int) -> None:
+        self.order: list[int] = []
+        self.scale = 0.0
+        self._step_change = np.zeros((memory, memory))  # [older, newer]
+        self._change_change = np.zeros((memory, memory))
+        self._slope_step = np.zeros(memory)
+        self._slope_change = np.zeros(memory)
+
+    def add(self, slot: int, sums: NDArray[np.float64], products: NDArray[np.float64]) -> None:
+        """Take in the pair in ``slot``, unless its curvature is lost in rounding."""
+        self._step_change[:, slot] = products[:, 0]
+        self._change_change[:, slot] = self._change_change[slot] = products[:, 1]
+        self._slope_step[:] = products[:, 2]
+        self._slope_change[:] = products[:, 3]
+        curvature, squared_change = float(sums[kernels.CURVATURE]), float(sums[kernels.SQUARED_CHANGE])
+        self._step_change[slot, slot] = curvature
+        self._change_change[slot, slot] = squared_change
+        self._slope_step[slot] = sums[kernels.SLOPE_STEP]
+        self._slope_change[slot] = sums[kernels.SLOPE_CHANGE]
+        if curvature > LEAST_COSINE * math.sqrt(sums[kernels.SQUARED_STEP] * squared_change):
+            self.order.append(slot)
+            self.scale = curvature / squared_change
+
+    def factors(self) -> tuple[Vector, Vector, float]:
+        r"""Factors of steps, changes and pseudo-gradient :math:`g` in the direction :math:`-H g`.
+
+        The recursion of two loops with every vector replaced by its inner products. Without pairs the
+        direction is :math:`-g`.
+        """
+        memory, order = len(self._slope_step), self.order
+        alpha, steps, changes = np.zeros(memory), np.zeros(memory), np.zeros(memory)
+        if not order:
+            return steps, changes, -1.0
+        for slot in reversed(order):  # alpha is zero for those not visited yet
+            rest = self._slope_step[slot] - self._step_change[slot] @ alpha
+            alpha[slot] = rest / self._step_change[slot, slot]
+        for slot in order:  # likewise for steps
+            rest = self.scale * (self._slope_change[slot] - self._change_change[slot] @ alpha)
+            rest -= self._step_change[:, slot] @ steps
+            steps[slot] = rest / self._step_change[slot, slot] - alpha[slot]
+        return steps, self.scale * alpha, -self.scale
+
+
+def _mask(problem: Problem) -> NDArray[np.bool_]:
+    penalized = problem.prior.penalized
+    if penalized is None:
+        return np.zeros(0, dtype=np.bool_)
+    if penalized.shape != problem.start.shape:
+        raise ShapeError(
+            f"the prior says for {len(penalized)} weights whether they are penalized, but there are"
+            f" {len(problem.start)} weights. Give penalized one entry per weight."
+        )
+    return np.array(penalized, dtype=np.bool_)

@@ -1,0 +1,42 @@
+"""Orthant-wise limited-memory quasi-Newton: L-BFGS for objectives with an l1 penalty.
+
+Within an orthant, where no weight changes its sign, the absolute value is linear. Each step stays in the
+orthant that the pseudo-gradient points into: the direction keeps only entries that go against the
+pseudo-gradient, and a weight that would change its sign stops at zero. The curvature is that of the smooth
+part, the squared penalty included (the method of Andrew and Gao, 2007).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from factorwise.learning.optimizers.base import OptimizerConfig, Optimum, Problem, Watch
+from factorwise.learning.optimizers.history import Arrival, Workspace
+from factorwise.learning.optimizers.lbfgs import descend
+from factorwise.learning.optimizers.line_search import ENOUGH, SHORTER, SLOPE_ENOUGH
+
+
+def owlqn(problem: Problem, config: OptimizerConfig, watch: Watch | None = None) -> Optimum:
+    """Minimize a smooth objective with any prior; without l1 no weight is held at zero."""
+    return descend(problem, config, watch, partial(orthant_step, config))
+
+
+def orthant_step(
+    config: OptimizerConfig, space: Workspace, at: Arrival, slope: float, length: float
+) -> tuple[Arrival, float] | None:
+    """Halve the step until the value falls enough against what the pseudo-gradient foretells.
+
+    Where the values differ by no more than rounding, slopes decide, as in the line searches.
+    """
+    value = at.standing.value
+    noise = config.precision * abs(value)
+    for _ in range(config.max_linesearch):
+        there = space.evaluate(length)
+        if there.finite and there.fall_before < 0.0:
+            if there.standing.value <= value + ENOUGH * there.fall_before:
+                return there, length
+            level = abs(there.standing.value - value) <= noise
+            if level and there.slope_after <= (2.0 * SLOPE_ENOUGH - 1.0) * there.fall_before:
+                return there, length
+        length *= SHORTER
+    return None

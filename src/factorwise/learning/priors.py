@@ -1,0 +1,108 @@
+r"""Priors on weights, as the penalties that their negative logarithms are.
+
+.. math:: -\log p(w) = \lambda_1 \sum_j |w_j| + \lambda_2 \sum_j w_j^2 + \text{constant}
+
+A Gaussian prior of variance :math:`\sigma^2` is :math:`\lambda_2 = 1 / (2 \sigma^2)`, a Laplacian prior of
+scale :math:`\beta` is :math:`\lambda_1 = 1 / \beta`; both together are the elastic net.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from factorwise.errors import ShapeError, require
+from factorwise.types import Bools, Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """The penalty ``l1 * sum(abs(w)) + l2 * sum(w ** 2)``; without a half, as CRFsuite's c1 and c2.
+
+    l1, l2
+        Prices of the absolute and of the squared weight, zero or more.
+    penalized : bool[weights] or None
+        Which weights pay ``l1``; None means all. The price ``l2`` is paid by all.
+
+    Implements: mccallum17learning, the Gaussian and the Laplacian prior on w.
+
+    >>> prior = Prior.gaussian(variance=0.5)
+    >>> prior.l2, prior.penalty([1.0, -2.0])
+    (1.0, 5.0)
+    """
+
+    l1: float = 0.0
+    l2: float = 0.0
+    penalized: Bools | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        for name in ("l1", "l2"):
+            price = getattr(self, name)
+            require(0.0 <= price < math.inf, name, price, "a finite number, zero or more")
+
+    @classmethod
+    def none(cls) -> Prior:
+        """No preference: plain maximum likelihood."""
+        return cls()
+
+    @classmethod
+    def gaussian(cls, variance: float) -> Prior:
+        """Weights around zero with this variance."""
+        require(variance > 0.0, "variance", variance, "greater than zero")
+        return cls(l2=0.5 / variance)
+
+    @classmethod
+    def laplace(cls, scale: float) -> Prior:
+        """Weights around zero, many of them zero at the optimum, with this mean absolute value."""
+        require(scale > 0.0, "scale", scale, "greater than zero")
+        return cls(l1=1.0 / scale)
+
+    @classmethod
+    def elastic_net(cls, l1: float, l2: float) -> Prior:
+        """Both penalties."""
+        return cls(l1=l1, l2=l2)
+
+    def on(self, penalized: ArrayLike) -> Prior:
+        """Return the same prior with ``l1`` paid only where ``penalized`` (bool[weights]) holds."""
+        mask = np.array(penalized, dtype=np.bool_)
+        if mask.ndim != 1:
+            raise ShapeError(
+                f"penalized has {mask.ndim} dimensions. Give one truth value per weight, in a flat array."
+            )
+        mask.flags.writeable = False
+        return replace(self, penalized=mask)
+
+    def penalty(self, weights: ArrayLike) -> float:
+        """Price of ``weights`` (float64[n])."""
+        w = np.asarray(weights, dtype=np.float64)
+        return float(np.sum(self._prices(w) * np.abs(w)) + self.l2 * np.dot(w, w))
+
+    def smooth_gradient(self, weights: ArrayLike) -> NDArray[np.float64]:
+        """Gradient of the squared part, float64[n]."""
+        return 2.0 * self.l2 * np.asarray(weights, dtype=np.float64)
+
+    def violation(self, weights: ArrayLike, gradient: ArrayLike) -> NDArray[np.float64]:
+        """How far each weight is from meeting the conditions of an optimum, float64[n].
+
+        gradient : float64[n]
+            Of the objective without the prior. The answer is the gradient of objective plus prior where
+            that has one, and the smallest slope in either direction, or zero, where it has a kink.
+        """
+        w = np.asarray(weights, dtype=np.float64)
+        slope = np.asarray(gradient, dtype=np.float64) + self.smooth_gradient(w)
+        prices = self._prices(w)
+        shrunk: Floats = np.sign(slope) * np.maximum(np.abs(slope) - prices, 0.0)
+        return np.where(w == 0.0, shrunk, slope + np.sign(w) * prices)
+
+    def _prices(self, weights: Floats) -> NDArray[np.float64]:
+        if self.penalized is None:
+            return np.full(weights.shape, self.l1)
+        if self.penalized.shape != weights.shape:
+            raise ShapeError(
+                f"the prior says for {len(self.penalized)} weights whether they are penalized, but"
+                f" {weights.size} weights were given. Give penalized one entry per weight."
+            )
+        return np.where(self.penalized, self.l1, 0.0)
