@@ -157,13 +157,20 @@ def readme_block(number, folder):
     return run(script, folder=folder)
 
 
-def test_the_readme_has_three_short_blocks():
-    assert len(BLOCKS) == 3
+def test_the_readme_has_four_short_blocks():
+    assert len(BLOCKS) == 4
     assert max(len(block.splitlines()) for block in BLOCKS) <= LONGEST["README block"]
 
 
-def test_the_readme_finds_who_is_who(tmp_path):
+def test_the_readme_labels_names(tmp_path):
     output = readme_block(0, tmp_path)
+    assert "[['B-PER', 'O'], ['B-PER', 'O']]" in output
+    assert "Span(kind='PER', start=0, end=1, confidence=0." in output
+    assert (tmp_path / "names.fw").is_file()
+
+
+def test_the_readme_finds_who_is_who(tmp_path):
+    output = readme_block(1, tmp_path)
     assert "[0, 0, 1, 2, 2, 0]" in output
     assert "score 4.0" in output
     together, apart, unknown = (float(x) for x in re.search(r"\n\[(.*)\]", output)[1].split())
@@ -172,13 +179,13 @@ def test_the_readme_finds_who_is_who(tmp_path):
 
 
 def test_the_readme_finds_the_rainy_days(tmp_path):
-    output = readme_block(1, tmp_path)
+    output = readme_block(2, tmp_path)
     dry, first, second = (float(x) for x in re.findall(r"'([\d.]+)'", output))
     assert dry < 0.5 < first < second
 
 
 def test_the_readme_checks_a_template(tmp_path):
-    assert readme_block(2, tmp_path) == ""
+    assert readme_block(3, tmp_path) == ""
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md"])

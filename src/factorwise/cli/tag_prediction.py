@@ -19,7 +19,7 @@ from factorwise.cli.tag_options import Layout
 from factorwise.errors import DataFileError, ModelFileError
 from factorwise.io.conll import ColumnFile
 from factorwise.kernels.threads import Team
-from factorwise.metrics.sequence import SpanCounter, spans
+from factorwise.metrics.sequence import SpanCounter
 from factorwise.variables.sparse_rows import SparseRows
 
 T = TypeVar("T")
@@ -160,8 +160,7 @@ class Predictions:
         """
         counter = SpanCounter(self._tagger.labels)
         found = counter.find(self.codes, self._start)
-        in_span = np.array([bool(spans([label])) for label in self._tagger.labels])
-        goes_on = counter.goes_on & in_span[:, None]
+        goes_on = counter.goes_on
         first_of = np.searchsorted(found.start, self._start).tolist()
         text = table.column(words)
         for sentence, node in enumerate(self._tagger.node_scores(self._rows, self._start)):

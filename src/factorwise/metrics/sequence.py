@@ -173,12 +173,14 @@ class SpanCounter:
     def goes_on(self) -> Bools:
         """Whether a span whose last label so far is one (row) takes in the next token, labelled another.
 
-        bool[labels, labels]; by the lenient reading or the scheme's own rules of where a span ends.
+        bool[labels, labels]; by the lenient reading or the scheme's own rules of where a span ends. False in
+        the rows of labels that are in no span.
         """
         count = len(self.label_names)
         prefix, type_ = self._prefix[:count], self._type[:count]
         pair = (prefix[:, None] * len(_ALPHABET) + prefix) * 2 + (type_[:, None] != type_)
-        return np.asarray(~self._end[pair], dtype=np.bool_)
+        outside = np.isin(prefix, [_ALPHABET.index("O"), _ALPHABET.index(".")])
+        return np.asarray(~self._end[pair] & ~outside[:, None], dtype=np.bool_)
 
     def find(self, codes: ArrayLike, sentence_start: ArrayLike) -> SpanArrays:
         """Return all spans; sentence ``s`` has the tokens ``sentence_start[s]:sentence_start[s + 1]``."""

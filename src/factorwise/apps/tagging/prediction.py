@@ -39,7 +39,8 @@ class Sequences(list[Any]):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         array = np.empty(len(self), dtype=object)
-        array[:] = self
+        for place, sentence in enumerate(self):  # all at once, sentences of one length become a dimension
+            array[place] = sentence
         return array
 
 
@@ -120,6 +121,8 @@ class ChainPredictions:
         counter = SpanCounter([str(label) for label in self.classes_])
         found = counter.find(path, start)
         goes_on = counter.goes_on
+        alone = counter.find(np.arange(len(self.classes_)), np.arange(len(self.classes_) + 1)).start
+        of_span = np.isin(np.arange(len(self.classes_)), alone)  # labels that make a span of one token
         sentence = np.searchsorted(start, found.start, side="right") - 1
         result: list[list[Span]] = [[] for _ in range(len(start) - 1)]
         for number, node in enumerate(tagger.node_scores(rows, start)):
@@ -127,7 +130,7 @@ class ChainPredictions:
             codes = path[offset : start[number + 1]].tolist()
             for which in np.flatnonzero(sentence == number).tolist():
                 begin, end = int(found.start[which]) - offset, int(found.end[which]) - offset
-                after, before = goes_on[codes[end - 1]], goes_on[:, codes[begin]]
+                after, before = goes_on[codes[end - 1]], goes_on[:, codes[begin]] & of_span
                 share = tagger.span_probability(node, codes, begin, end, after, before)
                 result[number].append(Span(counter.types[found.type[which]], begin, end, share))
         return result
@@ -240,13 +243,11 @@ class ChainPredictions:
 
     @property
     def transition_features_(self) -> dict[tuple[Any, ...], float]:
-        """The weight of each label after another (after two others for chains of order 2)."""
+        """The weight of labels in a row, two or (chains of order 2) three, where it is not zero."""
         tagger = self._fitted()
+        weights = zip(tagger.structure.transitions(), tagger.transition_weights.tolist(), strict=True)
         return {
-            tuple(self.classes_[label] for label in labels): float(weight)
-            for labels, weight in zip(
-                tagger.structure.transitions(), tagger.transition_weights.tolist(), strict=True
-            )
+            tuple(self.classes_[label] for label in labels): weight for labels, weight in weights if weight
         }
 
 

@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import optimize
 
 from factorwise.errors import InvalidArgumentError
 from factorwise.learning.optimizers.base import (
@@ -105,6 +104,8 @@ def _scipy(
     scipy_name: str,
     tolerances: dict[str, float],
 ) -> Optimum:
+    from scipy import optimize  # here, so that L-BFGS does not load it
+
     if problem.prior.l1 > 0.0:
         raise InvalidArgumentError(
             f"{name} needs a smooth penalty, but the prior has l1 = {problem.prior.l1:g}. Use method='owlqn'"
