@@ -59,6 +59,9 @@ class ChainLikelihood:
                 f"{len(rows)} tokens with {len(supervision.truth)} labels were given for sentences that end"
                 f" at token {int(start[-1])}: the three must agree."
             )
+        if (np.diff(start) < 1).any():
+            sentence = int(np.flatnonzero(np.diff(start) < 1)[0])
+            raise ShapeError(f"sentence {sentence} has no tokens: leave it out.")
         self.features, self.structure, self.supervision = features, structure, supervision
         self.team = Team(1) if team is None else team
         self._groups = groups_of(structure.labels)

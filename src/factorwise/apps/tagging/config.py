@@ -56,7 +56,8 @@ class TrainingConfig:
     order
         1: a label depends on the one before; 2: on the two before.
     precision
-        ``single`` or ``double``: of the rows of label scores. Sums are made in double precision anyway.
+        ``single`` or ``double``: of the rows of label scores. Sums are made in double precision anyway, and
+        for ``newton-cg``, which takes differences of gradients, rows too.
     """
 
     algorithm: str = "lbfgs"
@@ -119,6 +120,12 @@ class TrainingConfig:
                 require(given >= 0, name, given, "zero or more")
             if isinstance(given, np.generic):  # as from a grid of parameters; model files hold plain ones
                 object.__setattr__(self, item.name, given.item())
+
+    @property
+    def dtype(self) -> type[np.floating[Any]]:
+        """Type of the rows of label scores."""
+        double = self.precision == "double" or self.algorithm == "newton-cg"
+        return np.float64 if double else np.float32
 
     def stopping(self) -> dict[str, Any]:
         """Return epsilon, period and delta, with the algorithm's own where none was given."""

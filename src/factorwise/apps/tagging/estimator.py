@@ -69,7 +69,8 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
     forbidden
         Pairs of labels that must not follow one another; None in a pair is the edge of a sentence.
     class_weight
-        How much the right label must lead, as a factor on the odds, by label; or ``"balanced"``.
+        By how much the right label must lead in training, as a factor on its odds, by label (a softmax
+        margin: labels with a weight above 1 are found more often); or ``"balanced"``, by rarity.
     prior_variance, prior_scale
         Variance of a Gaussian prior (instead of c2), scale of a Laplace prior (instead of c1).
     templates

@@ -293,7 +293,7 @@ def _in_batch(
         watcher.structure,
         slot=sentences.slot,
         team=watcher.team,
-        dtype=np.float32 if config.precision == "single" else np.float64,
+        dtype=config.dtype,
     )
 
     def watch(progress: Progress) -> bool:
@@ -306,7 +306,7 @@ def _in_batch(
         )
 
     settings = config.stopping()
-    if config.precision == "double":
+    if config.dtype is np.float64:
         settings |= {"precision": _DOUBLE_ERROR, "history": "float64"}
     else:
         settings |= {"precision": _SINGLE_ERROR}
@@ -348,7 +348,7 @@ def _online(
         seed=config.seed,
         watch=watch,
         start_weights=weights,
-        dtype=np.float32 if config.precision == "single" else np.float64,
+        dtype=config.dtype,
         **config.stopping(),
     )
     return watcher.result(found.weights, found.loss, found.converged, found.message)
