@@ -26,7 +26,7 @@ demo: setup  ## the main job end to end on generated data; writes demo/report.ht
 	$(BIN)/python examples/demo.py
 
 test: setup  ## the tests
-	$(BIN)/python -m pytest -m "not slow" --cov --cov-report=term:skip-covered $(ARGS)
+	$(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile --cov --cov-report=term:skip-covered $(ARGS)
 
 test-slow: setup  ## long statistical runs: many seeds, and kernels with bounds checks in a cache of their own
 	FACTORWISE_TEST_SEEDS=20 $(BIN)/python -m pytest $(ARGS)

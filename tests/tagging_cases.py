@@ -17,8 +17,9 @@ def task(seed=3, sentences=25, *, valued=False):
         tokens, labels, label = [], [], "O"
         for _ in range(draw.randint(1, 6)):
             label = draw.choice(["O", "B-X"] if label == "O" else ["O", "B-X", "I-X", "I-X"])
+            word = draw.choice("abcd")
             hint = label[0] + draw.choice("pq") if draw.random() < 0.6 else draw.choice(["Op", "Bq"])
-            token = {"bias": 1.0, "w": draw.choice("abcd"), "s": hint}
+            token = {"bias": 1.0, "w": word, "s": hint}
             if valued:
                 token["length"] = round(draw.gauss(2.0 * (label == "O"), 1.0), 3)
             tokens.append(token)

@@ -38,10 +38,10 @@ class Vectors:
             *(self.gradient, self.scratch, self.sums, self.products),
         )
 
-    def combine(self, first, last, rows=MEMORY, length=0.7):
+    def combine(self, first, last, rows=MEMORY, strict=True, length=0.7):
         kernels.combine(
             *(first, last, self.weights, self.raw, self.l1, self.penalized, self.steps, self.changes, rows),
-            *(self.factors[0], self.factors[1], -0.8, length),
+            *(self.factors[0], self.factors[1], -0.8, strict, length),
             *(self.direction, self.trial, self.scratch, self.direction_sums),
         )
 
@@ -79,13 +79,19 @@ def test_absorbing_a_point_gives_the_twins_pair_sums_and_products(case, slot):
     assert (case.products[:, slot] == 0.0).all()
 
 
-@given(cases, st.integers(0, MEMORY))
-def test_combining_gives_the_twins_direction_and_first_step(case, rows):
+@given(cases, st.integers(0, MEMORY), st.booleans())
+def test_combining_gives_the_twins_direction_and_first_step(case, rows, strict):
     factors = case.factors[:, :rows].tolist()
     expected = reference.combine(
-        case.weights.tolist(), case.raw.tolist(), case.prices.tolist(), case.pairs(rows), *factors, -0.8
+        case.weights.tolist(),
+        case.raw.tolist(),
+        case.prices.tolist(),
+        case.pairs(rows),
+        *factors,
+        -0.8,
+        strict,
     )
-    case.combine(0, case.chunks, rows)
+    case.combine(0, case.chunks, rows, strict)
     np.testing.assert_allclose(case.direction, expected, rtol=1e-11, atol=1e-12)
     walked = reference.walk(case.weights.tolist(), case.direction.tolist(), 0.7, case.prices.tolist())
     np.testing.assert_allclose(case.trial, walked, rtol=1e-14, atol=1e-15)

@@ -278,7 +278,7 @@ def hard(seed, length=3):
     case = a_case(seed, np.float32, 0.4, lengths=(1, 2, length, 2, 1))
     begin, end = case.start[2:4].tolist()
     own, node = case.own.copy(), case.node.copy()
-    own[:3, :3] = True
+    own[:, :3] = True
     node[begin:end] = -200.0
     return replace(case, node=node, own=own, first=case.first.copy(), after=case.after.copy()), begin, end
 
@@ -307,7 +307,7 @@ def test_a_sentence_whose_best_path_fades_at_first_is_marked_and_left_out(fades_
     case, begin, end = hard(seed, length=3 + fades_at)
     case.node[begin:end, 0] = case.node[begin + fades_at :, 1] = 0.0
     case.node[begin + fades_at, 1] = -80.0
-    case.first[:2, :2] = case.after[:2, :2, :2] = -200.0
+    case.first[:, :2] = case.after[:2, :2, :2] = -200.0  # other labels lead nowhere
     case.after[0, 0, 0], case.after[1, 1, 1] = -45.0, 0.0
     if fades_at == 0:
         case.first[0, 0], case.first[1, 1] = -45.0, 0.0

@@ -370,14 +370,17 @@ def decode(
     for sentence in range(first, last):
         begin, end = tokens.start[sentence], tokens.start[sentence + 1]
         length = end - begin
+        total = 0.0
         for token in range(begin, end):
             row = token_row(groups, tokens, token, begin, end)
             if token > begin:
                 row = row + _best_arrival(groups, steps.score, best, token - begin, labels)
-            store_row(best, token - begin, row)
+            top = np.float64(largest(row))  # taken off, or rounding would choose the path of a long text
+            total += top
+            store_row(best, token - begin, row - top)
         row = load_row(groups, best, length - 1)
         label = first_place(row, largest(row))
-        score[sentence] = best[length - 1, label]
+        score[sentence] = total
         path[end - 1] = label
         for place in range(length - 2, -1, -1):
             row = load_row(groups, best, place) + load_row(groups, steps.arrival, label)

@@ -234,6 +234,7 @@ def combine(
     step_factors: Floats,
     change_factors: Floats,
     slope_factor: float,
+    strict: bool,
     length: float,
     direction: Floats,
     trial: Floats,
@@ -242,8 +243,9 @@ def combine(
 ) -> None:
     """Add up ``rows`` pairs and the pseudo-gradient, each times its factor, and take a step like `walk`.
 
-    Priced entries of ``direction`` that do not go against the pseudo-gradient become zero. ``sums``
-    (float64[chunks, 2]) gets the direction times the pseudo-gradient and the squared direction.
+    Priced entries of ``direction`` that do not go against the pseudo-gradient become zero: all of them if
+    ``strict``, else those whose weight is zero. ``sums`` (float64[chunks, 2]) gets the direction times the
+    pseudo-gradient and the squared direction.
     """
     for chunk in range(first, last):
         sums[chunk] = 0.0
@@ -259,8 +261,8 @@ def combine(
             _add_pairs(d, steps, changes, rows, step_factors, change_factors, start, stop)
             if l1 > 0.0:
                 for place in range(len(d)):
-                    kept = (d[place] * slopes[place] < 0.0) | (prices[place] <= 0.0)
-                    d[place] = d[place] if kept else 0.0
+                    free = (prices[place] <= 0.0) | ((not strict) & (w[place] != 0.0))
+                    d[place] = d[place] if free | (d[place] * slopes[place] < 0.0) else 0.0
             descent = squared = 0.0
             for place in range(len(d)):
                 descent += d[place] * slopes[place]

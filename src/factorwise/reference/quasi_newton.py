@@ -86,16 +86,20 @@ def combine(
     step_factors: Numbers,
     change_factors: Numbers,
     slope_factor: float,
+    strict: bool,
 ) -> list[float]:
-    """Sum of all vectors times their factors, without the priced entries that would not lead downhill."""
+    """Sum of all vectors times their factors, without the priced entries that would not lead downhill.
+
+    Unless ``strict``, a weight that is not zero may go uphill by itself, for the sake of the others.
+    """
     slopes = pseudo_gradient(weights, gradient, prices)
     direction = []
     for place, slope in enumerate(slopes):
         entry = slope_factor * slope
         for (step, change), p, q in zip(pairs, step_factors, change_factors, strict=True):
             entry += p * step[place] + q * change[place]
-        uphill = entry * slope >= 0.0
-        direction.append(0.0 if prices[place] > 0.0 and uphill else entry)
+        held = prices[place] > 0.0 and (strict or weights[place] == 0.0)
+        direction.append(0.0 if held and entry * slope >= 0.0 else entry)
     return direction
 
 

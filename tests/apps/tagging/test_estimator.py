@@ -382,9 +382,8 @@ def test_a_set_of_one_label_is_that_label_and_lists_are_sets():
 def test_a_weight_of_two_is_the_sentence_twice_and_of_zero_none_at_all():
     X, y = task(sentences=10)
     weight = [2.0, 0.0, *[1.0] * 8]
-    settings = {**CONVERGED, "all_possible_states": True, "all_possible_transitions": True}
-    weighted = ChainCRF(**settings).fit(X, y, sample_weight=weight)
-    repeated = ChainCRF(**settings).fit([X[0], X[0], *X[2:]], [y[0], y[0], *y[2:]])
+    weighted = ChainCRF(**CONVERGED).fit(X, y, sample_weight=weight)
+    repeated = ChainCRF(**CONVERGED).fit([X[0], X[0], *X[2:]], [y[0], y[0], *y[2:]])
     assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-6)
     assert distance(weighted, repeated) < 1e-3
 
@@ -410,11 +409,11 @@ def test_a_class_weight_raises_the_recall_of_its_class():
 
 def test_a_warm_start_goes_on_where_the_last_fit_ended():
     X, y = task()
-    cold = ChainCRF(**CONVERGED).fit(X, y)
-    model = ChainCRF(**CONVERGED, warm_start=True).fit(X, y)
+    cold = ChainCRF(epsilon=1e-4).fit(X, y)
+    model = ChainCRF(epsilon=1e-4, warm_start=True).fit(X, y)
     assert model.n_iter_ == cold.n_iter_
     model.fit(X, y)
-    assert model.n_iter_ < cold.n_iter_ / 2
+    assert model.n_iter_ < cold.n_iter_ / 3
     assert model.objective_ == pytest.approx(cold.objective_, rel=1e-6)
     assert distance(model, cold) < 1e-3
 
@@ -636,6 +635,8 @@ def test_asking_with_labels_never_seen_or_sentences_of_another_form_is_refused()
         model.log_likelihood(X, [["B-Y"]])
     with pytest.raises(FactorwiseError, match=r"label 'B-Y'"):
         ChainCRF().fit(*task(), X, [["B-Y"]])
+    with pytest.raises(InvalidArgumentError, match=r"every sentence has weight zero: give at least one"):
+        ChainCRF().fit(X, [["O"]], sample_weight=[0.0])
     with pytest.raises(InvalidArgumentError, match=r"X_dev and y_dev belong together: give both"):
         ChainCRF().fit(*task(), X_dev=X)
     with pytest.raises(ShapeError, match=r"sentence 0 has 1 tokens, but 2 labels"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,7 +13,7 @@ from factorwise.apps.tagging.encoding import AttributeEncoder
 from factorwise.apps.tagging.extraction import TemplateExtractor
 from factorwise.apps.tagging.matrices import MatrixEncoder
 from factorwise.apps.tagging.templates import TemplateSet, default_templates
-from factorwise.apps.tagging.vocabulary import Encoded, no_tokens, short
+from factorwise.apps.tagging.vocabulary import Encoded, no_tokens, place_of, short
 from factorwise.errors import InvalidArgumentError, ModelFileError
 from factorwise.types import Ints
 
@@ -157,8 +158,6 @@ def _columns(sentences: Any) -> tuple[list[list[str]], Ints]:
         raise InvalidArgumentError(
             f"X is a {type(sentences).__name__}, not a list of sentences, each a list of words or tuples."
         )
-    rows: list[tuple[Any, ...]] = []
-    start = [0]
     for number, sentence in enumerate(sentences):
         if isinstance(sentence, str | bytes) or not isinstance(sentence, Sequence | np.ndarray):
             raise InvalidArgumentError(
@@ -167,25 +166,31 @@ def _columns(sentences: Any) -> tuple[list[list[str]], Ints]:
             )
         if not len(sentence):
             raise no_tokens(number)
-        for place, token in enumerate(sentence):
-            row = (token,) if isinstance(token, str) else _strings(token)
-            if row is None:
-                raise InvalidArgumentError(
-                    f"token {place} of sentence {number} is {short(token)}: with templates, a token is a"
-                    " string, or a tuple of strings."
-                )
-            if rows and len(row) != len(rows[0]):
-                raise InvalidArgumentError(
-                    f"token {place} of sentence {number} is {short(token)}, with {len(row)} columns, but the"
-                    f" first token has {len(rows[0])}: give all the same."
-                )
-            rows.append(row)
-        start.append(len(rows))
-    return [list(column) for column in zip(*rows, strict=True)], np.array(start, dtype=np.int64)
+    start = np.cumsum([0, *map(len, sentences)], dtype=np.int64)
+    tokens = list(chain.from_iterable(sentences))
+    if set(map(type, tokens)) == {str}:
+        return [tokens], start
+    rows = [(token,) if isinstance(token, str) else token for token in tokens]
+    if set(map(type, rows)) <= {tuple, list} and len(set(map(len, rows))) == 1:
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        if columns and all(set(map(type, column)) == {str} for column in columns):
+            return columns, start
+    checked = [_strings(token, number, start) for number, token in enumerate(rows)]
+    for number, row in enumerate(checked):
+        if len(row) != len(checked[0]):
+            raise InvalidArgumentError(
+                f"{place_of(number, start)} is {short(tokens[number])}, with {len(row)} columns, but the"
+                f" first token has {len(checked[0])}: give all the same."
+            )
+    return [list(column) for column in zip(*checked, strict=True)], start
 
 
-def _strings(token: Any) -> tuple[Any, ...] | None:
-    """Return the columns of a token; None if it is not a sequence of strings."""
-    if not isinstance(token, Sequence | np.ndarray) or isinstance(token, bytes):
-        return None
-    return tuple(token) if len(token) and all(isinstance(column, str) for column in token) else None
+def _strings(token: Any, number: int, start: NDArray[np.int64]) -> tuple[str, ...]:
+    """Return the columns of a token after checking that they are strings."""
+    listed = isinstance(token, Sequence | np.ndarray) and not isinstance(token, bytes)
+    if not listed or not len(token) or not all(isinstance(column, str) for column in token):
+        raise InvalidArgumentError(
+            f"{place_of(number, start)} is {short(token)}: with templates, a token is a string, or a tuple of"
+            " strings."
+        )
+    return tuple(map(str, token))

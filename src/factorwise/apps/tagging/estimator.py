@@ -17,6 +17,7 @@ from factorwise.apps.tagging.config import TrainingConfig, prior_of
 from factorwise.apps.tagging.constraints import Constraints
 from factorwise.apps.tagging.encoders import Encoder, as_sentences, choose_encoder
 from factorwise.apps.tagging.labels import LabelEncoder
+from factorwise.apps.tagging.matrices import MatrixEncoder
 from factorwise.apps.tagging.model_file import read_tagger, write_tagger
 from factorwise.apps.tagging.prediction import ChainPredictions, threads_of
 from factorwise.apps.tagging.progress import TrainingBar
@@ -230,7 +231,8 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
             encoded.rows,
             encoded.start,
             supervision_of(known, names, encoded.start, sample_weight, self.class_weight),
-            encoder.slots(),
+            # columns of a matrix are seldom functions of one another, and to look for it takes all pairs
+            None if isinstance(encoder, MatrixEncoder) else encoder.slots(),
         )
         learned_from, held_out = self._held_out(everything, encoder, labels, X_dev, y_dev)
         previous = (self.tagger_, self.encoder_) if self.warm_start and hasattr(self, "tagger_") else None

@@ -292,7 +292,7 @@ class TemplateExtractor:
         for column, source in made._sources.items():
             source.restore(arrays, f"column{column}.")
         made._check_keys(stored(arrays, "keys.text", "u1"), stored(arrays, "keys.offsets", "i8"))
-        made._keys = Vocabulary.from_arrays(arrays, "keys.")
+        made._keys = Vocabulary.from_arrays(arrays, "keys.", readable=False)
         return made
 
     def _check_keys(self, text: NDArray[np.uint8], offsets: Longs) -> None:
@@ -305,6 +305,14 @@ class TemplateExtractor:
             raise damaged("keys.text", "names a template that is not there")
         if (sizes != 4 * (1 + np.diff(self._part_start)[template])).any():
             raise damaged("keys.text", "has keys that do not fit their templates")
+        for number, one in enumerate(self.templates.templates):
+            place = offsets[:-1][template == number] // 4
+            for shift, part in enumerate(one.parts, 1):
+                if part.is_flag:
+                    continue
+                known = len(self._sources[part.column].values[part.function])
+                if (text.view(np.int32)[place + shift] >= known).any():
+                    raise damaged("keys.text", "names a value that is not there")
 
 
 def _spans(start: Longs) -> Iterator[tuple[int, int]]:

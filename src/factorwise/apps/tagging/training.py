@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from factorwise.apps.tagging.config import BATCH, MOST_PASSES, TrainingConfig, online_rule
 from factorwise.apps.tagging.constraints import Constraints
 from factorwise.apps.tagging.tagger import ChainTagger
+from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.threads import Team
 from factorwise.learning.chain_layout import StateFeatures
 from factorwise.learning.chain_likelihood import ChainLikelihood
@@ -158,6 +159,7 @@ def train(
         Called after each iteration.
     """
     rules = Constraints.none(len(labels)) if constraints is None else constraints
+    sentences = _that_count(sentences)
     rules.check(labels, sentences.start, sentences.supervision)
     features = _features(sentences, len(labels), config)
     structure = _structure(sentences, len(labels), config, rules)
@@ -167,6 +169,16 @@ def train(
         if config.algorithm in BATCH:
             return _in_batch(sentences, config, weights, watcher)
         return _online(sentences, config, weights, watcher)
+
+
+def _that_count(sentences: Sentences) -> Sentences:
+    """Leave out sentences of weight zero, so that they do not even say which weights there are."""
+    emphasis = sentences.supervision.emphasis
+    if not len(emphasis) or emphasis.all():
+        return sentences
+    if not emphasis.any():
+        raise InvalidArgumentError("every sentence has weight zero: give at least one a weight above zero.")
+    return sentences.taken(np.asarray(emphasis > 0))
 
 
 def _features(sentences: Sentences, labels: int, config: TrainingConfig) -> StateFeatures:

@@ -137,11 +137,19 @@ class Vocabulary:
         return {"text": self._text[:size].copy(), "offsets": self._offsets[: self._known + 1].copy()}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], prefix: str = "") -> Vocabulary:
-        """Restore what `to_arrays` gave, its names preceded by ``prefix``."""
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], prefix: str = "", *, readable: bool = True
+    ) -> Vocabulary:
+        """Restore what `to_arrays` gave, its names preceded by ``prefix``.
+
+        readable
+            Refuse strings that are not text.
+        """
         text, offsets = stored(arrays, f"{prefix}text", "u1"), stored(arrays, f"{prefix}offsets", "i8")
         if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(text) or (np.diff(offsets) < 0).any():
             raise damaged(f"{prefix}offsets", "does not divide the text into strings")
+        if readable and not _is_text(text, offsets):
+            raise damaged(f"{prefix}text", "is not text")
         restored = cls._of(text, offsets)
         if len(restored) != len(offsets) - 1:
             raise damaged(f"{prefix}text", "has a string twice")
@@ -195,6 +203,16 @@ def _measured(strings: Iterable[str]) -> Segments:
     pieces = [string.encode("utf-8", "surrogatepass") for string in strings]
     ends = np.cumsum(np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces)))
     return Segments(_padded(np.frombuffer(b"".join(pieces), dtype=np.uint8)), ends, 0)
+
+
+def _is_text(text: NDArray[np.uint8], offsets: Longs) -> bool:
+    """Say whether all strings are UTF-8: the whole is, and none begins within a character."""
+    begin = text[offsets[:-1][np.diff(offsets) > 0]]
+    try:
+        text.tobytes().decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return False
+    return not ((begin & 0xC0) == 0x80).any()
 
 
 def _padded(text: NDArray[np.uint8]) -> NDArray[np.uint8]:

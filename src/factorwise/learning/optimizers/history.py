@@ -27,6 +27,9 @@ from factorwise.learning.optimizers.base import (
 # A step and a gradient change at so near a right angle tell of rounding, not of curvature.
 LEAST_COSINE = 1e-10
 
+# The signs have settled when the number of weights that are not zero changes by less than this share.
+SETTLED = 0.01
+
 # Below this many chunks, sharing out costs more than it saves.
 CHUNKS_WORTH_SHARING = 8
 
@@ -77,6 +80,8 @@ class Workspace:
         self._pairs = PairProducts(config.memory)
         self._slot = 0
         self._length = 0.0
+        self._active = 0.0
+        self._settled = False
 
     @property
     def remembers(self) -> bool:
@@ -94,34 +99,8 @@ class Workspace:
 
     def turn(self, length: float) -> float:
         """Find the next direction and step ``length`` along it; return its slope, below zero if it falls."""
-        pairs = self._pairs
-        step_factors, change_factors, slope_factor = pairs.factors()
-        rows = max(pairs.order, default=-1) + 1
-
-        def work(first: int, last: int) -> None:
-            kernels.combine(
-                first,
-                last,
-                self.weights,
-                self._gradient,
-                self._prior.l1,
-                self._penalized,
-                self._steps,
-                self._changes,
-                rows,
-                step_factors,
-                change_factors,
-                slope_factor,
-                length,
-                self._direction,
-                self._trial,
-                self._scratch,
-                self._direction_sums,
-            )
-
-        self._team.share(self._chunks, work)
-        self._length = length
-        return float(self._direction_sums.sum(axis=0)[kernels.DESCENT])
+        slope = self._turn(length, strict=not self._settled)
+        return slope if slope < 0.0 or not self._settled else self._turn(length, strict=True)
 
     def evaluate(self, length: float) -> Arrival:
         """Call the objective ``length`` along the direction."""
@@ -171,12 +150,47 @@ class Workspace:
     def accept(self) -> None:
         """Make the point last evaluated the current one, and remember the step that led to it."""
         self.begin()
-        self._pairs.add(self._slot, self._sums.sum(axis=0), self._products.sum(axis=0))
+        sums = self._sums.sum(axis=0)
+        self._pairs.add(self._slot, sums, self._products.sum(axis=0))
+        active = float(sums[kernels.ACTIVE])
+        self._settled = abs(active - self._active) <= SETTLED * active
+        self._active = active
 
     def begin(self) -> None:
         """Make the point last evaluated the current one."""
         self.weights, self._trial = self._trial, self.weights
         self._gradient, self._trial_gradient = self._trial_gradient, self._gradient
+
+    def _turn(self, length: float, *, strict: bool) -> float:
+        pairs = self._pairs
+        step_factors, change_factors, slope_factor = pairs.factors()
+        rows = max(pairs.order, default=-1) + 1
+
+        def work(first: int, last: int) -> None:
+            kernels.combine(
+                first,
+                last,
+                self.weights,
+                self._gradient,
+                self._prior.l1,
+                self._penalized,
+                self._steps,
+                self._changes,
+                rows,
+                step_factors,
+                change_factors,
+                slope_factor,
+                strict,
+                length,
+                self._direction,
+                self._trial,
+                self._scratch,
+                self._direction_sums,
+            )
+
+        self._team.share(self._chunks, work)
+        self._length = length
+        return float(self._direction_sums.sum(axis=0)[kernels.DESCENT])
 
     def _free_slot(self) -> int:
         """Slot for the newest pair; with none free the oldest pair gives way: no direction needs it again."""
