@@ -286,9 +286,11 @@ def test_provenance_names_the_data_and_the_settings(folder):
 # held-out sentences and the choice of a prior
 
 
-def test_a_held_out_file_is_scored_while_training(fit, run, folder, tmp_path):
-    found = fit("--held-out", folder / "test.txt", "--max-iterations", 4)["held_out"]
-    assert (found["sentences"], found["measure"], found["iteration"]) == (15, "span F1", 4)
+@pytest.mark.parametrize("algorithm", ["lbfgs", "l2sgd"])  # the second keeps an earlier pass than the last
+def test_the_held_out_score_is_that_of_the_saved_model(fit, run, folder, tmp_path, algorithm):
+    choice = ("--algorithm", algorithm, "--max-iterations", 4)
+    found = fit("--held-out", folder / "test.txt", *choice)["held_out"]
+    assert (found["sentences"], found["measure"]) == (15, "span F1")
     quietly("tag", "apply", folder / "test.txt", "--model", tmp_path / "m.fw", "-o", tmp_path / "o.txt")
     run()
     scores = json.loads(run("tag", "score", tmp_path / "o.txt", "--json").out)
@@ -300,7 +302,6 @@ def test_patience_stops_early_and_keeps_the_best(fit):
     early = fit("--held-out-share", 0.2, "--patience", 2)
     assert early["held_out"]["sentences"] == 8
     assert early["training"]["iterations"] < free["training"]["iterations"]
-    assert early["held_out"]["iteration"] == early["training"]["iterations"] - 2
     assert early["training"]["message"] == "no better held-out score in 2 iterations"
 
 

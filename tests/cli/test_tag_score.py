@@ -114,3 +114,9 @@ def test_a_file_that_is_not_there_is_told(run, tmp_path):
         result = run("tag", "score", path)
         assert result.code == 2
         assert "Check the path" in result.err
+
+
+def test_probabilities_are_not_taken_for_labels(run, file):
+    result = run("tag", "score", file(form="w{n} {true} {found} 0.98"))
+    assert result.code == 2
+    assert "--truth-column -3 --prediction-column -2" in result.err

@@ -329,3 +329,8 @@ def test_memory_stays_in_proportion_to_the_text():
     assert file.n_tokens == 50_000
     assert kept < 2 * len(text) + 200_000  # two numbers of eight bytes and three of four per token
     assert peak < 8 * len(text) + 2_000_000
+
+
+def test_a_first_line_that_may_be_a_comment_is_named_in_the_remedy():
+    with pytest.raises(DataFileError, match=r"line 2.* If line 1 is a comment, give comment='# '"):
+        parsed("# newdoc one two three\nWhat\twhat\n")

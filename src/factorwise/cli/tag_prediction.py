@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.apps.tagging.answers import n_best, spans_of
 from factorwise.apps.tagging.encoders import ColumnEncoder
 from factorwise.apps.tagging.model_file import read_tagger
 from factorwise.apps.tagging.tagger import ChainTagger
@@ -19,7 +20,6 @@ from factorwise.cli.tag_options import Layout
 from factorwise.errors import DataFileError, ModelFileError
 from factorwise.io.conll import ColumnFile
 from factorwise.kernels.threads import Team
-from factorwise.metrics.sequence import SpanCounter
 from factorwise.variables.sparse_rows import SparseRows
 
 T = TypeVar("T")
@@ -143,14 +143,8 @@ class Predictions:
         return [values[first:after] for first, after in pairwise(self._start.tolist())]
 
     def nbest(self, k: int) -> Iterator[list[tuple[list[str], float]]]:
-        """Yield for each sentence its ``k`` most probable label sequences and their probabilities."""
-        names = self._tagger.labels
-        for node in self._tagger.node_scores(self._rows, self._start):
-            log_total = self._tagger.log_partition_of(node)
-            yield [
-                ([names[code] for code in best.values], float(np.exp(best.score - log_total)))
-                for best in self._tagger.k_best(node, k)
-            ]
+        """Return for each sentence its ``k`` most probable label sequences and their probabilities."""
+        return n_best(self._tagger, self._rows, self._start, k)
 
     def spans(self, table: ColumnFile, words: int) -> Iterator[dict[str, Any]]:
         """Yield the spans of the most probable paths, each with the probability that it is one.
@@ -158,24 +152,17 @@ class Predictions:
         table, words
             The file that the sentences come from, and the number of its column that holds the words.
         """
-        counter = SpanCounter(self._tagger.labels)
-        found = counter.find(self.codes, self._start)
-        goes_on = counter.goes_on
-        first_of = np.searchsorted(found.start, self._start).tolist()
         text = table.column(words)
-        for sentence, node in enumerate(self._tagger.node_scores(self._rows, self._start)):
+        found = spans_of(self._tagger, self._rows, self._start, self.codes)
+        for sentence, spans in enumerate(found):
             offset = int(self._start[sentence])
-            path = self.codes[offset : self._start[sentence + 1]].tolist()
-            for which in range(first_of[sentence], first_of[sentence + 1]):
-                begin, end = int(found.start[which]) - offset, int(found.end[which]) - offset
+            for span in spans:
                 yield {
                     "sentence": sentence,
-                    "start": begin,
-                    "end": end,
-                    "type": counter.types[found.type[which]],
-                    "confidence": self._tagger.span_probability(
-                        node, path, begin, end, goes_on[path[end - 1]], goes_on[:, path[begin]]
-                    ),
-                    "text": " ".join(text[offset + begin : offset + end]),
-                    "line": int(table.line[offset + begin]),
+                    "start": span.start,
+                    "end": span.end,
+                    "type": span.kind,
+                    "confidence": span.confidence,
+                    "text": " ".join(text[offset + span.start : offset + span.end]),
+                    "line": int(table.line[offset + span.start]),
                 }

@@ -89,6 +89,11 @@ def measure(table: ColumnFile, columns: tuple[int, int], scheme: str | None, nam
     labels = table.vocabulary[used].tolist()
     for column in columns:
         check_labels(table, column, table.encoded(column)[0], name)
+        if all(map(_is_number, table.encoded(column)[0])):
+            raise DataFileError(
+                f"{name}: column {column} holds numbers, not labels. A file of `tag apply --marginals` has"
+                " probabilities last: give --truth-column -3 --prediction-column -2."
+            )
     truth, predicted = codes.reshape(2, -1)
     counter = SpanCounter(labels, scheme)
     by_token = bool(counter.unusual) and scheme is None
@@ -101,6 +106,14 @@ def measure(table: ColumnFile, columns: tuple[int, int], scheme: str | None, nam
         "spans": None if by_token else counter.scores(truth, predicted, table.start).as_dict(),
         "labels": _label_scores(labels, truth, predicted) if by_token else None,
     }
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "." in text  # a label may well be a whole number
 
 
 def _label_scores(labels: Sequence[str], truth: Ints, predicted: Ints) -> dict[str, Any]:

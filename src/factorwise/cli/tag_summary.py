@@ -115,17 +115,14 @@ def _choice(trials: Sequence[Trial], measure: str) -> dict[str, Any] | None:
 
 
 def _held_out_scores(trained: Trained, held_out: HeldOut | None) -> dict[str, Any] | None:
-    """Return the score of the weights that were kept: the last, or the best if that could stop training."""
-    steps = [step for step in trained.steps if step.score is not None]
-    if held_out is None or not steps:
+    """Return the score of the weights that were kept."""
+    if held_out is None:
         return None
-    kept = steps[-1] if held_out.patience is None else _best(trained)
     return {
         "sentences": len(held_out.start) - 1,
         "tokens": len(held_out.truth),
         "measure": Measure.of(trained.tagger.labels).name,
-        "score": kept.score,
-        "iteration": kept.iteration,
+        "score": trained.score,
     }
 
 
@@ -159,7 +156,7 @@ def summary_lines(document: dict[str, Any]) -> Iterator[str]:
     ]
     if document["held_out"]:
         found = document["held_out"]
-        place = f"{found['sentences']} sentences, at iteration {found['iteration']}"
+        place = f"{found['sentences']} sentences"
         rows.append(("held out", f"{found['measure']} {found['score']:.4f} on {place}"))
     seconds = document["seconds"]
     whole = max(seconds["all"], 1e-9)

@@ -232,6 +232,7 @@ class _Reader:
         self.name = name
         self.comment = comment
         self.first_line, line = self._first_token()
+        self.first_may_be_comment = line.startswith(b"#")
         if separator is None and b"\t" in line:
             separator = "\t"
         self.separator = separator
@@ -345,6 +346,8 @@ class _Reader:
         remedy = f"Columns are separated by {between} here: complete the line, or give another separator."
         if line.startswith("#") and not self.comment:
             remedy = f"If it is a comment, give comment={'# ' if line[1:2] == ' ' else '#'!r}. {remedy}"
+        elif self.first_may_be_comment and not self.comment:
+            remedy = f"If line {self.first_line} is a comment, give comment='# '. {remedy}"
         return DataFileError(
             f"{self._place(index)}: {_shown(line)} has {found} column{'s' * (found != 1)}, but line"
             f" {self.first_line} has {self.width}. {remedy}"

@@ -10,10 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 _HOMES = {
+    "answers": ["Span"],
     "config": ["ALGORITHMS"],
     "constraints": ["SCHEMES"],
     "estimator": ["ChainCRF"],
-    "prediction": ["Span", "UnseenLabelWarning"],
+    "prediction": ["UnseenLabelWarning"],
     "templates": ["TemplateSet", "default_templates"],
     "training": ["Step"],
 }
@@ -31,10 +32,11 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from factorwise.apps.tagging.answers import Span
     from factorwise.apps.tagging.config import ALGORITHMS
     from factorwise.apps.tagging.constraints import SCHEMES
     from factorwise.apps.tagging.estimator import ChainCRF
-    from factorwise.apps.tagging.prediction import Span, UnseenLabelWarning
+    from factorwise.apps.tagging.prediction import UnseenLabelWarning
     from factorwise.apps.tagging.templates import TemplateSet, default_templates
     from factorwise.apps.tagging.training import Step
 

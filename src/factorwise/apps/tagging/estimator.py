@@ -348,7 +348,10 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | PathLike[str], **parameters: Any) -> Self:
-        """Read a model that `save` or the command line wrote; ``parameters`` go to the constructor."""
+        """Read a model that `save` or the command line wrote; ``parameters`` go to the constructor.
+
+        The settings it was trained with are in ``settings_``; to train again with them, give them again.
+        """
         saved = read_tagger(path)
         made = cls(**parameters)
         made.tagger_, made.encoder_, made.settings_ = saved.tagger, saved.encoder, saved.settings

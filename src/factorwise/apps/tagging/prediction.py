@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
+from factorwise.apps.tagging.answers import Span, n_best, spans_of
 from factorwise.apps.tagging.encoders import Encoder, as_sentences
 from factorwise.apps.tagging.labels import LabelEncoder
 from factorwise.apps.tagging.supervision import sentence_weights
@@ -19,15 +20,6 @@ from factorwise.errors import ImpossibleError, InvalidArgumentError, require
 from factorwise.kernels.threads import Team, thread_count
 from factorwise.metrics.sequence import SpanCounter
 from factorwise.types import Bools, Floats, Ints
-
-
-class Span(NamedTuple):
-    """A span that was found: its type, its tokens from ``start`` to before ``end``, and its probability."""
-
-    kind: str
-    start: int
-    end: int
-    confidence: float
 
 
 class Sequences(list[Any]):
@@ -98,16 +90,7 @@ class ChainPredictions:
         Fewer where there are fewer.
         """
         tagger, rows, start = self._encoded(X)
-        found = []
-        for node in tagger.node_scores(rows, start):
-            log_total = tagger.log_partition_of(node)
-            found.append(
-                [
-                    ([self.classes_[code] for code in best.values], float(np.exp(best.score - log_total)))
-                    for best in tagger.k_best(node, k)
-                ]
-            )
-        return found
+        return list(n_best(tagger, rows, start, k))
 
     def predict_spans(self, X: Any) -> list[list[Span]]:
         """Return the spans of the most probable labels, each with its probability.
@@ -118,22 +101,7 @@ class ChainPredictions:
         tagger, rows, start = self._encoded(X)
         with Team(threads_of(self.n_jobs)) as team:
             path = tagger.decode(rows, start, team)
-        counter = SpanCounter([str(label) for label in self.classes_])
-        found = counter.find(path, start)
-        goes_on = counter.goes_on
-        alone = counter.find(np.arange(len(self.classes_)), np.arange(len(self.classes_) + 1)).start
-        of_span = np.isin(np.arange(len(self.classes_)), alone)  # labels that make a span of one token
-        sentence = np.searchsorted(start, found.start, side="right") - 1
-        result: list[list[Span]] = [[] for _ in range(len(start) - 1)]
-        for number, node in enumerate(tagger.node_scores(rows, start)):
-            offset = int(start[number])
-            codes = path[offset : start[number + 1]].tolist()
-            for which in np.flatnonzero(sentence == number).tolist():
-                begin, end = int(found.start[which]) - offset, int(found.end[which]) - offset
-                after, before = goes_on[codes[end - 1]], goes_on[:, codes[begin]] & of_span
-                share = tagger.span_probability(node, codes, begin, end, after, before)
-                result[number].append(Span(counter.types[found.type[which]], begin, end, share))
-        return result
+        return list(spans_of(tagger, rows, start, path))
 
     def log_likelihood(self, X: Any, y: Sequence[Sequence[Any]]) -> float:
         """Return the log-probability of labels, summed over sentences; sets and None are summed over.

@@ -125,6 +125,8 @@ class Trained:
 
     objective
         At the weights of the tagger; for an online algorithm, the loss of the pass that gave them.
+    score
+        Of the tagger on held-out sentences, measured as in `Step`; None without any.
     """
 
     tagger: ChainTagger
@@ -132,6 +134,7 @@ class Trained:
     n_iter: int
     converged: bool
     message: str
+    score: float | None
     steps: tuple[Step, ...]
 
 
@@ -290,7 +293,9 @@ class _Watcher:
         if self._best is not None:
             _, objective, weights = self._best
         n_iter = self.steps[-1].iteration if self.steps else 0
-        return Trained(self.tagger(weights), objective, n_iter, converged, message, tuple(self.steps))
+        # measured again: an online algorithm may keep an earlier pass than the last
+        score = None if self._held_out is None else self._score(self._held_out, weights)
+        return Trained(self.tagger(weights), objective, n_iter, converged, message, score, tuple(self.steps))
 
 
 def _in_batch(
