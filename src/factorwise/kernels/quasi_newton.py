@@ -51,34 +51,39 @@ def pseudo_gradient(weight: float, gradient: float, price: float) -> float:
 
 @inlined
 def _set_prices(prices: Floats, l1: float, penalized: Bools) -> None:
-    for place in range(len(prices)):
-        prices[place] = l1
-    for place in range(len(penalized)):
-        prices[place] = l1 if penalized[place] else 0.0
-
-
-@inlined
-def _set_slopes(slopes: Floats, prices: Floats, weights: Floats, gradient: Floats, l1: float) -> None:
+    """Price of each weight of a tile; without l1 nobody looks at them."""
     if l1 > 0.0:
-        for place in range(len(slopes)):
-            slopes[place] = pseudo_gradient(weights[place], gradient[place], prices[place])
-    else:
-        for place in range(len(slopes)):
-            slopes[place] = gradient[place]
+        for place in range(len(prices)):
+            prices[place] = l1
+        for place in range(len(penalized)):
+            prices[place] = l1 if penalized[place] else 0.0
 
 
 @inlined
-def _add_point_sums(sums: Floats, weights: Floats, prices: Floats, slopes: Floats) -> None:
-    squared = absolute = active = squared_slope = 0.0
+def _slopes(room: Floats, prices: Floats, weights: Floats, gradient: Floats, l1: float) -> Floats:
+    """Pseudo-gradient of a tile, in ``room``; without l1 it is the gradient itself."""
+    if l1 > 0.0:
+        for place in range(len(room)):
+            room[place] = pseudo_gradient(weights[place], gradient[place], prices[place])
+        return room
+    return gradient
+
+
+@inlined
+def _add_point_sums(sums: Floats, weights: Floats, prices: Floats, slopes: Floats, l1: float) -> None:
+    squared = active = squared_slope = 0.0
     for place in range(len(weights)):
         squared += weights[place] * weights[place]
-        absolute += abs(weights[place]) * prices[place]
         active += 1.0 if weights[place] != 0.0 else 0.0
         squared_slope += slopes[place] * slopes[place]
     sums[SQUARED_WEIGHTS] += squared
-    sums[PRICED_WEIGHTS] += absolute
     sums[ACTIVE] += active
     sums[SQUARED_SLOPE] += squared_slope
+    if l1 > 0.0:
+        priced = 0.0
+        for place in range(len(weights)):
+            priced += abs(weights[place]) * prices[place]
+        sums[PRICED_WEIGHTS] += priced
 
 
 @inlined
@@ -159,10 +164,10 @@ def absorb(
             w, w_before = weights[start:stop], weights_before[start:stop]
             g, g_before = gradient[start:stop], gradient_before[start:stop]
             step, change = steps[slot, start:stop], changes[slot, start:stop]
-            prices, slopes = scratch[chunk, 0, : stop - start], scratch[chunk, 1, : stop - start]
+            prices, room = scratch[chunk, 0, : stop - start], scratch[chunk, 1, : stop - start]
             given = raw[start:stop]
             _set_prices(prices, l1, penalized[start:stop])
-            _set_slopes(slopes, prices, w_before, g_before, l1)
+            slopes = _slopes(room, prices, w_before, g_before, l1)
             total[FALL_BEFORE] += _moved_times(w, w_before, slopes)
             for place in range(len(w)):
                 g[place] = given[place] + twice * w[place]
@@ -171,8 +176,8 @@ def absorb(
                 step[place] = w[place] - w_before[place]
             for place in range(len(w)):
                 change[place] = g[place] - g_before[place]
-            _set_slopes(slopes, prices, w, g, l1)
-            _add_point_sums(total, w, prices, slopes)
+            slopes = _slopes(room, prices, w, g, l1)
+            _add_point_sums(total, w, prices, slopes, l1)
             _add_pair_sums(total, step, change, slopes)
             for row in range(rows):
                 if row != slot:
@@ -253,9 +258,9 @@ def combine(
         for start in range(chunk * CHUNK, end, TILE):
             stop = min(end, start + TILE)
             w, d = weights[start:stop], direction[start:stop]
-            prices, slopes = scratch[chunk, 0, : stop - start], scratch[chunk, 1, : stop - start]
+            prices, room = scratch[chunk, 0, : stop - start], scratch[chunk, 1, : stop - start]
             _set_prices(prices, l1, penalized[start:stop])
-            _set_slopes(slopes, prices, w, gradient[start:stop], l1)
+            slopes = _slopes(room, prices, w, gradient[start:stop], l1)
             for place in range(len(d)):
                 d[place] = slope_factor * slopes[place]
             _add_pairs(d, steps, changes, rows, step_factors, change_factors, start, stop)

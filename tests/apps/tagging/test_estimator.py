@@ -17,11 +17,17 @@ from sklearn.utils.validation import check_is_fitted
 import factorwise
 from factorwise import ChainCRF
 from factorwise.apps.tagging.config import ALGORITHMS
+from factorwise.apps.tagging.encoders import choose_encoder
 from factorwise.apps.tagging.prediction import UnseenLabelWarning
+from factorwise.apps.tagging.supervision import random_share
 from factorwise.apps.tagging.templates import TemplateSet
+from factorwise.apps.tagging.warm import carried_over
 from factorwise.errors import FactorwiseError, ImpossibleError, InvalidArgumentError, ShapeError
+from factorwise.learning.chain_layout import StateFeatures
+from factorwise.learning.chain_structure import FirstOrder
+from factorwise.learning.second_order import SecondOrder
 from factorwise.metrics.sequence import score_spans, token_accuracy
-from tagging_cases import BIO, AllPaths, agrees_with, separable, task
+from tagging_cases import BIO, AllPaths, agrees_with, separable, task, with_weights
 
 CONVERGED = {"epsilon": 1e-7, "delta": 1e-12, "period": 20}
 
@@ -434,6 +440,24 @@ def test_a_warm_start_keeps_the_weights_whose_names_stay_the_same(orders):
     assert ahead < 0.3 * behind
 
 
+@pytest.mark.parametrize("order", [1, 2])
+def test_weights_are_carried_over_by_name_and_all_others_are_zero(order):
+    before = with_weights(ChainCRF(order=order, max_iterations=1).fit(*task()), 0)
+    X = [[{"w": "q"}, {"w": "a", "s": "Bq"}, {"bias": 1.0, "s": "Ip"}]]
+    encoder, labels = choose_encoder(X, None), ("Z", "I-X", "O", "Y", "B-X")
+    encoder.fit_encode(X)
+    features, structure = StateFeatures.all_pairs(encoder.width, 5), FirstOrder.free(5)
+    if order == 2:
+        structure = SecondOrder.extending(structure)
+    found = carried_over(before.tagger_, before.encoder_, encoder, labels)(features, structure)
+    states = [(name, label) for name in encoder.names() for label in labels]
+    transitions = [tuple(labels[code] for code in codes) for codes in structure.transitions()]
+    wanted = [before.state_features_.get(name, 0.0) for name in states]
+    wanted += [before.transition_features_.get(name, 0.0) for name in transitions]
+    assert found.tolist() == wanted
+    assert np.count_nonzero(found) > 10
+
+
 def test_labels_and_attributes_that_are_gone_are_forgotten_by_a_warm_start():
     X, y = task()
     model = ChainCRF(**CONVERGED, warm_start=True).fit(X, y).fit([[{"w": "a"}, {"w": "q"}]], [["O", "Y"]])
@@ -474,6 +498,12 @@ def test_early_stopping_on_a_share_of_the_training_sentences():
     model = ChainCRF(**settings, validation_fraction=0.25).fit(X, y)
     scores = [step.score for step in model.training_log_]
     assert model.objective_ == model.training_log_[int(np.argmax(scores))].objective
+    chosen = random_share(np.ones(len(X), dtype=bool), 0.25, 0)
+    apart, rest = ([k for k in range(len(X)) if chosen[k] == side] for side in (True, False))
+    split = [[data[k] for k in side] for side in (rest, apart) for data in (X, y)]
+    by_hand = ChainCRF(**settings).fit(*split)
+    assert [step.score for step in by_hand.training_log_] == scores
+    assert by_hand.objective_ == pytest.approx(model.objective_, rel=1e-6)
     again = ChainCRF(**settings, validation_fraction=0.25).fit(X, y)
     other = ChainCRF(**settings, validation_fraction=0.25, random_state=1).fit(X, y)
     assert [step.score for step in again.training_log_] == scores

@@ -99,10 +99,14 @@ def test_the_best_path_is_the_best_of_all(kind, seed):
 
 
 @every_kind
-def test_marginals_are_sums_over_all_paths(kind, seed):
+def test_marginals_and_log_partition_are_sums_over_all_paths(kind, seed):
     model, X = model_and_sentences(kind, seed)
-    for found, paths in zip(model.predict_proba(X), enumerated(kind, model, X), strict=True):
+    every = enumerated(kind, model, X)
+    for found, paths in zip(model.predict_proba(X), every, strict=True):
         np.testing.assert_allclose(found, paths.marginals(), **SINGLE)
+    with Team(1) as team:
+        _, log_partition = model.tagger_.marginals(*model.encoder_.encode(X), team)
+    np.testing.assert_allclose(log_partition, [paths.log_partition for paths in every], **SINGLE)
 
 
 @every_kind

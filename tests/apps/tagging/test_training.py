@@ -209,7 +209,7 @@ def scripted(monkeypatch):
         sentences, labels = encoded(*task())
         held_out = held_out_from(sentences, sentences.complete, patience)._replace(every=every)
         left, seen = iter(scores), []
-        monkeypatch.setattr(training._Watcher, "_score", lambda *_: next(left))
+        monkeypatch.setattr(training._Watcher, "_score", lambda *_: next(left, None))
         config = TrainingConfig(max_iterations=len(scores) * every, epsilon=0.0, delta=0.0)
         return train(sentences, labels, config, held_out=held_out, watch=seen.append), seen
 
@@ -223,6 +223,18 @@ def test_training_stops_when_the_held_out_score_no_longer_improves_and_keeps_the
     assert trained.objective == seen[2].objective
     best, _ = scripted([0.1, 0.5, 0.9], patience=9)
     np.testing.assert_array_equal(trained.tagger.weights, best.tagger.weights)
+
+
+def test_the_score_told_is_that_of_the_weights_kept():
+    everything, labels = encoded(*task(sentences=30))
+    first = np.arange(30) < 12
+    config = TrainingConfig(prior=Prior(l2=1e-3), epsilon=0.0, delta=0.0, max_iterations=30)
+    for patience, kept in ((None, lambda scores: scores[-1]), (3, max)):
+        held_out = held_out_from(everything, ~first, patience)
+        trained = train(everything.taken(first), labels, config, held_out=held_out)
+        scores = [step.score for step in trained.steps]
+        assert trained.score == kept(scores)
+    assert max(scores) > scores[-1]  # the last weights were not the best
 
 
 def test_without_patience_scores_are_reported_and_the_last_weights_kept(scripted):
@@ -245,7 +257,8 @@ def test_the_held_out_score_is_span_f1_or_accuracy_where_labels_name_no_spans(al
         trained = train(
             sentences, names, TrainingConfig(algorithm=algorithm, max_iterations=20), held_out=held_out
         )
-        assert trained.steps[-1].score == 1.0
+        assert trained.steps[-1].score == trained.score == 1.0
+    assert train(sentences, names, TrainingConfig(max_iterations=1)).score is None
 
 
 def test_sentences_are_chosen_with_all_that_is_known_of_them():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factorwise.learning.optimizers import minimize
+from factorwise.learning.optimizers import history, minimize
 from factorwise.learning.priors import Prior
 from optimizer_cases import Quadratic, Softmax, proximal_gradient, rounded
 
@@ -79,6 +79,18 @@ def test_without_l1_it_reaches_the_smooth_optimum():
     quadratic = Quadratic(10)
     found = minimize(quadratic, np.zeros(10), prior=Prior(l2=0.2), method="owlqn", **TIGHT)
     np.testing.assert_allclose(found.weights, quadratic.solution(0.2), atol=1e-6)
+
+
+def test_letting_settled_weights_balance_each_other_saves_iterations(monkeypatch):
+    def iterations():
+        return sum(
+            minimize(hashed(seed), np.zeros(120), prior=Prior(0.1, 0.01), epsilon=1e-5, period=0).iterations
+            for seed in range(6)
+        )
+
+    free = iterations()
+    monkeypatch.setattr(history, "SETTLED", -1.0)
+    assert free < 0.9 * iterations()
 
 
 def test_a_start_with_wrong_signs_is_corrected():

@@ -1,9 +1,12 @@
 """Orthant-wise limited-memory quasi-Newton: L-BFGS for objectives with an l1 penalty.
 
 Within an orthant, where no weight changes its sign, the absolute value is linear. Each step stays in the
-orthant that the pseudo-gradient points into: the direction keeps only entries that go against the
-pseudo-gradient, and a weight that would change its sign stops at zero. The curvature is that of the smooth
-part, the squared penalty included (the method of Andrew and Gao, 2007).
+orthant that the pseudo-gradient points into: a weight that would change its sign stops at zero. The curvature
+is that of the smooth part, the squared penalty included. So far this is the method of Andrew and Gao (2007),
+which also keeps only those entries of the direction that go against the pseudo-gradient. That drives weights
+to zero quickly, but later throws away what the curvature knows of how weights balance each other. So it is
+done for all weights only while the number of active ones still changes fast, and then for those at zero,
+which would leave the orthant otherwise.
 """
 
 from __future__ import annotations
