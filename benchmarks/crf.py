@@ -24,9 +24,9 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-import numpy as np
 from peers import ONE_THREAD, Peer, PeerUnavailableError, run_here
 from timing import table, verdict
 
@@ -97,6 +97,8 @@ def attributes_of(sentence: list[list[str]]) -> list[list[str]]:
 
 def generated(sentences: int, seed: int = 0) -> Iterator[tuple[list[list[str]], list[str]]]:
     """75 attributes a token, most of them rare: words, pairs and noise that depend on a hidden label."""
+    import numpy as np  # here: the peer's environment has none
+
     rng = np.random.default_rng(seed)
     labels = 22
     follow = rng.dirichlet(np.full(labels, 0.15), size=labels)
@@ -188,9 +190,9 @@ def our_fit(data: str, model: str, options: dict[str, Any]) -> dict[str, Any]:
     cpu, wall = time.process_time() - begin, time.perf_counter() - began
     crf.save(model)
     steps = crf.training_log_
-    seconds = np.diff([step.seconds for step in steps])
+    seconds = [after.seconds - before.seconds for before, after in pairwise(steps)]
     return {
-        "seconds": seconds.tolist(),
+        "seconds": seconds,
         "objective": [step.objective for step in steps],
         "active": [step.active for step in steps],
         "weights": len(crf.tagger_.weights),
@@ -259,7 +261,7 @@ class Contest:
 
 def fastest_iteration(runs: list[Any]) -> float:
     """Median iteration of the fastest run: one line-search trial, as nearly all have."""
-    return min(float(np.median(run["seconds"])) for run in runs)
+    return min(median(run["seconds"]) for run in runs)
 
 
 def compare_iterations(contest: Contest, data: Path, title: str, bars: tuple[float, float]) -> None:
