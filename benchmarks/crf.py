@@ -395,9 +395,9 @@ def compare_corpora(contest: Contest, folder: Path, root: Path, quick: bool) -> 
     from factorwise.metrics.sequence import score_spans, token_accuracy
 
     corpora = {
-        "CoNLL-2000": ("seq_conll2000", "train.txt", "test.txt", (0, 1), 2, None),
         "WNUT-17": ("seq_wnut17", "train.conll", "test.conll", (0,), 1, None),
         "UD-EWT": ("seq_ud_ewt", "train.tsv", "test.tsv", (0,), 2, "# "),
+        "CoNLL-2000": ("seq_conll2000", "train.txt", "test.txt", (0, 1), 2, None),
     }
     rows = []
     for title, (name, train_name, test_name, columns, label, comment) in corpora.items():

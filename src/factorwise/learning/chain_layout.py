@@ -23,7 +23,7 @@ from factorwise.kernels.attribute_rows import AHEAD, Entries, Members
 from factorwise.types import Floats, Ints
 from factorwise.variables.sparse_rows import SparseRows
 
-BLOCK = 4096  # tokens whose rows stay in the second-level cache while a block is summed
+BLOCK = 1 << 16  # tokens summed at a time: numbers of 16 bits, rows that still fit the last-level cache
 SEGMENTS = 32  # parts of the columns that threads share out
 NOTHING = np.zeros(0, dtype=np.float32)
 
