@@ -51,6 +51,8 @@ class TrainingConfig:
     epsilon, period, delta
         When to stop: gradient small against the weights (for ``ap``, ``pa`` and ``arow``: mean loss of a
         sentence small); improvement over ``period`` iterations small. None for the algorithm's own.
+    memory
+        Steps that L-BFGS remembers; None for 6, or 12 with an L1 penalty.
     min_freq
         Pairs of attribute and label, and transitions, seen less often get no weight.
     order
@@ -66,7 +68,7 @@ class TrainingConfig:
     epsilon: float | None = None
     period: int = 10
     delta: float | None = None
-    memory: int = 6
+    memory: int | None = None
     linesearch: str = "MoreThuente"
     max_linesearch: int = 20
     order: int = 1

@@ -28,7 +28,7 @@ from factorwise.learning.optimizers.base import (
 LEAST_COSINE = 1e-10
 
 # The signs have settled when the number of weights that are not zero changes by less than this share.
-SETTLED = 0.01
+SETTLED = 0.005
 
 # Below this many chunks, sharing out costs more than it saves.
 CHUNKS_WORTH_SHARING = 8
