@@ -399,7 +399,7 @@ def compare_corpora(contest: Contest, folder: Path, root: Path, quick: bool) -> 
         "UD-EWT": ("seq_ud_ewt", "train.tsv", "test.tsv", (0,), 2, "# "),
         "CoNLL-2000": ("seq_conll2000", "train.txt", "test.txt", (0, 1), 2, None),
     }
-    rows = []
+    print("trained to convergence with c2 = 1 on the same attributes (bundled templates), scored on test")
     for title, (name, train_name, test_name, columns, label, comment) in corpora.items():
         parts = []
         for file in (train_name, test_name):
@@ -427,6 +427,7 @@ def compare_corpora(contest: Contest, folder: Path, root: Path, quick: bool) -> 
                 "ours": ("our_tag", parts[1][0], f"{name}.fw", {"repeats": 1}, 1),
             }
         )
+        rows = []
         for contender in ("CRFsuite", "ours"):
             predicted, truth = tag[contender][0]["predicted"], parts[1][1]
             f1 = "" if title == "UD-EWT" else f"{score_spans(truth, predicted).micro.f1:.4f}"
@@ -439,8 +440,7 @@ def compare_corpora(contest: Contest, folder: Path, root: Path, quick: bool) -> 
                     f"{fit[contender][0]['cpu']:.1f}",
                 )
             )
-    print("trained to convergence with c2 = 1 on the same attributes (bundled templates), scored on test")
-    print(table(("", "span F1", "accuracy", "objective", "CPU s"), rows), flush=True)
+        print(table(("", "span F1", "accuracy", "objective", "CPU s"), rows), flush=True)
 
 
 def main() -> None:
