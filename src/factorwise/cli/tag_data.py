@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +13,15 @@ from numpy.typing import NDArray
 from factorwise.apps.tagging.config import TrainingConfig
 from factorwise.apps.tagging.constraints import Constraints
 from factorwise.apps.tagging.encoders import ColumnEncoder
-from factorwise.apps.tagging.training import HeldOut, Sentences, train
+from factorwise.apps.tagging.supervision import class_costs
+from factorwise.apps.tagging.training import HeldOut, Measure, Sentences, train
 from factorwise.cli.tag_options import check_labels, column_number
 from factorwise.errors import DataFileError, ImpossibleError, InvalidArgumentError
 from factorwise.io.conll import ColumnFile
 from factorwise.kernels.threads import Team
 from factorwise.learning.chain_structure import Supervision
 from factorwise.learning.priors import Prior
-from factorwise.metrics.sequence import SpanCounter
 from factorwise.rng import Stream
-from factorwise.types import Floats, Ints
 
 ClassWeights = Mapping[str, float] | Literal["balanced"] | None
 
@@ -108,26 +107,21 @@ def check_same_columns(source: Source, other: Source) -> None:
 
 def supervision(codes: NDArray[np.int32], labels: Sequence[str], weights: ClassWeights) -> Supervision:
     """Return what is known of the labels: any label is possible where the code is -1."""
-    cost = _class_costs(codes, labels, weights)
+    _check_weighted(weights, labels)
+    cost = class_costs(weights, codes, labels)
     if (codes >= 0).all():
         return Supervision(codes, cost=cost)
     allowed_row = np.where(codes < 0, 0, -1).astype(np.int32)
     return Supervision(codes, allowed_row, np.ones((1, len(labels)), dtype=bool), cost=cost)
 
 
-def _class_costs(codes: Ints, labels: Sequence[str], weights: ClassWeights) -> Floats:
-    """Return by how much each right label must lead: the log of its weight."""
-    if weights is None:
-        return np.zeros(0)
-    if weights == "balanced":
-        count = np.bincount(codes[codes >= 0], minlength=len(labels))
-        return np.asarray(np.log(count.sum() / (len(labels) * np.maximum(count, 1))), dtype=np.float64)
-    for label in weights:
+def _check_weighted(weights: ClassWeights, labels: Sequence[str]) -> None:
+    """Refuse weights of labels that are not there."""
+    for label in weights if isinstance(weights, Mapping) else ():
         if label not in labels:
             close = difflib.get_close_matches(label, labels, n=1)
             remedy = f"Did you mean {close[0]!r}?" if close else f"There are: {', '.join(labels)}."
             raise InvalidArgumentError(f"--class-weight names {label!r}, which is no label. {remedy}")
-    return np.array([np.log(weights.get(label, 1.0)) for label in labels])
 
 
 def constraints(
@@ -171,12 +165,7 @@ def taken_apart(
             f"--held-out-share {share:g} of {len(able)} sentences, {int(able.sum())} of them with all labels,"
             " leaves none to learn from or none to score: give more sentences, or --held-out FILE."
         )
-    return sentences.taken(~chosen), scored(sentences.taken(chosen), patience)
-
-
-def scored(sentences: Sentences, patience: int | None = None) -> HeldOut:
-    """Return sentences as something to score weights on."""
-    return HeldOut(sentences.rows, sentences.start, sentences.supervision.truth, patience)
+    return sentences.taken(~chosen), HeldOut.of(sentences.taken(chosen), patience)
 
 
 def from_another_file(
@@ -191,24 +180,7 @@ def from_another_file(
             f"{source.name}: every sentence has a token whose label is {unknown!r}, so none can be scored."
             " Give some that are labelled in full."
         )
-    return scored(found if able.all() else found.taken(able), patience)
-
-
-class Measure(NamedTuple):
-    """How predictions are scored: by spans, or by tokens where labels name no spans."""
-
-    name: str
-    score: Callable[[Ints, Ints, NDArray[np.int64]], float]
-
-    @classmethod
-    def of(cls, labels: Sequence[str]) -> Measure:
-        """Choose by the labels."""
-        counter = SpanCounter(labels)
-        if counter.unusual:
-            return cls("token accuracy", lambda truth, predicted, start: float((truth == predicted).mean()))
-        return cls(
-            "span F1", lambda truth, predicted, start: counter.scores(truth, predicted, start).micro.f1
-        )
+    return HeldOut.of(found if able.all() else found.taken(able), patience)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +233,7 @@ def cross_validated(
                 f"--cross-validate {folds}: a fold has no sentence whose labels are all known, so it cannot"
                 " be scored. Give fewer folds."
             )
-        rest, held_out = sentences.taken(fold != number), scored(sentences.taken(apart))
+        rest, held_out = sentences.taken(fold != number), HeldOut.of(sentences.taken(apart))
         for prior in priors:
             found = train(rest, labels, replace(config, prior=prior), constraints=rules, threads=threads)
             with Team(threads) as team:

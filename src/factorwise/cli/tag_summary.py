@@ -14,9 +14,9 @@ import numpy as np
 
 from factorwise.apps.tagging.config import TrainingConfig
 from factorwise.apps.tagging.encoders import ColumnEncoder
-from factorwise.apps.tagging.training import HeldOut, Step, Trained
+from factorwise.apps.tagging.training import HeldOut, Measure, Step, Trained
 from factorwise.cli.output import aligned, size_text
-from factorwise.cli.tag_data import Measure, Source, Trial
+from factorwise.cli.tag_data import Source, Trial
 from factorwise.cli.tag_request import WITHOUT_PRIOR
 
 

@@ -17,15 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.kernels.attribute_rows import Tokens
-from factorwise.kernels.chain_rows import FORBIDDEN, Known, token_row
+from factorwise.kernels.chain_rows import FORBIDDEN, Known, best_arrival, token_row
 from factorwise.kernels.compiler import hot, inner, lean_kernel
 from factorwise.kernels.random import random_below
 from factorwise.kernels.rows import (
     Groups,
-    Row,
     add_scaled,
     first_place,
-    greater,
     largest,
     load_row,
     prefetch_row,
@@ -148,20 +146,6 @@ def fetch_ahead(tokens: Tokens, order: Ints, position: int) -> None:
         _fetch(entries.single_weight, entries.single_start[begin], entries.single_start[end])
 
 
-@hot
-def _best_arrival(groups: Groups, score: Floats, best: Floats, place: int) -> Row:
-    """For each label, the best score of a path that goes on to it from the place before."""
-    labels = len(score)
-    even = load_row(groups, score, 0) + best[place - 1, 0]
-    odd = even
-    for label in range(1, labels - 1, 2):
-        even = greater(even, load_row(groups, score, label) + best[place - 1, label])
-        odd = greater(odd, load_row(groups, score, label + 1) + best[place - 1, label + 1])
-    if labels % 2 == 0:
-        even = greater(even, load_row(groups, score, labels - 1) + best[place - 1, labels - 1])
-    return greater(even, odd)
-
-
 @inner
 def _trace_back(groups: Groups, length: int, arrival: Floats, best: Floats, path: Ints) -> float:
     """Write the best path, the lowest labels among equals; return its score."""
@@ -189,7 +173,7 @@ def _guess(
             row = add_scaled(row, -known.cost[label], tokens.unit, label)
         store_row(paths.score, place, row)
         if place > 0:
-            row = row + _best_arrival(groups, store.score, paths.best, place)
+            row = row + best_arrival(groups, store.score, paths.best, place)
         store_row(paths.best, place, row)
         paths.target[place] = label
         partial = partial or label < 0
@@ -206,7 +190,7 @@ def _complete(
         place, right = token - begin, known.truth[token]
         row = load_row(groups, paths.score, place)
         if place > 0:
-            row = row + _best_arrival(groups, store.score, paths.best, place)
+            row = row + best_arrival(groups, store.score, paths.best, place)
         store_row(paths.best, place, row)
         for label in range(len(store.score)):
             fits = label == right if right >= 0 else known.allowed[known.allowed_row[token], label] != 0.0

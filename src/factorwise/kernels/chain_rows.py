@@ -339,8 +339,9 @@ def marginals(
 
 
 @hot
-def _best_arrival(groups: Groups, score: Floats, best: Floats, place: int, labels: int) -> Row:
+def best_arrival(groups: Groups, score: Floats, best: Floats, place: int) -> Row:
     """For each label, the best score of a path that goes on to it from the place before."""
+    labels = len(score)
     even = load_row(groups, score, 0) + best[place - 1, 0]
     odd = even
     for label in range(1, labels - 1, 2):
@@ -366,7 +367,6 @@ def decode(
 
     ``best`` (real[longest, columns]) is scratch. What was taken off the transitions is not in the score.
     """
-    labels = len(steps.score)
     for sentence in range(first, last):
         begin, end = tokens.start[sentence], tokens.start[sentence + 1]
         length = end - begin
@@ -374,7 +374,7 @@ def decode(
         for token in range(begin, end):
             row = token_row(groups, tokens, token, begin, end)
             if token > begin:
-                row = row + _best_arrival(groups, steps.score, best, token - begin, labels)
+                row = row + best_arrival(groups, steps.score, best, token - begin)
             top = np.float64(largest(row))  # taken off, or rounding would choose the path of a long text
             total += top
             store_row(best, token - begin, row - top)

@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 from factorwise.errors import ShapeError
 from factorwise.kernels import attribute_rows
 from factorwise.kernels.attribute_rows import Members, Tokens
-from factorwise.kernels.chain_rows import Known, Steps
+from factorwise.kernels.chain_rows import Steps
 from factorwise.kernels.rows import GROUP, groups_of
 from factorwise.kernels.threads import Team
 from factorwise.learning.chain_layout import BLOCK, SEGMENTS, Bundles, Layout, StateFeatures
@@ -54,11 +54,7 @@ class ChainLikelihood:
         team: Team | None = None,
         dtype: DTypeLike = np.float32,
     ) -> None:
-        if int(start[-1]) != len(rows) or len(supervision.truth) != len(rows):
-            raise ShapeError(
-                f"{len(rows)} tokens with {len(supervision.truth)} labels were given for sentences that end"
-                f" at token {int(start[-1])}: the three must agree."
-            )
+        supervision.check(rows, start)
         if (np.diff(start) < 1).any():
             sentence = int(np.flatnonzero(np.diff(start) < 1)[0])
             raise ShapeError(f"sentence {sentence} has no tokens: leave it out.")
@@ -66,7 +62,7 @@ class ChainLikelihood:
         self.team = Team(1) if team is None else team
         self._groups = groups_of(structure.labels)
         self._columns, self._dtype = GROUP * len(self._groups), np.dtype(dtype)
-        self._known = self._as_known(supervision)
+        self._known = supervision.padded(structure.labels, self._columns, self._dtype)
         self._observed = structure.observed(start, supervision)
         room = structure.edge(1, self._columns, self._dtype).nbytes
         self._chunk = _even_chunks(start, CHUNK_BYTES // room)
@@ -116,19 +112,6 @@ class ChainLikelihood:
 
     def _zeros(self, rows: int) -> Floats:
         return np.zeros((rows, self._columns), dtype=self._dtype)
-
-    def _as_known(self, supervision: Supervision) -> Known:
-        """Pad and convert what is known of the labels."""
-        allowed = self._zeros(len(supervision.allowed))
-        if supervision.allowed.size:
-            allowed[:, : self.structure.labels] = supervision.allowed
-        return Known(
-            supervision.truth,
-            supervision.allowed_row,
-            allowed,
-            supervision.emphasis.astype(self._dtype),
-            supervision.cost.astype(self._dtype),
-        )
 
     def _lay_out(self, tokens: Tokens) -> None:
         """Write the weights into rows, then sum those of each bundle."""
@@ -218,10 +201,7 @@ class ChainLikelihood:
         node = out[:, : self.structure.labels].astype(np.float64)
         node[0, self.structure.not_first] = -np.inf
         node[-1, self.structure.not_last] = -np.inf
-        if len(self.supervision.cost):
-            truth = self.supervision.truth[begin:end]
-            sure = np.flatnonzero(truth >= 0)
-            node[sure, truth[sure]] -= self.supervision.cost[truth[sure]]
+        self.supervision.charge(node, begin)
         return node
 
 

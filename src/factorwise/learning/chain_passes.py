@@ -11,13 +11,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from factorwise.errors import ImpossibleError, ShapeError, WeightError
+from factorwise.errors import ImpossibleError, WeightError
 from factorwise.kernels import attribute_rows, chain_descent, chain_online
 from factorwise.kernels.attribute_rows import Tokens
 from factorwise.kernels.chain_descent import Gathered, Pace, Squares, Transitions
 from factorwise.kernels.chain_gradient import Room
 from factorwise.kernels.chain_online import Difference, Paths, Step, Store
-from factorwise.kernels.chain_rows import FORBIDDEN, Known
+from factorwise.kernels.chain_rows import FORBIDDEN
 from factorwise.kernels.rows import GROUP, groups_of
 from factorwise.learning.chain_layout import Layout, StateFeatures
 from factorwise.learning.chain_structure import FirstOrder, Supervision
@@ -57,11 +57,7 @@ class LaidOut:
         dtype: DTypeLike,
     ) -> None:
         size = len(features) + structure.size
-        if int(start[-1]) != len(rows) or len(supervision.truth) != len(rows):
-            raise ShapeError(
-                f"{len(rows)} tokens with {len(supervision.truth)} labels were given for sentences that end"
-                f" at token {int(start[-1])}: the three must agree."
-            )
+        supervision.check(rows, start)
         if weights is not None and (weights.shape != (size,) or not np.isfinite(weights).all()):
             raise WeightError(f"start_weights has shape {weights.shape}: {size} finite numbers are needed.")
         self.rows, self.supervision, self.features, self.structure = rows, supervision, features, structure
@@ -78,7 +74,7 @@ class LaidOut:
             np.zeros(size),
             structure.base(self.columns, self.dtype),
         )
-        self.known = self._known()
+        self.known = supervision.padded(structure.labels, self.columns, self.dtype)
         self.score = np.full((structure.labels, self.columns), FORBIDDEN, dtype=self.dtype)
         self.movable = ~structure.forbidden[structure.pairs[:, 0], structure.pairs[:, 1]]
         self.write(np.zeros(size) if weights is None else weights)
@@ -112,15 +108,6 @@ class LaidOut:
         label = features.label[np.repeat(features.per_attribute > 1, features.per_attribute)]
         np.bitwise_or.at(bits, (row, label >> 3), (1 << (label & 7)).astype(np.uint8))
         return bits
-
-    def _known(self) -> Known:
-        """Pad and convert what is known of the labels."""
-        known = self.supervision
-        allowed = self.zeros(len(known.allowed))
-        if known.allowed.size:
-            allowed[:, : self.structure.labels] = known.allowed
-        emphasis, cost = known.emphasis.astype(self.dtype), known.cost.astype(self.dtype)
-        return Known(known.truth, known.allowed_row, allowed, emphasis, cost)
 
 
 def _impossible(sentence: int) -> ImpossibleError:
@@ -225,10 +212,7 @@ class _Gradients:
             return np.inf, 0
         node[0, structure.not_first] = -np.inf
         node[-1, structure.not_last] = -np.inf
-        if len(supervision.cost):
-            truth = supervision.truth[begin:end]
-            sure = np.flatnonzero(truth >= 0)
-            node[sure, truth[sure]] -= supervision.cost[truth[sure]]
+        supervision.charge(node, begin)
         may_be = np.array([supervision.may_be(token, labels) for token in range(begin, end)])
         try:
             log_total, expected, pairs = structure.in_logs(node, tail)

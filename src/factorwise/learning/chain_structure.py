@@ -13,8 +13,9 @@ from factorwise.errors import ImpossibleError, ShapeError
 from factorwise.inference.base import Best
 from factorwise.inference.exact.chain import chain_k_best, chain_log_partition, chain_marginals
 from factorwise.kernels import chain_rows
-from factorwise.kernels.chain_rows import FORBIDDEN, Steps
+from factorwise.kernels.chain_rows import FORBIDDEN, Known, Steps
 from factorwise.types import Bools, Floats, Ints
+from factorwise.variables.sparse_rows import SparseRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,29 @@ class Supervision:
     allowed: Bools = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
     emphasis: Floats = field(default_factory=lambda: np.zeros(0))
     cost: Floats = field(default_factory=lambda: np.zeros(0))
+
+    def check(self, rows: SparseRows, start: NDArray[np.int64]) -> None:
+        """Refuse labels for another number of tokens than there are."""
+        if int(start[-1]) != len(rows) or len(self.truth) != len(rows):
+            raise ShapeError(
+                f"{len(rows)} tokens with {len(self.truth)} labels were given for sentences that end"
+                f" at token {int(start[-1])}: the three must agree."
+            )
+
+    def padded(self, labels: int, columns: int, dtype: DTypeLike) -> Known:
+        """Return the same as the kernels read it."""
+        allowed = np.zeros((len(self.allowed), columns), dtype=dtype)
+        if self.allowed.size:
+            allowed[:, :labels] = self.allowed
+        emphasis, cost = self.emphasis.astype(dtype), self.cost.astype(dtype)
+        return Known(self.truth, self.allowed_row, allowed, emphasis, cost)
+
+    def charge(self, node: Floats, begin: int) -> None:
+        """Take the cost off the scores (float64[tokens, labels]) of right labels, from token ``begin`` on."""
+        if len(self.cost):
+            truth = self.truth[begin : begin + len(node)]
+            sure = np.flatnonzero(truth >= 0)
+            node[sure, truth[sure]] -= self.cost[truth[sure]]
 
     def may_be(self, token: int, labels: int) -> Bools:
         """Return which labels agree with what is known of a token."""

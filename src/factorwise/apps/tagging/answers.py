@@ -51,9 +51,10 @@ def spans_of(
         offset = int(start[sentence])
         codes = path[offset : start[sentence + 1]].tolist()
         spans = []
+        log_total = tagger.log_partition_of(node) if first[sentence] < first[sentence + 1] else 0.0
         for which in range(first[sentence], first[sentence + 1]):
             begin, end = int(found.start[which]) - offset, int(found.end[which]) - offset
             after, before = goes_on[codes[end - 1]], goes_on[:, codes[begin]]
-            share = tagger.span_probability(node, codes, begin, end, after, before)
+            share = tagger.span_probability(node, codes, begin, end, after, before, log_total)
             spans.append(Span(counter.types[found.type[which]], begin, end, share))
         yield spans

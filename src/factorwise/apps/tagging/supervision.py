@@ -87,8 +87,7 @@ def random_share(able: Bools, share: float, seed: int) -> Bools:
 
 def held_out_from(sentences: Sentences, chosen: Bools, patience: int | None) -> HeldOut:
     """Return the sentences that are chosen, to be scored on."""
-    apart = sentences.taken(chosen)
-    return HeldOut(apart.rows, apart.start, apart.supervision.truth, patience)
+    return HeldOut.of(sentences.taken(chosen), patience)
 
 
 def _numbers(given: Any, name: str) -> NDArray[np.float64]:

@@ -190,6 +190,7 @@ class ChainTagger:
         end: int,
         go_on: Bools,
         lead_on: Bools | None = None,
+        log_total: float | None = None,
     ) -> float:
         """Probability that a span is as in ``path``, and neither begins before nor goes on after.
 
@@ -197,6 +198,8 @@ class ChainTagger:
             Labels at ``end`` that would continue the span.
         lead_on : bool[labels] or None
             Labels before ``begin`` that the span would continue; None if there are none.
+        log_total
+            Log Z of the sentence, where it is known already.
         """
         inside = node.copy()
         for place in range(begin, end):
@@ -206,7 +209,8 @@ class ChainTagger:
             inside[end, go_on] = -np.inf
         if begin > 0 and lead_on is not None:
             inside[begin - 1, lead_on] = -np.inf
-        return float(np.exp(self.log_partition_of(inside) - self.log_partition_of(node)))
+        whole = self.log_partition_of(node) if log_total is None else log_total
+        return float(np.exp(self.log_partition_of(inside) - whole))
 
     def log_probability(self, node: Floats, path: Sequence[int]) -> float:
         """Log of the probability of one path."""

@@ -96,6 +96,28 @@ class HeldOut(NamedTuple):
     patience: int | None = None
     every: int = 1
 
+    @classmethod
+    def of(cls, sentences: Sentences, patience: int | None = None) -> HeldOut:
+        """Return sentences, all labels of which are known, as something to score weights on."""
+        return cls(sentences.rows, sentences.start, sentences.supervision.truth, patience)
+
+
+class Measure(NamedTuple):
+    """How predictions are scored: by spans, or by tokens where labels name no spans."""
+
+    name: str
+    score: Callable[[Ints, Ints, NDArray[np.int64]], float]
+
+    @classmethod
+    def of(cls, labels: Sequence[Any]) -> Measure:
+        """Choose by the labels."""
+        counter = SpanCounter([str(label) for label in labels])
+        if counter.unusual:
+            return cls("token accuracy", lambda truth, predicted, start: float((truth == predicted).mean()))
+        return cls(
+            "span F1", lambda truth, predicted, start: counter.scores(truth, predicted, start).micro.f1
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -201,9 +223,8 @@ def _each_possibility(rows: SparseRows, supervision: Supervision) -> tuple[Spars
     """Repeat tokens known to have one of some labels, once with each of these."""
     open_token = np.flatnonzero(supervision.truth < 0)
     which = supervision.allowed_row[open_token]
-    some = ~np.asarray(supervision.allowed.all(axis=1))[
-        which
-    ]  # of a token that may be anything nothing is known
+    # of a token that may be anything nothing is known
+    some = ~np.asarray(supervision.allowed.all(axis=1))[which]
     token, label = [], []
     for place, row in zip(open_token[some].tolist(), which[some].tolist(), strict=True):
         possible = np.flatnonzero(supervision.allowed[row])
@@ -248,8 +269,7 @@ class _Watcher:
         self.steps: list[Step] = []
         self._best: tuple[float, float, NDArray[np.float64]] | None = None  # score, objective, weights
         self._held_out, self._watch = held_out, watch
-        counter = SpanCounter([str(label) for label in labels])
-        self._spans = None if counter.unusual else counter
+        self._measure = Measure.of(labels)
         self._since_best = 0
         self._began = time.perf_counter()
 
@@ -284,9 +304,7 @@ class _Watcher:
 
     def _score(self, held_out: HeldOut, weights: NDArray[np.float64]) -> float:
         predicted = self.tagger(weights).decode(held_out.rows, held_out.start, self.team)
-        if self._spans is None:
-            return float((predicted == held_out.truth).mean())
-        return self._spans.scores(held_out.truth, predicted, held_out.start).micro.f1
+        return self._measure.score(held_out.truth, predicted, held_out.start)
 
     def result(
         self, weights: NDArray[np.float64], objective: float, converged: bool, message: str
