@@ -14,7 +14,8 @@ Two modules come out of one description. The gains module has
     score of the cluster-wise templates on the slots lo to hi.
 
 The statistics module has ``pair_statistics(ints, reals, rows, lo, hi, slot, sign, out)`` and
-``cluster_statistics(ints, reals, lo, hi, type, sign, out)``, which add to ``out``.
+``cluster_statistics(ints, reals, lo, hi, type, sign, out)``, which add to ``out``. They exist even where no
+term needs them, so that walks which take gradients are compiled once for all models.
 """
 
 from __future__ import annotations
@@ -138,23 +139,19 @@ def cluster_statistics(ints, reals, lo, hi, kind, sign, out):
 
 def gains_module(terms: Sequence[Term]) -> ModuleType:
     """Compile, or find compiled, ``pair_gain`` and ``cluster_score``; None where no term needs one."""
-    return _module(terms, _PAIR_GAIN, _CLUSTER_SCORE, *_bodies(terms, _gain_lines, _score_lines))
+    pairs, clusters = _bodies(terms, _gain_lines, _score_lines)
+    gain = _PAIR_GAIN.format(body=pairs) if pairs else "\npair_gain = None\n"
+    score = _CLUSTER_SCORE.format(body=clusters) if clusters else "\ncluster_score = None\n"
+    return _module(terms, gain + score)
 
 
 def statistics_module(terms: Sequence[Term]) -> ModuleType:
     """Compile, or find compiled, ``pair_statistics`` and ``cluster_statistics`` for ``terms``."""
-    bodies = _bodies(terms, _pair_statistics_lines, _cluster_statistics_lines)
-    return _module(terms, _PAIR_STATISTICS, _CLUSTER_STATISTICS, *bodies)
+    pairs, clusters = _bodies(terms, _pair_statistics_lines, _cluster_statistics_lines)
+    return _module(terms, _PAIR_STATISTICS.format(body=pairs) + _CLUSTER_STATISTICS.format(body=clusters))
 
 
-def _module(
-    terms: Sequence[Term], pair_form: str, cluster_form: str, pairs: str, clusters: str
-) -> ModuleType:
-    functions = ""
-    for form, body in ((pair_form, pairs), (cluster_form, clusters)):
-        name = form.split("def ")[1].split("(")[0]
-        functions += form.format(body=body) if body else f"\n{name} = None\n"
-
+def _module(terms: Sequence[Term], functions: str) -> ModuleType:
     def composed(simd: bool) -> ModuleType:
         helpers = "\n".join(_helpers(number, term, simd) for number, term in enumerate(terms))
         return composed_module(f"{_HEADER}\n{helpers}\n{functions}")

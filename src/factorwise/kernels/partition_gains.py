@@ -88,8 +88,8 @@ def score_clusters(h: StorageArrays, p: PartitionArrays, cluster_score: ClusterS
 
 @lean_kernel
 def add_statistics(
-    pair_statistics: Callable[..., None] | None,
-    cluster_statistics: Callable[..., None] | None,
+    pair_statistics: Callable[..., None],
+    cluster_statistics: Callable[..., None],
     p: PartitionArrays,
     ints: NDArray[np.int32],
     reals: NDArray[np.float32],
@@ -101,11 +101,9 @@ def add_statistics(
         cluster = p.clusters[position].live
         lo = p.clusters[cluster].start
         hi = lo + p.clusters[cluster].size
-        if pair_statistics is not None:
-            for slot in range(lo + 1, hi):
-                pair_statistics(ints, reals, rows, lo, slot, slot, 1.0, out)
-        if cluster_statistics is not None:
-            cluster_statistics(ints, reals, lo, hi, p.clusters[cluster].type, 1.0, out)
+        for slot in range(lo + 1, hi):
+            pair_statistics(ints, reals, rows, lo, slot, slot, 1.0, out)
+        cluster_statistics(ints, reals, lo, hi, p.clusters[cluster].type, 1.0, out)
 
 
 @hot

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from types import ModuleType
 from typing import Any
@@ -10,12 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import ShapeError, TemplateError
+from factorwise.kernels.pair_tables import BLOCK, TableArrays
 from factorwise.kernels.partition_code import Term, gains_module, statistics_module
 from factorwise.kernels.partition_gains import add_statistics
+from factorwise.kernels.partition_gradients import EdgeArrays
 from factorwise.kernels.simd import LANES
 from factorwise.kernels.vector_code import FieldLayout
 from factorwise.model.model import Model
 from factorwise.variables.fields import Field, Fields
+from factorwise.variables.pair_table import PairTable
 from factorwise.world.pairs import both_ends
 from factorwise.world.partition import Partition
 
@@ -40,6 +44,8 @@ class PartitionProgram:
         self._vectors: list[NDArray[np.float32]] = []
         self._edges: list[NDArray[np.int64]] = [np.zeros((0, 2), np.int64)]
         self._edge_features: list[tuple[NDArray[np.float64], int]] = []
+        self._tables: list[PairTable] = []
+        self._table_blocks: list[tuple[int, int, int, int]] = []
         for template, offset in model.parts():
             if not hasattr(template, "add_to"):
                 raise TemplateError(
@@ -62,6 +68,51 @@ class PartitionProgram:
         """Take in pairs of items with the features of being together, weighed from ``offset`` on."""
         self._edges.append(edges)
         self._edge_features.append((features, offset))
+
+    def add_table(self, table: PairTable, aggregates: Sequence[int], offset: int) -> None:
+        """Take in a table of pair features with its cluster-wise aggregates, weighed from ``offset`` on."""
+        if table not in self._tables:
+            self._tables.append(table)
+        widths = [known.padded.shape[1] for known in self._tables]
+        first = sum(widths[: self._tables.index(table)])
+        size = table.n_features
+        self._table_blocks += [(code, first, size, offset + k * size) for k, code in enumerate(aggregates)]
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether a template has a table of pair features."""
+        return bool(self._tables)
+
+    def table_arrays(self) -> TableArrays:
+        """Lay out the tables of pair features, of width 0 where no template has one."""
+        padded = [table.padded for table in self._tables] or [np.zeros((0, 0), np.uint8)]
+        rows = padded[0] if len(padded) == 1 else np.hstack(padded)
+        width = rows.shape[1]
+        return TableArrays(
+            rows=rows,
+            counts=np.zeros((self.n_items + 1 if width else 0, width), np.int32),
+            after=np.zeros((2, width), np.int32),
+            small=np.zeros(width, np.uint8),
+            blocks=np.array(self._table_blocks, BLOCK),
+        )
+
+    def edge_arrays(self) -> EdgeArrays:
+        """Lay out the given pairs with the features that are not zero."""
+        counts, index, value = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
+        for features, offset in self._edge_features:
+            edge, column = np.nonzero(features)
+            counts.append(np.bincount(edge, minlength=len(features)))
+            index.append(column + offset)
+            value.append(features[edge, column])
+        per_edge = np.concatenate(counts)
+        return EdgeArrays(
+            start=self.edge_start,
+            neighbor=self.edge_neighbor,
+            edge=self._edge_order,
+            entry=np.concatenate([np.zeros(1, np.int64), np.cumsum(per_edge)]),
+            index=np.concatenate(index),
+            value=np.concatenate(value),
+        )
 
     @property
     def edge_score(self) -> NDArray[np.float64]:

@@ -15,6 +15,7 @@ from factorwise.model.cardinality import Cardinality
 from factorwise.model.cluster_templates import ClusterAggregate, ClusterSize, ClusterTemplate, PairAggregate
 from factorwise.model.custom_assignment import DynamicTemplate, TupleTemplate
 from factorwise.model.partition_templates import EdgeTemplate, PairTemplate, VectorPairTemplate
+from factorwise.model.table_templates import PairTableTemplate
 
 __all__ = [
     "Bias",
@@ -26,6 +27,7 @@ __all__ = [
     "EdgeTemplate",
     "FeatureTransitions",
     "PairAggregate",
+    "PairTableTemplate",
     "PairTemplate",
     "SkipEdges",
     "Tables",

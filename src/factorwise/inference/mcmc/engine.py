@@ -8,10 +8,12 @@ from typing import Any, Literal, Protocol
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError, TemplateError, require
 from factorwise.inference.mcmc.assignment_engine import AssignmentEngine
 from factorwise.inference.mcmc.assignment_gibbs import BlockGibbs, Gibbs
+from factorwise.inference.mcmc.gradient_engine import GradientEngine
 from factorwise.inference.mcmc.kernel import TransitionKernel
 from factorwise.inference.mcmc.partition_engine import PartitionEngine, check_start
 from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
 from factorwise.model.model import Model
+from factorwise.model.partition_program import PartitionProgram
 from factorwise.rng import Stream
 from factorwise.world.assignment import Assignment
 from factorwise.world.partition import Partition
@@ -102,7 +104,12 @@ def make_engine(kernel: Any, world: Any, engine: EngineName = "auto", like: Engi
     if engine != "plain" and not isinstance(like, PlainEngine):
         try:
             if isinstance(world, Partition):
-                program = like.program if isinstance(like, PartitionEngine) else None
+                if isinstance(like, PartitionEngine | GradientEngine):
+                    program = like.program
+                else:
+                    program = PartitionProgram(kernel.model, world.n_items)
+                if program.has_tables:
+                    return GradientEngine(kernel, world, program=program)
                 return PartitionEngine(kernel, world, program=program)
             return AssignmentEngine(kernel, world)
         except (NoCompiledFormError, TemplateError) as fault:

@@ -70,9 +70,9 @@ class PartitionEngine:
                 f"the program is for {self.program.n_items} items and a model of its own, the world has"
                 f" {world.n_items}: build PartitionProgram(kernel.model, world.n_items)."
             )
-        self._moves = _move_arrays(kernel, world)
-        self._storage = _storage_arrays(self.program, len(world.arrays.members))
-        self._work = _work_arrays(world)
+        self._moves = move_arrays(kernel, world)
+        self._storage = storage_arrays(self.program, len(world.arrays.members))
+        self._work = work_arrays(world)
         self._pair_gain = self.program.gains.pair_gain
         self._cluster_score = self.program.gains.cluster_score
         self._work.score[0] = kernel.model.score(world) if score is None else score
@@ -86,9 +86,7 @@ class PartitionEngine:
     @cached_property
     def _general(self) -> codes.SideArrays | None:
         """Scratch of the general sweep; None where all moves relocate one item: the smaller one will do."""
-        kinds = set(self._moves.choices["kind"].tolist())
-        relocations = {codes.TO_CLUSTER, codes.TO_ITEM, codes.TO_CANDIDATE, codes.TO_NEW}
-        return None if kinds <= relocations else _side_arrays(self._world)
+        return None if only_relocations(self._moves) else _side_arrays(self._world)
 
     @cached_property
     def _log_weights(self) -> NDArray[np.float64]:
@@ -169,7 +167,14 @@ def check_start(kernel: Any, world: Any) -> None:
         proposer.check(world)
 
 
-def _move_arrays(kernel: Metropolis | PartitionGibbs, world: Partition) -> codes.MoveArrays:
+def only_relocations(moves: codes.MoveArrays) -> bool:
+    """Whether every move of a mixture relocates a single item."""
+    relocations = {codes.TO_CLUSTER, codes.TO_ITEM, codes.TO_CANDIDATE, codes.TO_NEW}
+    return set(moves.choices["kind"].tolist()) <= relocations
+
+
+def move_arrays(kernel: Metropolis | PartitionGibbs, world: Partition) -> codes.MoveArrays:
+    """Lay out the mixture of moves that a kernel proposes from."""
     mixture = getattr(kernel, "proposer", PartitionMixture([Merge()]))
     if not isinstance(mixture, PartitionMixture) or any(type(move) not in _KINDS for move in mixture.moves):
         raise NoCompiledFormError(
@@ -195,7 +200,7 @@ def _move_arrays(kernel: Metropolis | PartitionGibbs, world: Partition) -> codes
         block_items["item"], block_items["of"] = blocks.item, blocks.of
     return codes.MoveArrays(
         choices=choices,
-        candidate_start=np.zeros(1, np.int64) if candidates is None else candidates.start,
+        candidate_start=np.zeros(world.n_items + 1, np.int64) if candidates is None else candidates.start,
         candidate=np.zeros(0, np.int64) if candidates is None else candidates.candidate,
         block_start=np.zeros(2, np.int64) if blocks is None else blocks.start,
         blocks=block_items,
@@ -204,7 +209,8 @@ def _move_arrays(kernel: Metropolis | PartitionGibbs, world: Partition) -> codes
     )
 
 
-def _storage_arrays(program: PartitionProgram, arena: int) -> StorageArrays:
+def storage_arrays(program: PartitionProgram, arena: int) -> StorageArrays:
+    """Make room for the fields of the members at each of ``arena`` slots and in spare ones."""
     n = program.n_items
     slots = arena + 2 * n + 4 + LANES  # scans may read a few slots past the last
     edges = np.zeros(len(program.edge_neighbor), EDGE)
@@ -223,7 +229,8 @@ def _storage_arrays(program: PartitionProgram, arena: int) -> StorageArrays:
     )
 
 
-def _work_arrays(world: Partition) -> codes.WorkArrays:
+def work_arrays(world: Partition) -> codes.WorkArrays:
+    """Scratch and results of a sweep over ``world``."""
     n = world.n_items
     return codes.WorkArrays(
         items=np.empty(n, np.int32),
