@@ -1,0 +1,89 @@
+"""Update rules: how a pair of worlds in the wrong order, or with too small a lead, corrects the weights.
+
+A rule is a small immutable record; what it learns is in arrays of its own making, which the compiled walk
+shares with the plain one (`learn_sparse`).
+
+>>> from factorwise.model.weights import SparseVector
+>>> u = as_rule("mira").arrays(3)
+>>> better = SparseVector.of([0, 2], [1.0, -1.0])
+>>> learn_sparse(u, better, direction=1.0, lead=0.0, truth_gain=0.1)
+True
+>>> count_step(u)
+>>> u.weights.tolist()
+[0.5, 0.0, -0.5]
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import fields
+from functools import partial
+from typing import Any
+
+from factorwise.errors import InvalidArgumentError, require
+from factorwise.kernels.updates import UpdateArrays
+from factorwise.learning.updates.adagrad import AdaGrad
+from factorwise.learning.updates.arow import Arow
+from factorwise.learning.updates.base import UpdateRule, averaged
+from factorwise.learning.updates.confidence_weighted import ConfidenceWeighted
+from factorwise.learning.updates.passive_aggressive import Mira, PassiveAggressive
+from factorwise.learning.updates.sparse import count_step, learn_sparse
+from factorwise.learning.updates.unit import Unit
+
+__all__ = [
+    "RULES",
+    "AdaGrad",
+    "Arow",
+    "ConfidenceWeighted",
+    "Mira",
+    "PassiveAggressive",
+    "Unit",
+    "UpdateArrays",
+    "UpdateRule",
+    "as_rule",
+    "averaged",
+    "count_step",
+    "learn_sparse",
+]
+
+# What the name stands for, called with the settings that the name leaves open.
+RULES: dict[str, Callable[..., UpdateRule]] = {
+    "unit": Unit,
+    "mira": partial(PassiveAggressive, variant="PA-I"),
+    "pa": partial(PassiveAggressive, variant="PA"),
+    "pa-i": partial(PassiveAggressive, variant="PA-I"),
+    "pa-ii": partial(PassiveAggressive, variant="PA-II"),
+    "cw": partial(ConfidenceWeighted, form="variance"),
+    "cw-deviation": partial(ConfidenceWeighted, form="deviation"),
+    "arow": Arow,
+    "adagrad": AdaGrad,
+}
+
+
+def as_rule(rule: str | UpdateRule, **settings: Any) -> UpdateRule:
+    """Return the rule of that name, with ``settings`` in place of its defaults; a rule as it is.
+
+    >>> as_rule("mira", cap=0.1)
+    PassiveAggressive(variant='PA-I', cap=0.1, margin=1.0, scale_by_gain=False, only_misranked=False)
+    """
+    if isinstance(rule, UpdateRule):
+        if settings:
+            raise InvalidArgumentError(
+                f"settings {sorted(settings)} were given beside {rule!r}, which has its own."
+                " Make the rule with them, or give its name."
+            )
+        return rule
+    if rule not in RULES:
+        close = difflib.get_close_matches(str(rule), RULES, n=1)
+        guess = f" Did you mean {close[0]!r}?" if close else ""
+        raise InvalidArgumentError(
+            f"{rule!r} is not the name of an update rule.{guess}"
+            f" Give one of {', '.join(RULES)}, or a rule such as Unit(rate=0.5)."
+        )
+    made = RULES[rule]
+    fixed = made.keywords if isinstance(made, partial) else {}
+    known = [item.name for item in fields(made()) if item.name not in fixed]
+    for name in settings:
+        require(name in known, f"a setting of {rule!r}", name, "one of " + ", ".join(known))
+    return made(**settings)

@@ -1,0 +1,40 @@
+"""AdaGrad: a rate for each weight that falls with the gradients it has seen."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from factorwise.errors import require
+from factorwise.kernels.updates import ADAGRAD, LIMIT, MARGIN, PAD, RATE
+from factorwise.learning.updates.base import RuleCode, UpdateRule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdaGrad(UpdateRule):
+    r"""Add ``rate`` times the gradient, each entry divided by the root of the sum of its squares so far.
+
+    The entry :math:`g_j` moves its weight by :math:`\text{rate}\, g_j / (\sqrt{\sum g_j^2} + \epsilon)`. The
+    sum runs over the gradients that led to an update, this one included: the diagonal form of
+    duchi2011adaptive on the hinge loss :math:`\max(0, \text{margin} - \text{lead})`.
+
+    rate
+        First change of a weight.
+    epsilon
+        Keeps the quotient finite for a weight not seen before.
+    margin
+        Update whenever the lead of the better world is no more than this.
+    """
+
+    rate: float = 1.0
+    epsilon: float = 1e-8
+    margin: float = 0.0
+
+    def __post_init__(self) -> None:
+        require(0 < self.rate < math.inf, "rate", self.rate, "a finite number greater than zero")
+        require(0 < self.epsilon < math.inf, "epsilon", self.epsilon, "a finite number greater than zero")
+        require(0 <= self.margin < math.inf, "margin", self.margin, "a finite number, zero or more")
+
+    def code(self) -> RuleCode:
+        """Return the rule as its kernel sees it."""
+        return RuleCode(ADAGRAD, {LIMIT: math.inf, MARGIN: self.margin, RATE: self.rate, PAD: self.epsilon})

@@ -1,0 +1,65 @@
+"""Passive-aggressive rules: as small a change as gives the better world its margin."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from factorwise.errors import require
+from factorwise.kernels.updates import BOUND, LIMIT, MARGIN, PAD, PASSIVE_AGGRESSIVE, SCALED
+from factorwise.learning.updates.base import RuleCode, UpdateRule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassiveAggressive(UpdateRule):
+    r"""Update whenever the better world leads by less than the margin.
+
+    With the loss :math:`\ell = \max(0, \text{margin} - \text{lead})` of a gradient :math:`g`, the new weights
+    minimise half the squared distance to the old ones
+
+    - "PA": subject to no loss being left, :math:`\tau = \ell / |g|^2`;
+    - "PA-I": plus ``cap`` times the loss left, :math:`\tau = \min(\text{cap}, \ell / |g|^2)`;
+    - "PA-II": plus ``cap`` times its square, :math:`\tau = \ell / (|g|^2 + 1 / (2\,\text{cap}))`;
+
+    where :math:`\tau` is the multiple of the gradient that is added: each problem is convex, and its solution
+    is the multiple at which the derivative along the gradient vanishes. The rules are those of
+    crammer2006online with a pair of worlds for the instance and the preference for its label.
+
+    variant
+        Which of the three. The paper on SampleRank says MIRA without saying which; `Mira` is "PA-I".
+    cap
+        How much a repair may cost; larger is more aggressive. Without effect in "PA".
+    margin
+        Lead that the better world must have.
+    scale_by_gain
+        Multiply the margin by how much better the better world is.
+    only_misranked
+        Leave the weights alone as long as the better world leads at all.
+    """
+
+    variant: Literal["PA", "PA-I", "PA-II"] = "PA-I"
+    cap: float = 1.0
+    margin: float = 1.0
+    scale_by_gain: bool = False
+    only_misranked: bool = False
+
+    def __post_init__(self) -> None:
+        known = ("PA", "PA-I", "PA-II")
+        require(self.variant in known, "variant", self.variant, "one of " + ", ".join(known))
+        require(0 < self.cap < math.inf, "cap", self.cap, "a finite number greater than zero")
+        require(0 < self.margin < math.inf, "margin", self.margin, "a finite number greater than zero")
+
+    def code(self) -> RuleCode:
+        """Return the rule as its kernel sees it."""
+        settings = {
+            LIMIT: 0.0 if self.only_misranked else math.inf,
+            MARGIN: self.margin,
+            SCALED: float(self.scale_by_gain),
+            BOUND: self.cap if self.variant == "PA-I" else math.inf,
+            PAD: 0.5 / self.cap if self.variant == "PA-II" else 0.0,
+        }
+        return RuleCode(PASSIVE_AGGRESSIVE, settings)
+
+
+Mira = PassiveAggressive

@@ -1,0 +1,46 @@
+"""The perceptron's rule: add the gradient itself."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from factorwise.errors import require
+from factorwise.kernels.updates import DECAY, LIMIT, RATE, UNIT
+from factorwise.learning.updates.base import RuleCode, UpdateRule
+
+# A lead nearer to zero than the smallest normal number is a tie.
+TIE = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit(UpdateRule):
+    """Add ``rate / (1 + decay * updates so far)`` times the gradient whenever the better world does not lead.
+
+    rate
+        First multiple.
+    decay
+        How fast it falls; zero for steps of one size. The steps sum to infinity for any value, so no weights
+        are out of reach; with a positive one their squares do not.
+    strict
+        Let ties pass. From weights of zero everything is a tie and nothing is ever learned.
+
+    Implements: wick2009samplerank, Alg. 1 with a scalar rate, except that a tie is an error whichever of the
+      two worlds is the better one (printed there for the world after the step only);
+      rohanimanesh2009inference, Alg. 1, whose inequality is the strict one.
+    """
+
+    rate: float = 1.0
+    decay: float = 0.0
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        require(0 < self.rate < math.inf, "rate", self.rate, "a finite number greater than zero")
+        require(0 <= self.decay < math.inf, "decay", self.decay, "a finite number, zero or more")
+
+    def code(self) -> RuleCode:
+        """Return the rule as its kernel sees it."""
+        settings = {RATE: self.rate, DECAY: self.decay, LIMIT: -TIE if self.strict else 0.0}
+        return RuleCode(UNIT, settings)

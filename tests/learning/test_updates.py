@@ -1,0 +1,283 @@
+"""Rules as users meet them: settings, names, sparse gradients, averages, and what a perceptron promises."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from factorwise.errors import InvalidArgumentError
+from factorwise.kernels.compiler import exposed
+from factorwise.kernels.updates import MISRANKED, STEPS, UPDATES, learn
+from factorwise.learning.updates import (
+    RULES,
+    AdaGrad,
+    Arow,
+    ConfidenceWeighted,
+    Mira,
+    PassiveAggressive,
+    Unit,
+    UpdateRule,
+    as_rule,
+    averaged,
+    count_step,
+    learn_sparse,
+)
+from factorwise.model.weights import SparseVector
+from factorwise.reference import updates as reference
+
+MORE = [
+    Unit(rate=0.3, decay=0.01),
+    Unit(strict=True),
+    PassiveAggressive(scale_by_gain=True),
+    PassiveAggressive(variant="PA-II", only_misranked=True),
+    ConfidenceWeighted(confidence=0.6, variance=2.0, floor=0.1),
+    AdaGrad(margin=1.0),
+]
+EVERY = [*(as_rule(name) for name in RULES if name != "pa-i"), *MORE]
+
+compiled_learn = exposed(learn)
+
+
+def walk(rule, rng, *, size, steps, truth=None, wrong=0.0):
+    """Learn to rank random pairs by ``truth``; a share ``wrong`` of the preferences is turned around.
+
+    Pairs that are nearly as good as each other teach nothing: a margin must be possible.
+    """
+    truth = rng.normal(size=size) if truth is None else truth
+    u = rule.arrays(size)
+    for _ in range(steps):
+        gradient = SparseVector.from_dense(rng.normal(size=size) * (rng.random(size) < 0.4))
+        preference = gradient.dot(truth)
+        if abs(preference) > 0.5:
+            direction = math.copysign(1.0, preference) * (-1.0 if rng.random() < wrong else 1.0)
+            learn_sparse(u, gradient, direction, direction * gradient.dot(u.weights), abs(preference))
+        count_step(u)
+        yield u
+
+
+entries = st.one_of(st.just(0.0), st.floats(-4, 4), st.sampled_from([1e-170, 1e-100, 1e100, 1e160, -3e5]))
+leads = st.one_of(
+    st.just(0.0), st.floats(-3, 3), st.sampled_from([-math.inf, -1e200, 1e-300, 1e200, math.nan])
+)
+
+
+@pytest.mark.parametrize("rule", EVERY, ids=repr)
+@settings(max_examples=40)
+@given(data=st.data())
+def test_sparse_and_dense_gradients_leave_the_same_bits(rule, data):
+    size = data.draw(st.integers(1, 15))
+    dense, sparse = rule.arrays(size), rule.arrays(size)
+    for _ in range(5):
+        gradient = np.array(data.draw(st.lists(entries, min_size=size, max_size=size)))
+        direction = data.draw(st.sampled_from([-1.0, 1.0]))
+        lead, truth_gain = data.draw(leads), data.draw(st.floats(1e-3, 10.0))
+        changed = compiled_learn(dense, gradient, direction, lead, truth_gain)
+        vector = SparseVector.from_dense(gradient)
+        assert learn_sparse(sparse, vector, direction, lead, truth_gain) == changed
+        for name, first, second in zip(dense._fields, dense, sparse, strict=True):
+            np.testing.assert_array_equal(first, second, err_msg=name)
+        count_step(dense)
+        count_step(sparse)
+
+
+@pytest.mark.parametrize("rule", EVERY, ids=repr)
+def test_sparse_and_dense_walks_of_many_updates_leave_the_same_bits(rule, seed):
+    rng = np.random.default_rng(seed)
+    dense, sparse = rule.arrays(33), rule.arrays(33)
+    truth = rng.normal(size=33)
+    for _ in range(600):
+        vector = SparseVector.from_dense(rng.normal(size=33) * (rng.random(33) < 0.2))
+        direction = math.copysign(1.0, vector.dot(truth) + rng.normal())
+        lead = direction * vector.dot(sparse.weights)
+        changed = learn_sparse(sparse, vector, direction, lead, 0.7)
+        assert compiled_learn(dense, vector.to_dense(33), direction, lead, 0.7) == changed
+    assert dense.tally[UPDATES] > 50 or rule == Unit(strict=True)
+    for name, first, second in zip(dense._fields, dense, sparse, strict=True):
+        np.testing.assert_array_equal(first, second, err_msg=name)
+
+
+def test_an_empty_gradient_changes_nothing():
+    u = Unit().arrays(2)
+    assert not learn_sparse(u, SparseVector.empty(), 1.0, 0.0, 1.0)
+    assert u.tally[UPDATES] == 0
+    assert u.tally[MISRANKED] == 1
+
+
+@pytest.mark.parametrize("rule", EVERY, ids=repr)
+def test_the_average_is_the_mean_of_the_weights_at_the_end_of_each_step(rule, seed):
+    history = []
+    for u in walk(rule, np.random.default_rng(seed), size=9, steps=150, wrong=0.2):
+        history.append(u.weights.copy())
+        if len(history) in (1, 2, 77, 150):
+            expected = reference.averaged(history)
+            np.testing.assert_allclose(averaged(u), expected, rtol=1e-9, atol=1e-11)
+    assert u.tally[STEPS] == 150
+
+
+def test_the_average_starts_from_the_weights_that_were_given():
+    u = Unit().arrays(2)
+    u.weights[:] = [4.0, -1.0]
+    np.testing.assert_array_equal(averaged(u), [4.0, -1.0])
+    count_step(u)
+    learn_sparse(u, SparseVector.of([0], [2.0]), 1.0, -1.0, 1.0)
+    count_step(u)
+    np.testing.assert_array_equal(averaged(u), [5.0, -1.0])
+    np.testing.assert_array_equal(u.weights, [6.0, -1.0])
+
+
+def test_the_average_is_no_view_of_the_weights():
+    u = Unit().arrays(1)
+    averaged(u)[0] = 7.0
+    assert u.weights[0] == 0.0
+
+
+def test_from_weights_of_zero_the_strict_form_learns_nothing_and_the_default_does(seed):
+    strict = list(walk(Unit(strict=True), np.random.default_rng(seed), size=5, steps=50))[-1]
+    default = list(walk(Unit(), np.random.default_rng(seed), size=5, steps=50))[-1]
+    assert strict.tally[UPDATES] == 0
+    assert strict.tally[MISRANKED] > 10
+    assert default.tally[UPDATES] == default.tally[MISRANKED] > 0
+
+
+def test_the_strict_form_corrects_a_world_that_falls_behind_by_however_little():
+    u = Unit(strict=True).arrays(1)
+    one = SparseVector.of([0], [1.0])
+    assert not learn_sparse(u, one, 1.0, 0.0, 1.0)
+    assert learn_sparse(u, one, 1.0, -1e-300, 1.0)
+
+
+def test_unit_steps_on_separable_preferences_make_no_more_updates_than_the_bound(seed):
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=6)
+    truth /= np.linalg.norm(truth)
+    u, margin = Unit().arrays(6), 0.2
+    for _ in range(3_000):
+        gradient = rng.normal(size=6)
+        if abs(gradient @ truth) < margin:
+            continue
+        direction = math.copysign(1.0, gradient @ truth)
+        learn_sparse(u, SparseVector.from_dense(gradient), direction, direction * (gradient @ u.weights), 1.0)
+    assert 5 < u.tally[UPDATES] <= u.largest[0] / margin**2
+
+
+def test_decaying_steps_fall_with_the_number_of_updates():
+    u = Unit(rate=2.0, decay=0.5).arrays(1)
+    one = SparseVector.of([0], [1.0])
+    seen = []
+    for _ in range(3):
+        learn_sparse(u, one, 1.0, -1.0, 1.0)
+        seen.append(float(u.weights[0]))
+    np.testing.assert_allclose(np.diff([0.0, *seen]), [2.0, 2.0 / 1.5, 1.0])
+
+
+@given(st.floats(-5, 0.99), st.lists(st.integers(-5, 5), min_size=1, max_size=6).filter(any))
+def test_a_passive_aggressive_step_leaves_exactly_the_margin(lead, values):
+    u = PassiveAggressive(variant="PA", margin=1.5).arrays(len(values))
+    gradient = SparseVector.from_dense(values)
+    assert learn_sparse(u, gradient, -1.0, lead, 1.0)
+    assert lead - gradient.dot(u.weights) == pytest.approx(1.5)
+
+
+def test_scaling_by_the_gain_asks_for_a_larger_lead_of_a_much_better_world():
+    rule, one = PassiveAggressive(variant="PA", scale_by_gain=True), SparseVector.of([0], [1.0])
+    u = rule.arrays(1)
+    assert not learn_sparse(u, one, 1.0, 0.5, 0.3)
+    assert learn_sparse(u, one, 1.0, 0.5, 3.0)
+    assert u.weights[0] == pytest.approx(2.5)
+
+
+def test_only_misranked_waits_until_the_better_world_does_not_lead():
+    rule, one = Mira(only_misranked=True), SparseVector.of([0], [1.0])
+    u = rule.arrays(1)
+    assert not learn_sparse(u, one, 1.0, 0.1, 1.0)
+    assert learn_sparse(u, one, 1.0, 0.0, 1.0)
+    assert learn_sparse(Mira().arrays(1), one, 1.0, 0.1, 1.0)
+
+
+def test_confidence_grows_only_in_weights_that_were_seen():
+    for rule in (ConfidenceWeighted(), ConfidenceWeighted(form="deviation"), Arow()):
+        u = rule.arrays(3)
+        learn_sparse(u, SparseVector.of([0, 1], [1.0, 2.0]), 1.0, 0.0, 1.0)
+        assert u.second[1] < u.second[0] < u.second[2] == 1.0
+
+
+@pytest.mark.parametrize("rule", [rule for rule in EVERY if rule != Unit(strict=True)], ids=repr)
+def test_every_rule_learns_to_rank_what_can_be_ranked(rule, seed):
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=8)
+    u = list(walk(rule, rng, size=8, steps=1_500, truth=truth))[-1]
+    mean = averaged(u)
+    assert mean @ truth > 0.95 * np.linalg.norm(mean) * np.linalg.norm(truth)
+
+
+def test_names_stand_for_rules():
+    assert as_rule("unit") == Unit()
+    assert as_rule("mira") == as_rule("pa-i") == Mira() == PassiveAggressive(variant="PA-I")
+    assert as_rule("pa") == PassiveAggressive(variant="PA")
+    assert as_rule("pa-ii", cap=0.2) == PassiveAggressive(variant="PA-II", cap=0.2)
+    assert as_rule("cw", confidence=0.7) == ConfidenceWeighted(confidence=0.7)
+    assert as_rule("cw-deviation") == ConfidenceWeighted(form="deviation")
+    assert as_rule("arow") == Arow()
+    assert as_rule("adagrad") == AdaGrad()
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_every_named_rule_says_what_it_is_and_makes_its_own_arrays(name):
+    rule = as_rule(name)
+    assert isinstance(rule, UpdateRule)
+    assert as_rule(rule) is rule
+    assert rule.as_dict()["rule"] == type(rule).__name__
+    first, second = rule.arrays(4), rule.arrays(4)
+    learn_sparse(first, SparseVector.of([1], [1.0]), 1.0, 0.0, 1.0)
+    assert second.tally[UPDATES] == 0
+    assert not second.weights.any()
+    assert len(rule.arrays(0).weights) == 0
+
+
+def test_a_wrong_name_is_answered_with_the_nearest_right_one():
+    with pytest.raises(InvalidArgumentError, match="Did you mean 'mira'"):
+        as_rule("mirra")
+    with pytest.raises(InvalidArgumentError, match="Give one of unit, mira"):
+        as_rule("qqq")
+
+
+def test_settings_that_a_name_fixes_or_a_rule_has_are_refused():
+    with pytest.raises(InvalidArgumentError, match=r"a setting of 'pa-i' must be one of cap, margin"):
+        as_rule("pa-i", variant="PA")
+    with pytest.raises(InvalidArgumentError, match=r"a setting of 'unit' must be one of rate, decay, strict"):
+        as_rule("unit", cap=1.0)
+    with pytest.raises(InvalidArgumentError, match="Make the rule with them, or give its name"):
+        as_rule(Unit(), rate=0.5)
+
+
+@pytest.mark.parametrize(
+    ("make", "settings", "remedy"),
+    [
+        (Unit, {"rate": 0.0}, "rate must be a finite number greater than zero"),
+        (Unit, {"rate": math.nan}, "rate must be a finite number greater than zero"),
+        (Unit, {"decay": -0.1}, "decay must be a finite number, zero or more"),
+        (PassiveAggressive, {"variant": "PA-3"}, "variant must be one of PA, PA-I, PA-II"),
+        (PassiveAggressive, {"cap": 0.0}, "cap must be a finite number greater than zero"),
+        (PassiveAggressive, {"margin": 0.0}, "margin must be a finite number greater than zero"),
+        (ConfidenceWeighted, {"confidence": 0.5}, r"confidence must be between 0\.5 and 1"),
+        (ConfidenceWeighted, {"confidence": 1.0}, r"confidence must be between 0\.5 and 1"),
+        (ConfidenceWeighted, {"form": "full"}, "form must be one of variance, deviation"),
+        (ConfidenceWeighted, {"variance": math.inf}, "variance must be a finite number greater than zero"),
+        (ConfidenceWeighted, {"floor": 0.0}, "floor must be greater than 0 and at most 1"),
+        (Arow, {"regularization": 0.0}, "regularization must be a finite number greater than zero"),
+        (Arow, {"variance": 0.0}, "variance must be a finite number greater than zero"),
+        (AdaGrad, {"rate": -1.0}, "rate must be a finite number greater than zero"),
+        (AdaGrad, {"epsilon": 0.0}, "epsilon must be a finite number greater than zero"),
+        (AdaGrad, {"margin": -1.0}, "margin must be a finite number, zero or more"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(make, settings, remedy):
+    with pytest.raises(InvalidArgumentError, match=remedy):
+        make(**settings)
+
+
+def test_a_negative_number_of_weights_is_refused():
+    with pytest.raises(InvalidArgumentError, match="size must be zero or more"):
+        Unit().arrays(-1)
