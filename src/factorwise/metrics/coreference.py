@@ -1,0 +1,342 @@
+"""Metrics of coreference: MUC, CEAF, BLANC, LEA, the CoNLL average; and all metrics of clusterings at once.
+
+The figures are those of the reference scorer of the CoNLL shared tasks, version 8.01, for mentions that are
+given; LEA those of its authors' scorer. Clusters of one item take part. What follows where the definitions
+leave a gap:
+
+- MUC counts links only and is 0 if a side has none: two equal clusterings of singletons get MUC 0.
+- BLANC is the mean of a figure for pairs that belong together and one for pairs that do not; if the truth has
+  pairs of one kind only, that kind alone decides, and a single item, which has no pairs, gets 0.
+- LEA gives a cluster of one item a link to itself, which is found if the item is alone on the other side too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components, min_weight_full_bipartite_matching
+
+from factorwise.metrics.clustering import (
+    ClusterLabels,
+    ClusterScore,
+    Contingency,
+    IndexTally,
+    Tally,
+    document_tables,
+    tally_adjusted_rand,
+    tally_b_cubed,
+    tally_pairwise,
+    tally_rand,
+)
+from factorwise.types import Floats
+
+#: Largest table of similarities that CEAF writes out in full; beyond it only the cells with items are kept.
+DENSE_CELLS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class BlancTally:
+    """Tallies of the pairs of items that belong together and of those that do not."""
+
+    together: Tally
+    apart: Tally
+
+    def __add__(self, other: BlancTally) -> BlancTally:
+        return BlancTally(self.together + other.together, self.apart + other.apart)
+
+    @property
+    def score(self) -> ClusterScore:
+        """Mean of both kinds, or the only kind that the truth has."""
+        kinds = [kind.score for kind in (self.together, self.apart) if kind.recall_whole]
+        precision, recall, f1 = (
+            sum(getattr(kind, field) for kind in kinds) / max(len(kinds), 1) for field in ClusterScore._fields
+        )
+        return ClusterScore(precision, recall, f1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusteringScores:
+    """All metrics of a clustering.
+
+    conll
+        Mean of the F1 of MUC, B-cubed and CEAF-e.
+    documents, items, true_clusters, predicted_clusters
+        What was compared.
+    """
+
+    pairwise: ClusterScore
+    b_cubed: ClusterScore
+    muc: ClusterScore
+    ceaf_e: ClusterScore
+    ceaf_m: ClusterScore
+    blanc: ClusterScore
+    lea: ClusterScore
+    conll: float
+    rand: float
+    adjusted_rand: float
+    documents: int
+    items: int
+    true_clusters: int
+    predicted_clusters: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values by name, for JSON."""
+        return {
+            name: value._asdict() if isinstance(value, ClusterScore) else value
+            for name, value in asdict(self).items()
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusteringTally:
+    """Tallies of all metrics; those of several documents add up.
+
+    >>> first = ClusteringTally.of(Contingency.of(["a", "a"], [0, 1]))
+    >>> second = ClusteringTally.of(Contingency.of(["a", "a", "b"], [0, 0, 0]))
+    >>> (first + second).scores.b_cubed.recall
+    0.8
+    """
+
+    pairwise: Tally
+    b_cubed: Tally
+    muc: Tally
+    ceaf_e: Tally
+    ceaf_m: Tally
+    blanc: BlancTally
+    lea: Tally
+    rand: IndexTally
+    adjusted_rand: IndexTally
+    documents: int
+    items: int
+    true_clusters: int
+    predicted_clusters: int
+
+    @classmethod
+    def of(cls, table: Contingency) -> ClusteringTally:
+        """Tally one document."""
+        return cls(
+            pairwise=tally_pairwise(table),
+            b_cubed=tally_b_cubed(table),
+            muc=tally_muc(table),
+            ceaf_e=tally_ceaf_e(table),
+            ceaf_m=tally_ceaf_m(table),
+            blanc=tally_blanc(table),
+            lea=tally_lea(table),
+            rand=tally_rand(table),
+            adjusted_rand=tally_adjusted_rand(table),
+            documents=1,
+            items=table.items,
+            true_clusters=len(table.true_size),
+            predicted_clusters=len(table.predicted_size),
+        )
+
+    def __add__(self, other: ClusteringTally) -> ClusteringTally:
+        names = [field.name for field in fields(self)]
+        return ClusteringTally(**{name: getattr(self, name) + getattr(other, name) for name in names})
+
+    @property
+    def scores(self) -> ClusteringScores:
+        """All figures."""
+        muc, b_cubed, ceaf_e = self.muc.score, self.b_cubed.score, self.ceaf_e.score
+        return ClusteringScores(
+            pairwise=self.pairwise.score,
+            b_cubed=b_cubed,
+            muc=muc,
+            ceaf_e=ceaf_e,
+            ceaf_m=self.ceaf_m.score,
+            blanc=self.blanc.score,
+            lea=self.lea.score,
+            conll=(muc.f1 + b_cubed.f1 + ceaf_e.f1) / 3,
+            rand=self.rand.score,
+            adjusted_rand=self.adjusted_rand.score,
+            documents=self.documents,
+            items=self.items,
+            true_clusters=self.true_clusters,
+            predicted_clusters=self.predicted_clusters,
+        )
+
+
+def score_clusterings(truth: ClusterLabels, predicted: ClusterLabels) -> ClusteringScores:
+    """All metrics of one predicted clustering, from two labels for each item.
+
+    >>> scores = score_clusterings("a a b b".split(), [0, 0, 0, 1])
+    >>> round(scores.conll, 3), scores.as_dict()["muc"]["recall"]
+    (0.646, 0.5)
+    """
+    return ClusteringTally.of(Contingency.of(truth, predicted)).scores
+
+
+def score_documents(truth: Iterable[ClusterLabels], predicted: Iterable[ClusterLabels]) -> ClusteringScores:
+    """All metrics over several documents, numerators and denominators summed; labels hold in one document.
+
+    >>> score_documents([["a", "a"], ["a"]], [[0, 1], [0]]).b_cubed
+    ClusterScore(precision=1.0, recall=0.6666666666666666, f1=0.8)
+    """
+    return reduce(add, map(ClusteringTally.of, document_tables(truth, predicted))).scores
+
+
+def muc(truth: ClusterLabels, predicted: ClusterLabels) -> ClusterScore:
+    """MUC: the share of the links that hold the clusters together which is found.
+
+    A cluster of n items takes n - 1 links; cut into p pieces by the other side, it keeps n - p of them.
+
+    >>> muc(["a", "a", "b", "b"], [0, 0, 0, 1]).recall
+    0.5
+    """
+    return tally_muc(Contingency.of(truth, predicted)).score
+
+
+def ceaf_e(truth: ClusterLabels, predicted: ClusterLabels) -> ClusterScore:
+    """Entity-based CEAF: true and predicted clusters matched one to one so that they overlap most.
+
+    The overlap of two clusters is twice the number of shared items by the sum of their sizes.
+
+    >>> ceaf_e(["a", "a", "b", "b"], [0, 0, 0, 0]).recall
+    0.3333333333333333
+    """
+    return tally_ceaf_e(Contingency.of(truth, predicted)).score
+
+
+def ceaf_m(truth: ClusterLabels, predicted: ClusterLabels) -> ClusterScore:
+    """Mention-based CEAF: the share of the items that the best one-to-one matching of clusters gets right."""
+    return tally_ceaf_m(Contingency.of(truth, predicted)).score
+
+
+def blanc(truth: ClusterLabels, predicted: ClusterLabels) -> ClusterScore:
+    """BLANC: mean of the figures for pairs of items that belong together and for pairs that do not."""
+    return tally_blanc(Contingency.of(truth, predicted)).score
+
+
+def lea(truth: ClusterLabels, predicted: ClusterLabels) -> ClusterScore:
+    """LEA: the share of its links that is found of each cluster, as a mean weighted by their sizes."""
+    return tally_lea(Contingency.of(truth, predicted)).score
+
+
+def conll_average(truth: ClusterLabels, predicted: ClusterLabels) -> float:
+    """Mean of the F1 of MUC, B-cubed and CEAF-e, as in the CoNLL shared tasks."""
+    table = Contingency.of(truth, predicted)
+    return sum(tally(table).score.f1 for tally in (tally_muc, tally_b_cubed, tally_ceaf_e)) / 3
+
+
+def tally_muc(table: Contingency) -> Tally:
+    """Tally of `muc`: each cell of the table is one piece, of a true cluster and of a predicted one."""
+    n_items = table.items
+    found = n_items - len(table.shared)
+    return Tally(found, n_items - len(table.predicted_size), found, n_items - len(table.true_size))
+
+
+def tally_ceaf_e(table: Contingency) -> Tally:
+    """Tally of `ceaf_e`."""
+    overlap = 2 * table.shared / (table.true_size[table.true] + table.predicted_size[table.predicted])
+    best = best_matching(table, overlap)
+    return Tally(best, len(table.predicted_size), best, len(table.true_size))
+
+
+def tally_ceaf_m(table: Contingency) -> Tally:
+    """Tally of `ceaf_m`."""
+    best = best_matching(table, table.shared.astype(np.float64))
+    return Tally(best, table.items, best, table.items)
+
+
+def tally_blanc(table: Contingency) -> BlancTally:
+    """Tally of `blanc`; over documents, of the pairs within them."""
+    pairs = table.pairs
+    apart = pairs.all - pairs.true - pairs.predicted + pairs.both
+    return BlancTally(
+        Tally(pairs.both, pairs.predicted, pairs.both, pairs.true),
+        Tally(apart, pairs.all - pairs.predicted, apart, pairs.all - pairs.true),
+    )
+
+
+def tally_lea(table: Contingency) -> Tally:
+    """Tally of `lea`."""
+    return Tally(_resolved(table.swapped), table.items, _resolved(table), table.items)
+
+
+def _resolved(table: Contingency) -> float:
+    """Items of each true cluster times the share of its links that is found, summed."""
+    size = table.true_size[table.true]
+    alone = (size == 1) & (table.predicted_size[table.predicted] == 1)
+    # Size times found links by all links: the size cancels, and one item shared is no link.
+    linked = table.shared * (table.shared - 1) / np.maximum(size - 1, 1)
+    return float(linked.sum() + alone.sum())
+
+
+def best_matching(table: Contingency, similarity: Floats) -> float:
+    """Largest sum of the similarities of cells such that no two of them lie in one cluster of a side.
+
+    similarity
+        Greater than zero, one for each cell of the table, shape (cells,).
+
+    Clusters that do not overlap, directly or through others, are matched apart from each other. Most such
+    groups have a single cluster on one side, which takes its best partner; the others are linear
+    assignment problems.
+    """
+    n_true, n_predicted = len(table.true_size), len(table.predicted_size)
+    graph = csr_array(
+        (np.ones(len(similarity), dtype=bool), (table.true, table.predicted + n_true)),
+        shape=(n_true + n_predicted, n_true + n_predicted),
+    )
+    n_groups, group = connected_components(graph, directed=False)
+    n_rows = np.bincount(group[:n_true], minlength=n_groups)
+    n_columns = np.bincount(group[n_true:], minlength=n_groups)
+    group_of_cell = group[table.true]
+    best = np.zeros(n_groups)
+    np.maximum.at(best, group_of_cell, similarity)
+
+    tangled = (n_rows > 1) & (n_columns > 1)
+    cells = np.flatnonzero(tangled[group_of_cell])
+    cells = cells[np.argsort(group_of_cell[cells], kind="stable")]
+    ends = np.cumsum(np.bincount(group_of_cell[cells], minlength=n_groups))[tangled]
+    row, column = _rank_within(group[:n_true], n_rows), _rank_within(group[n_true:], n_columns)
+    start = 0
+    for number, end in zip(np.flatnonzero(tangled), ends.tolist(), strict=True):
+        chosen = cells[start:end]
+        best[number] = _assigned(
+            row[table.true[chosen]],
+            column[table.predicted[chosen]],
+            similarity[chosen],
+            (int(n_rows[number]), int(n_columns[number])),
+        )
+        start = end
+    return float(best.sum())
+
+
+def _rank_within(group: NDArray[np.int32], size: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Place of each element among those of its group."""
+    order = np.argsort(group, kind="stable")
+    rank = np.empty(len(group), dtype=np.int64)
+    rank[order] = np.arange(len(group)) - (np.cumsum(size) - size)[group[order]]
+    return rank
+
+
+def _assigned(
+    row: NDArray[np.int64], column: NDArray[np.int64], similarity: Floats, shape: tuple[int, int]
+) -> float:
+    """Largest sum of similarities over one-to-one choices of rows and columns."""
+    n_rows, n_columns = shape
+    if n_rows * n_columns <= DENSE_CELLS:
+        dense = np.zeros(shape)
+        dense[row, column] = similarity
+        return float(dense[linear_sum_assignment(dense, maximize=True)].sum())
+    # The sparse solver must match every row and takes a weight of zero for no cell: each row gets a column
+    # of its own to fall back on, and all weights grow by one, which adds the same to every full matching.
+    rows = np.arange(n_rows)
+    ends = [(row, rows), (column, n_columns + rows)]
+    # Older versions of the solver take indices of 32 bits only.
+    places = tuple(np.concatenate(parts).astype(np.int32) for parts in ends)
+    weight = csr_array(
+        (np.concatenate((similarity + 1.0, np.ones(n_rows))), places), shape=(n_rows, n_columns + n_rows)
+    )
+    partner = np.empty(n_rows, dtype=np.int64)
+    matched_rows, matched_columns = min_weight_full_bipartite_matching(weight, maximize=True)
+    partner[matched_rows] = matched_columns
+    return float(similarity[partner[row] == column].sum())
