@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.kernels.compiler import hot, inner
-from factorwise.kernels.pair_tables import TableArrays, keep_counts, table_gradient
+from factorwise.kernels.pair_tables import TableArrays, keep_counts, keep_links, table_gradient
 from factorwise.kernels.partition_gains import (
     StorageArrays,
     apply_relocation,
@@ -211,6 +211,8 @@ def apply_drawn(
     if m == 0:
         p.clusters[source].type = new_type
         return
+    if len(tables.links) > 0:
+        keep_links(tables, p, items, m, source, target)
     if m == 1:
         left = np.int64(-1) if p.clusters[source].size == 1 else np.int64(source)
         apply_relocation(h, p, items[0], target, new_type)

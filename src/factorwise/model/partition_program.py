@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import ShapeError, TemplateError
-from factorwise.kernels.pair_tables import BLOCK, TableArrays
+from factorwise.kernels.pair_tables import BLOCK, LINKED, TableArrays
 from factorwise.kernels.partition_code import Term, gains_module, statistics_module
 from factorwise.kernels.partition_gains import add_statistics
 from factorwise.kernels.partition_gradients import EdgeArrays
@@ -88,11 +88,16 @@ class PartitionProgram:
         padded = [table.padded for table in self._tables] or [np.zeros((0, 0), np.uint8)]
         rows = padded[0] if len(padded) == 1 else np.hstack(padded)
         width = rows.shape[1]
+        linked = any(code == LINKED for code, *_ in self._table_blocks)
         return TableArrays(
             rows=rows,
             counts=np.zeros((self.n_items + 1 if width else 0, width), np.int32),
             after=np.zeros((2, width), np.int32),
+            links=np.zeros((self.n_items if linked else 0, width), np.uint16),
+            won=np.zeros(width, np.int32),
             small=np.zeros(width, np.uint8),
+            fresh=np.zeros(width, np.uint8),
+            sums=np.zeros(width, np.int32),
             blocks=np.array(self._table_blocks, BLOCK),
         )
 

@@ -9,7 +9,6 @@ aggregates.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +22,6 @@ from factorwise.variables.pair_table import PairTable
 from factorwise.world.diff import PartitionDiff, Retype
 from factorwise.world.partition import Partition
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 class PairTableTemplate(PartitionTemplate):
     """A factor for every cluster: aggregates of the features of all pairs of its members.
@@ -33,9 +29,11 @@ class PairTableTemplate(PartitionTemplate):
     table
         The features of every pair of items.
     aggregates
-        Any of count, all, exists, majority and mean; each gives one weight per feature. ``count`` alone is a
-        factor per pair: affinity within clusters and, which is the same but for a constant, disparity
-        between them. A cluster of one has no pairs: all its statistics are zero.
+        Each gives one weight per feature. Of the pairs of a cluster: ``count``, how many have the feature;
+        ``all``, ``exists``, ``majority``, whether all, any, most have it; ``mean``, the share of them;
+        ``per member``, how many for each member. ``linked``: how many members have it with some other.
+        ``count`` alone is a factor per pair: affinity within clusters and, which is the same but for a
+        constant, disparity between them. A cluster of one has no pairs: all its statistics are zero.
 
     Implements: wick2009samplerank, Sec. 4 (factors of clusters and of pairs across clusters).
     """
@@ -64,48 +62,36 @@ class PairTableTemplate(PartitionTemplate):
         program.check_items(self.name, self.table.n_items)
         program.add_table(self.table, [AGGREGATE_CODES[a] for a in self.aggregates], offset)
 
-    def within(self, items: Items) -> NDArray[np.int64]:
-        """Count the pairs of one list that have each feature."""
-        first, second = np.triu_indices(len(items), 1)
-        return np.asarray(self.table.rows(items[first], items[second]).sum(axis=0, dtype=np.int64))
-
-    def between(self, first: Items, second: Items) -> NDArray[np.int64]:
-        """Count the pairs with one item in each list that have each feature."""
-        pairs = self.table.rows(np.repeat(first, len(second)), np.tile(second, len(first)))
-        return np.asarray(pairs.sum(axis=0, dtype=np.int64))
-
-    def of(self, counts: NDArray[np.int64], members: int) -> NDArray[np.float64]:
-        """Return the statistics of a cluster from the counts of its pairs."""
-        pairs = members * (members - 1) // 2
-        if pairs == 0:
+    def of(self, items: Items) -> NDArray[np.float64]:
+        """Return the statistics of one cluster."""
+        if len(items) < 2:
             return np.zeros(self.size)
-        return np.concatenate([_AGGREGATES[a](counts, pairs) for a in self.aggregates])
+        first, second = np.triu_indices(len(items), 1)
+        rows = self.table.rows(items[first], items[second]).astype(np.int64)
+        links = np.zeros((len(items), self.table.n_features), np.int64)
+        np.add.at(links, first, rows)
+        np.add.at(links, second, rows)
+        counts, pairs = rows.sum(axis=0), len(first)
+        values = {
+            "count": counts,
+            "all": counts == pairs,
+            "exists": counts > 0,
+            "majority": 2 * counts > pairs,
+            "mean": counts / pairs,
+            "per member": counts / len(items),
+            "linked": (links > 0).sum(axis=0),
+        }
+        return np.concatenate([values[aggregate] for aggregate in self.aggregates]).astype(np.float64)
 
     def statistics(self, world: Partition) -> SparseVector:
         """Sum over all clusters."""
         check_items(self.name, self.table.n_items, world.n_items)
-        total = np.zeros(self.size)
-        for members in world.clusters():
-            total += self.of(self.within(members), len(members))
-        return SparseVector.from_dense(total)
+        return SparseVector.from_dense(sum((self.of(m) for m in world.clusters()), np.zeros(self.size)))
 
     def difference(self, world: Partition, diff: PartitionDiff) -> SparseVector:
         """Two clusters after minus two clusters before."""
         if isinstance(diff, Retype):
             return SparseVector.empty()
         moving, target, staying = parts_of(world, diff)
-        moved, left, there = self.within(moving), self.within(staying), self.within(target)
-        before = self.of(there, len(target))
-        before += self.of(left + moved + self.between(moving, staying), len(staying) + len(moving))
-        after = self.of(there + moved + self.between(moving, target), len(target) + len(moving))
-        after += self.of(left, len(staying))
-        return SparseVector.from_dense(after - before)
-
-
-_AGGREGATES: dict[str, Callable[[NDArray[np.int64], int], NDArray[np.float64]]] = {
-    "count": lambda counts, pairs: counts.astype(np.float64),
-    "all": lambda counts, pairs: (counts == pairs).astype(np.float64),
-    "exists": lambda counts, pairs: (counts > 0).astype(np.float64),
-    "majority": lambda counts, pairs: (2 * counts > pairs).astype(np.float64),
-    "mean": lambda counts, pairs: counts / pairs,
-}
+        after = self.of(np.concatenate([target, moving])) + self.of(staying)
+        return SparseVector.from_dense(after - self.of(target) - self.of(world.members(diff.source)))

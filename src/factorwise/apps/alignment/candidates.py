@@ -1,0 +1,112 @@
+"""Which pairs of concepts are considered at all.
+
+All pairs of two ontologies are too many to score and nearly all of them absurd. Considered are, for every
+concept of either side, those of the other that are nearest by the words of their names, by the letters of
+their names, by the texts about them and their instances, and by the words of their names with those of the
+concepts right above; and the children and parts of concepts that surely match.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from factorwise.apps.alignment.concepts import ConceptTable
+from factorwise.apps.alignment.lexicon import Lexicon
+from factorwise.apps.alignment.texts import text_vectors
+from factorwise.apps.alignment.vectors import letter_terms, nearest, tfidf, word_terms
+from factorwise.errors import require
+
+MOST_RELATIVES = 12  # children of two matching concepts are all paired up to this number on each side
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateConfig:
+    """How many of the other side are taken for a concept, by each way of looking for them.
+
+    words, letters, context, texts
+        Nearest by words of the names, by letters of the names, by names with those of the concepts right
+        above, by comments and instances.
+    relatives
+        Whether children and parts of concepts with equal names are paired with each other.
+    """
+
+    words: int = 8
+    letters: int = 5
+    context: int = 5
+    texts: int = 5
+    relatives: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("words", "letters", "context", "texts"):
+            require(getattr(self, name) >= 0, name, getattr(self, name), "zero or more")
+
+
+def candidate_pairs(
+    left: ConceptTable,
+    right: ConceptTable,
+    config: CandidateConfig | None = None,
+    *,
+    lexicon: Lexicon | None = None,
+) -> NDArray[np.int64]:
+    """Pairs (number on the left, number on the right) worth a look, sorted: int64[pairs, 2]."""
+    config = config or CandidateConfig()
+    lexicon = lexicon or Lexicon.of(left, right)
+    by_word = tfidf(_translated(word_terms(left, lexicon), lexicon), word_terms(right, lexicon))
+    found = [np.empty((0, 2), np.int64)]
+    if config.words:
+        found.append(nearest(*by_word, config.words))
+    if config.letters:
+        found.append(nearest(*tfidf(letter_terms(left), letter_terms(right)), config.letters))
+    if config.context:
+        found.append(nearest(*_with_context(left, right, by_word), config.context))
+    if config.texts:
+        found.append(nearest(*text_vectors(left, right), config.texts))
+    if config.relatives:
+        found.append(_relatives(left, right))
+    return np.unique(np.concatenate(found), axis=0)
+
+
+def _translated(bags: list[list[str]], lexicon: Lexicon) -> list[list[str]]:
+    """Add to the words of the left side what the lexicon has for them on the right."""
+    other = lexicon.translations()
+    return [bag + [new for word in bag for new in other.get(word, ())] for bag in bags]
+
+
+def _with_context(
+    left: ConceptTable, right: ConceptTable, by_word: tuple[csr_array, csr_array]
+) -> tuple[csr_array, csr_array]:
+    """Vectors of names plus half the mean of those right above."""
+    ours, theirs = (
+        vectors + 0.5 * above(table, part_of=True) @ vectors
+        for table, vectors in zip((left, right), by_word, strict=True)
+    )
+    return csr_array(ours), csr_array(theirs)
+
+
+def above(table: ConceptTable, *, part_of: bool) -> csr_array:
+    """Matrix that takes the mean over the concepts right above, by is-a and, if asked, by part-of."""
+    rows, columns, values = [], [], []
+    for concept, (parents, wholes) in enumerate(zip(table.parents, table.wholes, strict=True)):
+        over = dict.fromkeys((*parents, *wholes) if part_of else parents)
+        rows += [concept] * len(over)
+        columns += list(over)
+        values += [1 / len(over) for _ in over]
+    return csr_array((values, (rows, columns)), shape=(len(table), len(table)), dtype=np.float64)
+
+
+def _relatives(left: ConceptTable, right: ConceptTable) -> NDArray[np.int64]:
+    """Pairs of children, and of parts, of concepts whose labels have the same words."""
+    same: dict[frozenset[str], list[int]] = {}
+    for b, names in enumerate(right.names):
+        same.setdefault(frozenset(names[0].words), []).append(b)
+    pairs = []
+    for a, names in enumerate(left.names):
+        for b in same.get(frozenset(names[0].words), ()):
+            for ours, theirs in ((left.children, right.children), (left.parts, right.parts)):
+                if len(ours[a]) <= MOST_RELATIVES and len(theirs[b]) <= MOST_RELATIVES:
+                    pairs += [(x, y) for x in ours[a] for y in theirs[b]]
+    return np.array(pairs, dtype=np.int64).reshape(-1, 2)

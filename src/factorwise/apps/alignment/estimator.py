@@ -1,0 +1,270 @@
+"""`OntologyAligner`: which concepts of two ontologies are the same, in the manner of scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from os import PathLike
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.special import expit
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+
+from factorwise.apps.alignment.matching import (
+    CROWDING,
+    Candidates,
+    annealed_matching,
+    best_matching,
+    matching_model,
+    starting_weights,
+    training_world,
+)
+from factorwise.errors import InvalidArgumentError, require
+from factorwise.inference.mcmc.gradient_engine import Acceptance
+from factorwise.io.learned import LearnedWeights, read_learned, write_learned
+from factorwise.io.ontologies import Ontology
+from factorwise.io.provenance import provenance
+from factorwise.learning.preferences import MetricName
+from factorwise.learning.samplerank import Callback, PassRecord, SampleRank
+from factorwise.learning.updates import UpdateRule, as_rule
+from factorwise.metrics.alignment import score_matches
+
+KIND = "alignment"
+_KEPT = ("one_to_one", "search_steps", "random_state")
+
+Reference = Iterable[tuple[str, str]]
+
+
+class Match(NamedTuple):
+    """Two concepts that are the same: their ids, and how sure that is, from 0 to 1."""
+
+    left: str
+    right: str
+    confidence: float
+
+
+class OntologyAligner(BaseEstimator):  # type: ignore[misc]
+    """Match the concepts of two ontologies, with weights learned by SampleRank from known matches.
+
+    one_to_one
+        A concept has one match at most; the best matching is then found exactly. Otherwise clusters of any
+        size are searched for by annealing.
+    complete
+        Whether the reference has every match there is, so that concepts it does not name have none. With
+        False it is a part of them, and nothing is learned from pairs of concepts that it does not name.
+    update, accept, metric
+        How SampleRank learns: the update rule, how the walk decides, and the metric ("pairwise", "b-cubed",
+        "rand") whose gains say which of two neighbouring alignments is better.
+    passes, steps
+        The training pair is walked over ``passes`` times, ``steps`` steps per concept each time.
+    search_steps
+        Steps of annealing per concept when matches are predicted, where they are not one to one.
+    random_state
+        A seed: the same one gives the same weights and matches.
+    verbose
+        Show progress.
+
+    Attributes
+    ----------
+    weights_, weight_names_
+        What was learned, and what each weight stands for.
+    history_
+        One `PassRecord` per pass: the learning curve.
+    calibration_
+        Slope and intercept that make a probability of a pair's score.
+    """
+
+    def __init__(
+        self,
+        *,
+        one_to_one: bool = True,
+        complete: bool = True,
+        update: str | UpdateRule = "mira",
+        accept: Acceptance = "metropolis",
+        metric: MetricName = "pairwise",
+        passes: int = 10,
+        steps: int = 100,
+        search_steps: int = 200,
+        random_state: int = 0,
+        verbose: bool = False,
+    ) -> None:
+        self.one_to_one = one_to_one
+        self.complete = complete
+        self.update = update
+        self.accept = accept
+        self.metric = metric
+        self.passes = passes
+        self.steps = steps
+        self.search_steps = search_steps
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self, left: Ontology, right: Ontology, reference: Reference, *, callback: Callback | None = None
+    ) -> Self:
+        """Learn from two ontologies and pairs of ids that are known to match."""
+        require(self.steps >= 1, "steps", self.steps, "at least 1")
+        rule = as_rule(self.update)
+        everything = Candidates.of(left, right)
+        entity = _entities(left, right, list(reference))
+        candidates, entity = _to_learn_from(everything, entity, self.complete)
+        learner = SampleRank(update=rule, accept=self.accept, fixed=(CROWDING,) if self.one_to_one else ())
+        world = training_world(candidates, entity, metric=self.metric)
+        learned = learner.fit(
+            [world],
+            passes=self.passes,
+            steps=self.steps * candidates.n_concepts,
+            seed=self._seed(),
+            weights=world.model.blocks.flat(starting_weights(candidates, one_to_one=self.one_to_one)),
+            progress=bool(self.verbose),
+            callback=callback,
+        )
+        self.weights_: NDArray[np.float64] = learned.weights
+        self.weight_names_: list[str] = [world.model.weight_name(k) for k in range(len(learned.weights))]
+        self.history_: list[PassRecord] = learned.history
+        self.calibration_: tuple[float, float] = _calibrated(
+            self._scores(candidates), entity[candidates.edges[:, 0]] == entity[candidates.edges[:, 1]]
+        )
+        self.settings_: dict[str, Any] = {
+            "one_to_one": self.one_to_one,
+            "search_steps": self.search_steps,
+            "random_state": self._seed(),
+            "calibration": list(self.calibration_),
+            "learning": {
+                "update": rule.as_dict(),
+                "accept": self.accept,
+                "metric": self.metric,
+                "complete": self.complete,
+                "passes": self.passes,
+                "steps": self.steps,
+            },
+        }
+        return self
+
+    def predict(self, left: Ontology, right: Ontology) -> list[Match]:
+        """Return the matches of two ontologies, the surest first."""
+        self._check_fitted()
+        candidates = Candidates.of(left, right)
+        model = matching_model(candidates)
+        if [model.weight_name(k) for k in range(model.blocks.size)] != self.weight_names_:
+            raise InvalidArgumentError(
+                "the model was trained with other features than this version of factorwise computes:"
+                " train it again."
+            )
+        model.weights = self.weights_
+        scores = self._scores(candidates)
+        if self.one_to_one:
+            chosen = best_matching(candidates, scores)
+        else:
+            require(self.search_steps >= 1, "search_steps", self.search_steps, "at least 1")
+            steps = self.search_steps * candidates.n_concepts
+            chosen = annealed_matching(candidates, model, steps=steps, seed=self._seed())
+        slope, intercept = self.calibration_
+        sure = expit(slope * scores[chosen] + intercept)
+        chosen, sure = chosen[np.argsort(-sure, kind="stable")], np.sort(sure)[::-1]
+        ours, theirs = list(left.by_id), list(right.by_id)
+        return [
+            Match(ours[a], theirs[b - candidates.n_left], float(confidence))
+            for (a, b), confidence in zip(candidates.edges[chosen].tolist(), sure, strict=True)
+        ]
+
+    def score(self, left: Ontology, right: Ontology, reference: Reference) -> float:
+        """Return the F1 of the predicted matches."""
+        found = [(match.left, match.right) for match in self.predict(left, right)]
+        return score_matches(reference, found).f1
+
+    def weights_by_name(self) -> dict[str, float]:
+        """Return the weights with their names, the largest in size first; what is fixed is left out."""
+        self._check_fitted()
+        learned = len(self.weights_) - (2 if self.one_to_one else 0)
+        order = np.argsort(-np.abs(self.weights_[:learned]), kind="stable")
+        return {self.weight_names_[k]: float(self.weights_[k]) for k in order}
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to a file, ``NAME.fw``: JSON and arrays, no pickle."""
+        self._check_fitted()
+        record = provenance(configuration=self.settings_, seed=self.settings_["random_state"])
+        learned = LearnedWeights(self.weights_, self.weight_names_, self.settings_, self.history_, record)
+        write_learned(path, KIND, learned)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], **parameters: Any) -> Self:
+        """Read a model that `save` or the command line wrote; ``parameters`` replace its settings."""
+        saved = read_learned(path, KIND, (*_KEPT, "calibration"))
+        made = cls(**{**{name: saved.settings[name] for name in _KEPT}, **parameters})
+        made.weights_, made.weight_names_ = saved.weights, saved.names
+        made.settings_, made.history_ = dict(saved.settings), saved.history
+        slope, intercept = saved.settings["calibration"]
+        made.calibration_ = (float(slope), float(intercept))
+        return made
+
+    def _scores(self, candidates: Candidates) -> NDArray[np.float64]:
+        return np.asarray(candidates.features @ self.weights_[: len(candidates.names)])
+
+    def _seed(self) -> int:
+        seed = self.random_state
+        whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
+        require(whole, "random_state", seed, "a whole number from 0 on")
+        return int(seed)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "weights_"):
+            raise NotFittedError("this aligner has learned nothing yet: call fit, or load a model.")
+
+
+def _entities(left: Ontology, right: Ontology, reference: Sequence[tuple[str, str]]) -> NDArray[np.int64]:
+    """Number the concepts of both sides so that matching ones have the same number; -1 where not named."""
+    ours = {name: number for number, name in enumerate(left.by_id)}
+    theirs = {name: number + len(ours) for number, name in enumerate(right.by_id)}
+    if not reference:
+        raise InvalidArgumentError("the reference holds no match: there is nothing to learn from.")
+    edges = []
+    for a, b in reference:
+        for name, known, side in ((a, ours, "left"), (b, theirs, "right")):
+            if name not in known:
+                raise InvalidArgumentError(
+                    f"the reference matches {name!r}, which the ontology on the {side} does not have: check"
+                    " that the ontologies are given in the order of the reference's columns."
+                )
+        edges.append((ours[a], theirs[b]))
+    n, ends = len(ours) + len(theirs), np.array(edges)
+    graph = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(n, n))
+    _, entity = connected_components(graph, directed=False)  # ids linked through others are one entity too
+    named = np.zeros(n, bool)
+    named[ends.ravel()] = True
+    return np.where(named, entity, -1).astype(np.int64)
+
+
+def _to_learn_from(
+    everything: Candidates, entity: NDArray[np.int64], complete: bool
+) -> tuple[Candidates, NDArray[np.int64]]:
+    """Return the candidate pairs whose truth is known, and the entities of their concepts.
+
+    A concept with a known match has no other, so its pairs are known; those of two concepts that are not
+    named are known only if the reference is complete.
+    """
+    known = np.any(entity[everything.edges] >= 0, axis=1) | complete
+    candidates, concepts = everything.taken(np.asarray(known))
+    kept = entity[concepts]
+    alone = kept < 0
+    kept[alone] = len(entity) + np.arange(np.count_nonzero(alone))
+    right = kept[candidates.edges[:, 0]] == kept[candidates.edges[:, 1]]
+    if not right.any():
+        raise InvalidArgumentError(
+            "no pair of the reference is among the candidate pairs, whose names or texts have something in"
+            " common: there is nothing to learn from."
+        )
+    return candidates, kept
+
+
+def _calibrated(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> tuple[float, float]:
+    """Return slope and intercept that make a probability of a score."""
+    if right.all():
+        return 1.0, 0.0
+    fitted = LogisticRegression(C=1e3).fit(scores[:, None], right)
+    return float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
