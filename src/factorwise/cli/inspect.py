@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
+from factorwise.cli.learned import TOP, curve, curve_lines, largest, weight_lines
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
 from factorwise.io.models import FORMAT_VERSION, ModelFile, read_model
 from factorwise.io.weights import weight_blocks
+
+#: What reads the kinds of models that were learned by walking; imported only for those.
+ESTIMATORS = {
+    "alignment": ("factorwise.apps.alignment.estimator", "OntologyAligner"),
+    "coreference": ("factorwise.apps.coreference.estimator", "CoreferenceResolver"),
+}
 
 
 @verb(example="factorwise inspect tagger.fw --json")
@@ -21,11 +29,13 @@ from factorwise.io.weights import weight_blocks
 def command(options: Options, file: Path) -> None:
     """Show what a model file holds, after checking all of it.
 
-    Prints kind, format, provenance, metadata, arrays and weight blocks. With --verbose the metadata is
-    shown with its values.
+    Prints kind, format, provenance, metadata, arrays and weight blocks; of a model that was learned by
+    walking (coreference, alignment) also the learning curve and the largest weights. With --verbose the
+    metadata is shown with its values, and all weights.
     """
     model = read_model(file)
     document = describe(model, file, with_values=options.verbose)
+    document["learned"] = _learned(model.kind, file, None if options.verbose else TOP)
     emit(document, _lines(document), as_json=options.json)
 
 
@@ -73,6 +83,15 @@ def _blocks(model: ModelFile) -> list[dict[str, Any]]:
     ]
 
 
+def _learned(kind: str, file: Path, top: int | None) -> dict[str, Any] | None:
+    """Return curve and weights of a model that was learned by walking as JSON values; None for others."""
+    if kind not in ESTIMATORS:
+        return None
+    module, name = ESTIMATORS[kind]
+    loaded = getattr(import_module(module), name).load(file)
+    return {"curve": curve(loaded.history_), "weights": largest(loaded.weights_by_name(), top)}
+
+
 def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
@@ -108,6 +127,9 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         for entry in document["weight_blocks"]
     ]
     yield from _section("weight blocks", blocks)
+    if document["learned"]:
+        yield from curve_lines(document["learned"]["curve"], "metric")
+        yield from weight_lines(document["learned"]["weights"])
 
 
 def _section(title: str, rows: Sequence[tuple[str, ...]]) -> Iterator[str]:

@@ -20,6 +20,8 @@ from factorwise.errors import FactorwiseError
 
 #: Every verb: the module that defines its ``command``, and its line in ``factorwise --help``.
 VERBS: dict[str, tuple[str, str]] = {
+    "align": ("factorwise.cli.align", "Match the concepts of two ontologies: learn, match, score."),
+    "coref": ("factorwise.cli.coref", "Cluster mentions into entities: learn, find, score."),
     "doctor": ("factorwise.cli.doctor", "Report versions, processors, compile cache and data directory."),
     "inspect": ("factorwise.cli.inspect", "Show what a model file holds."),
     "tag": ("factorwise.cli.tag", "Label the tokens of sentences: train, tag, score, look inside."),

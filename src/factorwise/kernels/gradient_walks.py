@@ -27,7 +27,7 @@ from factorwise.kernels.partition_sweeps import tempered
 from factorwise.kernels.partitions import NEW, PartitionArrays
 from factorwise.kernels.random import random_uniform
 from factorwise.kernels.truth_gains import TruthArrays, keep_truth_gain, truth_gain
-from factorwise.kernels.updates import STEPS, UpdateArrays, count_step, learn
+from factorwise.kernels.updates import STEPS, UPDATES, UpdateArrays, count_step, learn
 
 METROPOLIS, METROPOLIS_UNBALANCED, GREEDY, ALWAYS, FOLLOW_TRUTH = range(5)
 ACCEPTANCE, TRIES, LEARNING, RELOCATIONS = range(4)
@@ -222,10 +222,15 @@ def learn_ranking(u: UpdateArrays, walk: WalkArrays, gain: float, better: float)
 @hot
 def shift_weights(u: UpdateArrays, lesson: NDArray[np.float64], rate: float) -> None:
     """Add a multiple of ``lesson`` to the weights, whatever they are, and keep their mean in step."""
+    norm = 0.0
     for k in range(len(lesson)):
         change = rate * lesson[k]
         u.weights[k] += change
         u.drift[k] += u.tally[STEPS] * change
+        norm += lesson[k] * lesson[k]
+    if norm > 0.0:
+        u.tally[UPDATES] += 1
+        u.largest[0] = max(u.largest[0], norm)
 
 
 @lean_kernel
@@ -252,7 +257,7 @@ def contrastive_walk(
     ``walk.path`` is the statistics of the present world minus those of the truth. A walk that does not
     persist starts at the truth and is taken back there, step by step.
 
-    Implements: wick2009samplerank, Sec. 4 (contrastive divergence and its persistent form, as compared there).
+    Implements: wick2009samplerank, Sec. 4 (contrastive divergence and its persistent form, compared there).
     """
     acceptance, relocations = walk.settings[ACCEPTANCE], walk.settings[RELOCATIONS] != 0
     for _ in range(rounds):

@@ -117,6 +117,7 @@ class SampleRank:
         passes: int = 10,
         steps: int = 4_000,
         restart: bool = True,
+        truth_starts: float = 0.0,
         seed: int | np.random.Generator | Stream = 0,
         weights: ArrayLike | None = None,
         engine: EngineName = "auto",
@@ -126,7 +127,10 @@ class SampleRank:
         """Walk ``steps`` steps in each world, ``passes`` times over, in an order drawn anew each time.
 
         restart
-            Begin each walk at the world's start, not where the last pass left it.
+            Begin each walk anew, not where the last pass left it.
+        truth_starts
+            Share of the walks that begin at the truth instead of the world's start: worlds near the truth
+            are where the model will have to rank finely, and a walk from afar may not reach them.
         weights
             To begin with; zero by default.
         callback
@@ -136,12 +140,16 @@ class SampleRank:
         """
         check_worlds(worlds, "preference")
         require(steps >= 1, "steps", steps, "at least 1")
+        require(0.0 <= truth_starts <= 1.0, "truth_starts", truth_starts, "between 0 and 1")
+        if truth_starts > 0.0:
+            check_worlds(worlds, "truth")
         arrays = as_rule(self.update).arrays(worlds[0].model.blocks.size)
         free = free_weights(worlds[0].model, self.fixed)
 
         def walk(walker: Walker, stream: Stream) -> int:
             if restart:
-                walker.reset(walker.training.start)
+                at_truth = stream.uniform() < truth_starts
+                walker.reset(walker.training.truth if at_truth else walker.training.start)
             return walker.walk(stream, self.manner, arrays, steps, free=free)
 
         return learn_by_passes(

@@ -21,7 +21,7 @@ from factorwise.inference.mcmc.gradient_engine import GradientEngine, Manner
 from factorwise.inference.mcmc.kernel import Proposal, Proposer
 from factorwise.inference.mcmc.metropolis import Metropolis, log_acceptance
 from factorwise.kernels.truth_gains import TruthArrays, begin_truth, truth_value
-from factorwise.kernels.updates import STEPS, UpdateArrays
+from factorwise.kernels.updates import STEPS, UPDATES, UpdateArrays
 from factorwise.learning.preferences import Preference, TruthPreference
 from factorwise.learning.updates import count_step, learn_sparse
 from factorwise.model.model import Model
@@ -283,9 +283,13 @@ class PlainWalker:
                     taken.append(self._apply(proposal.diff))
                     path[gradient.index] += gradient.value
                     changed += 1
-            change = -rate * free * path
+            lesson = free * path
+            change = -rate * lesson
             update.weights[:] += change
             update.drift[:] += update.tally[STEPS] * change
+            if lesson.any():
+                update.tally[UPDATES] += 1
+                update.largest[0] = max(update.largest[0], float(lesson @ lesson))
             if not persistent:
                 for back in reversed(taken):
                     self._apply(back)
@@ -339,8 +343,8 @@ def check_worlds(worlds: Sequence[TrainingWorld], needs: str) -> None:
         if blocks != first:
             raise InvalidArgumentError(
                 f"{called} has blocks {list(blocks.names)} of sizes {list(blocks.sizes)}, but the first world"
-                f" has {list(first.names)} of sizes {list(first.sizes)}: weights are shared, so build all models"
-                " from templates of the same names and sizes."
+                f" has {list(first.names)} of sizes {list(first.sizes)}: weights are shared, so build all"
+                " models from templates of the same names and sizes."
             )
         if getattr(training, needs) is None:
             raise InvalidArgumentError(f"{called} has no {needs}: give TrainingWorld({needs}=...).")

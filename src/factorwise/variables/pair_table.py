@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,12 +43,7 @@ class PairTable:
                 f"{self.n_items} items with {len(self.names)} features need a table of shape"
                 f" {(pairs, len(self.names))}, but {given.shape} was given."
             )
-        wrong = (given != 0) & (given != 1)
-        if wrong.any():
-            raise InvalidArgumentError(
-                f"pair features are truth values, but the table holds {given[wrong][0]}:"
-                " cut numbers into bins, one feature each."
-            )
+        _check_truth_values(given)
         self.padded = np.zeros((pairs, -(-len(self.names) // REGISTER) * REGISTER), np.uint8)
         self.padded[:, : len(self.names)] = given
 
@@ -61,7 +57,7 @@ class PairTable:
         upper = np.tri(n, n, -1, dtype=bool)
         values = np.empty((n * (n - 1) // 2, len(squares)), np.uint8)
         for column, (name, given) in enumerate(squares.items()):
-            square = np.asarray(given).astype(bool)
+            square = np.asarray(given)
             if square.shape != (n, n):
                 raise ShapeError(f"feature {name!r} needs a {n} by {n} matrix, but has shape {square.shape}.")
             if not np.array_equal(square, square.T):
@@ -69,6 +65,7 @@ class PairTable:
                 raise InvalidArgumentError(
                     f"feature {name!r} differs between items ({i}, {j}) and ({j}, {i}): pairs have no order."
                 )
+            _check_truth_values(square[upper])
             values[:, column] = square[upper]
         return cls(n, list(squares), values)
 
@@ -92,3 +89,12 @@ class PairTable:
         first, second = np.broadcast_arrays(np.asarray(items, np.int64), np.asarray(others, np.int64))
         i, j = np.maximum(first, second), np.minimum(first, second)
         return np.asarray(self.values[i * (i - 1) // 2 + j])
+
+
+def _check_truth_values(given: NDArray[Any]) -> None:
+    wrong = (given != 0) & (given != 1)
+    if wrong.any():
+        raise InvalidArgumentError(
+            f"pair features are truth values, but the table holds {given[wrong][0]}:"
+            " cut numbers into bins, one feature each."
+        )

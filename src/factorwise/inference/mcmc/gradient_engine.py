@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import NoCompiledFormError, require
+from factorwise.errors import InvalidArgumentError, NoCompiledFormError, ShapeError, require
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.partition_engine import (
     check_start,
@@ -86,6 +86,11 @@ class GradientEngine:
             )
         self.kernel = kernel
         self.program = program or PartitionProgram(kernel.model, world.n_items)
+        if self.program.model is not kernel.model or self.program.n_items != world.n_items:
+            raise InvalidArgumentError(
+                f"the program is for {self.program.n_items} items and a model of its own, the world has"
+                f" {world.n_items}: build PartitionProgram(kernel.model, world.n_items)."
+            )
         self._moves = move_arrays(kernel, world)
         if RESTRICTED_GIBBS in self._moves.choices["kind"]:
             raise NoCompiledFormError(
@@ -101,13 +106,20 @@ class GradientEngine:
         self._walk = _walk_arrays(world.n_items, kernel.model.blocks.size)
         self._walk.settings[codes.RELOCATIONS] = only_relocations(self._moves)
         self._no_truth = _no_truth()
-        self.reset(world)
-        self._work.score[0] = kernel.model.score(world)
         self._resting = _resting(kernel.model.weights)
+        self._n_types = world.n_types
+        self.reset(world)
 
     def reset(self, world: Partition) -> None:
         """Stand in a copy of ``world``."""
+        if (world.n_items, world.n_types) != (self.program.n_items, self._n_types):
+            raise ShapeError(
+                f"the walk is over {self.program.n_items} items and {self._n_types} types, but the world has"
+                f" {world.n_items} and {world.n_types}: give a world of the same items and types."
+            )
         self._world = world.copy()
+        self._work.score[0] = 0.0
+        self._start_score: float | None = None
         slot = self._world.arrays.items["slot"]
         self._storage.ints[:, slot] = self.program.ints.T
         self._storage.reals[:, slot] = self.program.reals.T
@@ -118,7 +130,10 @@ class GradientEngine:
     @property
     def score(self) -> float:
         """Score of the current world."""
-        return float(self._work.score[0])
+        gained = float(self._work.score[0])
+        if self._start_score is None:  # learners, who walk with other weights, never ask
+            self._start_score = self.kernel.model.statistics(self._world).dot(self._resting.weights) - gained
+        return self._start_score + gained
 
     @property
     def factors_seen(self) -> int:
@@ -159,7 +174,7 @@ class GradientEngine:
         free: NDArray[np.float64] | None = None,
         learning: bool = True,
     ) -> int:
-        """Walk ``steps`` steps with the weights of ``update``, by SampleRank; return how many were accepted."""
+        """Walk ``steps`` steps of SampleRank, with the weights of ``update``; return how many changed it."""
         self._set(manner, free, learning)
         before = int(self._work.tally[0])
         samplerank_walk(

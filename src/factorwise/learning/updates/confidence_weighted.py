@@ -48,12 +48,16 @@ class ConfidenceWeighted(UpdateRule):
         Of every weight at the start: sets the scale of the weights.
     floor
         Smallest variance, as a share of the first. The variance form hardly comes near the default.
+    only_misranked
+        Leave alone what is ranked rightly but not with enough confidence, as SampleRank prints it: where no
+        weights rank everything rightly, variances then fall more slowly.
     """
 
     confidence: float = 0.9
     form: Literal["variance", "deviation"] = "variance"
     variance: float = 1.0
     floor: float = 1e-6
+    only_misranked: bool = False
 
     def __post_init__(self) -> None:
         require(0.5 < self.confidence < 1, "confidence", self.confidence, "between 0.5 and 1, both excluded")
@@ -65,7 +69,7 @@ class ConfidenceWeighted(UpdateRule):
     def code(self) -> RuleCode:
         """Return the rule as its kernel sees it."""
         settings = {
-            LIMIT: math.inf,
+            LIMIT: 0.0 if self.only_misranked else math.inf,
             MARGIN: math.inf,
             PHI: NormalDist().inv_cdf(self.confidence),
             BOUND: self.floor * self.variance,

@@ -1,0 +1,56 @@
+"""Coreference: which mentions in a text, or in the texts of a topic, speak of the same entity.
+
+`CoreferenceResolver` is the estimator; `read_documents` reads its data, `pair_table` shows what it looks at.
+Names are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+_HOMES = {
+    "cluster_features": ["cluster_templates", "mention_fields"],
+    "documents": ["Discourse", "Document", "Mention", "discourses", "document_from", "read_documents"],
+    "estimator": ["CoreferenceResolver"],
+    "pair_features": ["pair_table"],
+}
+_WHERE = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "CoreferenceResolver",
+    "Discourse",
+    "Document",
+    "Mention",
+    "cluster_templates",
+    "discourses",
+    "document_from",
+    "mention_fields",
+    "pair_table",
+    "read_documents",
+]
+
+if TYPE_CHECKING:
+    from factorwise.apps.coreference.cluster_features import cluster_templates, mention_fields
+    from factorwise.apps.coreference.documents import (
+        Discourse,
+        Document,
+        Mention,
+        discourses,
+        document_from,
+        read_documents,
+    )
+    from factorwise.apps.coreference.estimator import CoreferenceResolver
+    from factorwise.apps.coreference.pair_features import pair_table
+
+
+def __getattr__(name: str) -> object:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'factorwise.apps.coreference' has no attribute {name!r}")
+    value = getattr(import_module(f"factorwise.apps.coreference.{_WHERE[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,247 @@
+"""`CoreferenceResolver`: which mentions of a text speak of the same entity, in the manner of scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from os import PathLike
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from factorwise.apps.coreference.documents import Discourse, Document, discourses, document_from
+from factorwise.apps.coreference.resolution import (
+    AGGREGATES,
+    discourse_model,
+    in_threads,
+    search,
+    training_world,
+)
+from factorwise.errors import InvalidArgumentError, require
+from factorwise.inference.mcmc.gradient_engine import Acceptance
+from factorwise.io.learned import LearnedWeights, read_learned, write_learned
+from factorwise.io.provenance import provenance
+from factorwise.kernels.threads import thread_count
+from factorwise.learning.preferences import MetricName
+from factorwise.learning.samplerank import Callback, PassRecord, SampleRank
+from factorwise.learning.updates import PassiveAggressive, UpdateRule, as_rule
+from factorwise.metrics.coreference import ClusteringScores, score_documents
+from factorwise.model.model import Model
+
+KIND = "coreference"
+DEFAULT_RULE = PassiveAggressive(variant="PA-I", cap=0.01)
+_KEPT = ("scope", "types", "without_types", "aggregates", "search_steps", "random_state")
+
+Documents = Sequence[Document | Mapping[str, Any]]
+Clusters = list[list[int | None]]
+
+
+class CoreferenceResolver(BaseEstimator):  # type: ignore[misc]
+    """Cluster the mentions of documents into entities, with cluster-wise factors learned by SampleRank.
+
+    Documents are records with ``tokens``, ``sentences`` and ``mentions`` (each with ``start``, ``end`` and,
+    for learning, ``entity``), or `Document` objects from `read_documents`.
+
+    scope
+        "document": each document by itself. "topic": all documents of a topic together.
+    types, without_types
+        Take mentions of these types only; leave mentions of those types out.
+    aggregates
+        What clusters are told of their pairs: any of count, all, exists, majority, mean.
+    update, accept, metric
+        How SampleRank learns: the update rule, how the walk decides, and the metric ("b-cubed", "pairwise",
+        "rand") whose gains say which of two neighbouring clusterings is better.
+    passes, steps, restart, truth_starts
+        Each document is walked over ``passes`` times, ``steps`` steps each, beginning anew (at the truth, in
+        this share of the walks) or going on.
+    search_steps
+        Steps of annealing per mention when entities are predicted.
+    random_state
+        A seed: the same one gives the same weights and entities, whatever the number of threads.
+    n_jobs
+        Threads for prediction; None or -1 for all processors.
+    verbose
+        Show progress.
+
+    Attributes
+    ----------
+    weights_, weight_names_
+        What was learned, and what each weight stands for.
+    history_
+        One `PassRecord` per pass: the learning curve.
+    """
+
+    def __init__(
+        self,
+        *,
+        scope: Literal["document", "topic"] = "document",
+        types: Collection[str] | None = None,
+        without_types: Collection[str] = (),
+        aggregates: Sequence[str] = AGGREGATES,
+        update: str | UpdateRule = DEFAULT_RULE,
+        accept: Acceptance = "greedy",
+        metric: MetricName = "b-cubed",
+        passes: int = 10,
+        steps: int = 4_000,
+        restart: bool = True,
+        truth_starts: float = 0.5,
+        search_steps: int = 500,
+        random_state: int = 0,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.scope = scope
+        self.types = types
+        self.without_types = without_types
+        self.aggregates = aggregates
+        self.update = update
+        self.accept = accept
+        self.metric = metric
+        self.passes = passes
+        self.steps = steps
+        self.restart = restart
+        self.truth_starts = truth_starts
+        self.search_steps = search_steps
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, documents: Documents, y: None = None, *, callback: Callback | None = None) -> Self:
+        """Learn from documents whose mentions have an ``entity``.
+
+        callback
+            Called after each pass with its record and the weights so far; returning True ends the learning.
+        """
+        rule = as_rule(self.update)
+        learner = SampleRank(update=rule, accept=self.accept)
+        prepare = partial(training_world, aggregates=tuple(self.aggregates), metric=self.metric)
+        worlds = [prepare(discourse) for discourse in self._discourses(documents)]
+        learned = learner.fit(
+            [world for world in worlds if world.start.n_items > 1] or worlds,
+            passes=self.passes,
+            steps=self.steps,
+            restart=self.restart,
+            truth_starts=self.truth_starts,
+            seed=self._seed(),
+            progress=bool(self.verbose),
+            callback=callback,
+        )
+        self.weights_: NDArray[np.float64] = learned.weights
+        self.weight_names_: list[str] = _names(worlds[0].model)
+        self.history_: list[PassRecord] = learned.history
+        self.settings_: dict[str, Any] = {
+            "scope": self.scope,
+            "types": None if self.types is None else sorted(self.types),
+            "without_types": sorted(self.without_types),
+            "aggregates": list(self.aggregates),
+            "search_steps": self.search_steps,
+            "random_state": self._seed(),
+            "learning": {
+                "update": rule.as_dict(),
+                "accept": self.accept,
+                "metric": self.metric,
+                "passes": self.passes,
+                "steps": self.steps,
+                "restart": self.restart,
+                "truth_starts": self.truth_starts,
+            },
+        }
+        return self
+
+    def predict(self, documents: Documents) -> Clusters:
+        """Return the number of each mention's entity, document by document.
+
+        Numbers are shared by the documents that are clustered together and by no others; None for mentions
+        that were left out (by type, or beyond the part of a document that is annotated).
+        """
+        self._check_fitted()
+        require(self.search_steps >= 1, "search_steps", self.search_steps, "at least 1")
+        known = _as_documents(documents)
+        together = self._discourses(known)
+        found = in_threads(self._resolve, together, thread_count(self.n_jobs))
+        place = {id(document): number for number, document in enumerate(known)}
+        answer: Clusters = [[None] * len(document.mentions) for document in known]
+        first = 0
+        for discourse, labels in zip(together, found, strict=True):
+            for (d, m), label in zip(discourse.places, labels.tolist(), strict=True):
+                answer[place[id(discourse.documents[d])]][m] = first + label
+            first += int(labels.max()) + 1
+        return answer
+
+    def score(self, documents: Documents, y: None = None) -> float:
+        """Return the B-cubed F1 of the predicted entities, pooled over the documents."""
+        return self.scores(documents).b_cubed.f1
+
+    def scores(self, documents: Documents) -> ClusteringScores:
+        """Return all metrics of the predicted entities, pooled over the documents."""
+        self._check_fitted()
+        together = self._discourses(_as_documents(documents))
+        found = in_threads(self._resolve, together, thread_count(self.n_jobs))
+        return score_documents([discourse.truth() for discourse in together], found)
+
+    def weights_by_name(self) -> dict[str, float]:
+        """Return the weights with their names, the largest in size first."""
+        self._check_fitted()
+        order = np.argsort(-np.abs(self.weights_), kind="stable")
+        return {self.weight_names_[k]: float(self.weights_[k]) for k in order}
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to a file, ``NAME.fw``: JSON and arrays, no pickle."""
+        self._check_fitted()
+        record = provenance(configuration=self.settings_, seed=self.settings_["random_state"])
+        learned = LearnedWeights(self.weights_, self.weight_names_, self.settings_, self.history_, record)
+        write_learned(path, KIND, learned)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], **parameters: Any) -> Self:
+        """Read a model that `save` or the command line wrote; ``parameters`` replace its settings."""
+        saved = read_learned(path, KIND, _KEPT)
+        made = cls(**{**{name: saved.settings[name] for name in _KEPT}, **parameters})
+        made.weights_, made.weight_names_ = saved.weights, saved.names
+        made.settings_, made.history_ = dict(saved.settings), saved.history
+        return made
+
+    def _resolve(self, discourse: Discourse) -> NDArray[np.int64]:
+        model = discourse_model(discourse, self.aggregates)
+        if _names(model) != self.weight_names_:
+            raise InvalidArgumentError(
+                "the model was trained with other features than this version of factorwise computes:"
+                " train it again."
+            )
+        model.weights = self.weights_
+        n = len(discourse.places)
+        return search(model, n, steps=self.search_steps * n, seed=self._seed())
+
+    def _discourses(self, documents: Documents) -> list[Discourse]:
+        return discourses(
+            _as_documents(documents), scope=self.scope, types=self.types, without_types=self.without_types
+        )
+
+    def _seed(self) -> int:
+        seed = self.random_state
+        whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
+        require(whole, "random_state", seed, "a whole number from 0 on")
+        return int(seed)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "weights_"):
+            raise NotFittedError("this resolver has learned nothing yet: call fit, or load a model.")
+
+
+def _as_documents(documents: Documents) -> list[Document]:
+    if isinstance(documents, Document | Mapping | str):
+        raise InvalidArgumentError(
+            f"documents must be a list, but a single {type(documents).__name__} was given: put it into one,"
+            " or read a file with read_documents."
+        )
+    return [
+        one if isinstance(one, Document) else document_from(one, where=f"document {number}", name=str(number))
+        for number, one in enumerate(documents)
+    ]
+
+
+def _names(model: Model) -> list[str]:
+    return [model.weight_name(k) for k in range(model.blocks.size)]

@@ -1,0 +1,108 @@
+"""The model of one discourse: a clustering of its mentions, scored cluster by cluster, learned and searched.
+
+Every cluster has first-order features: for each feature of two mentions, whether it holds for all pairs of
+the cluster, for some, for most, how often on average, and how many times; and features of the cluster as a
+whole, such as having no name or two genders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.apps.coreference.cluster_features import cluster_templates
+from factorwise.apps.coreference.documents import Discourse
+from factorwise.apps.coreference.pair_features import pair_table
+from factorwise.inference.mcmc.metropolis import Metropolis
+from factorwise.inference.mcmc.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.partition_moves import (
+    RelocateToCluster,
+    RelocateToItem,
+    RelocateToNew,
+    SplitMerge,
+)
+from factorwise.inference.mcmc.run import anneal
+from factorwise.inference.mcmc.schedules import Geometric
+from factorwise.learning.preferences import MetricName, TruthPreference
+from factorwise.learning.walkers import TrainingWorld
+from factorwise.model.cluster_templates import ClusterSize
+from factorwise.model.model import Model
+from factorwise.model.table_templates import PairTableTemplate
+from factorwise.rng import Stream
+from factorwise.world.partition import Partition
+
+AGGREGATES = ("count", "all", "exists", "majority", "mean")
+HOT, COLD = 0.6, 0.006  # temperatures between which the search cools down, in typical gains
+PROBES = 100  # proposals that say what gain is typical
+
+Answer = TypeVar("Answer")
+
+
+def discourse_model(discourse: Discourse, aggregates: Sequence[str] = AGGREGATES) -> Model:
+    """Return the model of one discourse, with weights of zero."""
+    pairs = PairTableTemplate("pairs", pair_table(discourse), aggregates)
+    return Model([pairs, *cluster_templates(discourse), ClusterSize()])
+
+
+def mention_mover() -> PartitionMixture:
+    """Move a random mention: to the cluster of another one, to a random cluster, to one of its own."""
+    return PartitionMixture([RelocateToItem(), RelocateToCluster(), RelocateToNew()], [0.6, 0.3, 0.1])
+
+
+def training_world(
+    discourse: Discourse, *, aggregates: Sequence[str] = AGGREGATES, metric: MetricName = "b-cubed"
+) -> TrainingWorld:
+    """Return one discourse to learn from: walks start with every mention by itself."""
+    truth = discourse.truth()
+    return TrainingWorld(
+        model=discourse_model(discourse, aggregates),
+        proposer=mention_mover(),
+        start=Partition.singletons(len(truth)),
+        preference=TruthPreference(truth, metric),
+        truth=Partition.from_keys(truth),
+        name=discourse.name,
+    )
+
+
+def search(model: Model, n_mentions: int, *, steps: int, seed: int) -> NDArray[np.int64]:
+    """Return the clusters of the best clustering that annealing finds, numbered in the order of the text.
+
+    Beside moving mentions it splits and merges clusters. What is hot and cold depends on how large the
+    weights are, which learners do not agree on, so temperatures are multiples of a typical gain.
+    """
+    if n_mentions == 1:
+        return np.zeros(1, np.int64)
+    start = Partition.singletons(n_mentions)
+    moves = PartitionMixture(
+        [RelocateToItem(), RelocateToCluster(), RelocateToNew(), SplitMerge()], [0.5, 0.3, 0.1, 0.1]
+    )
+    scale = typical_gain(model, start, Stream(seed))
+    found = anneal(
+        Metropolis(model, moves),
+        start,
+        steps=steps,
+        schedule=Geometric(HOT * scale, COLD * scale),
+        threads=1,
+        seed=seed,
+        progress=False,
+    )
+    return np.asarray(found.world.dense_labels())
+
+
+def typical_gain(model: Model, world: Partition, stream: Stream) -> float:
+    """Return the median size of the gains of some proposals from ``world``; 1 where they are all zero."""
+    proposals = [mention_mover().draw(stream, world).diff for _ in range(PROBES)]
+    gains = [abs(model.gain(world, diff)) for diff in proposals if diff is not None]
+    return float(np.median(gains)) or 1.0 if gains else 1.0
+
+
+def in_threads(work: Callable[[Discourse], Answer], given: Sequence[Discourse], threads: int) -> list[Answer]:
+    """Do the same for each discourse, several at a time; the answers do not depend on how many."""
+    if threads == 1:
+        return [work(one) for one in given]
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(work, given))
