@@ -12,12 +12,11 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
+HELPERS = {"run_all", "samplerank_tasks"}
 
 
 def main() -> None:
-    scripts = sorted(path for path in HERE.glob("*.py") if path != Path(__file__))
-    if not scripts:
-        print("There are no experiments yet.")
+    scripts = sorted(path for path in HERE.glob("*.py") if path.stem not in HELPERS)
     failed = []
     for script in scripts:
         print(f"== {script.stem}", flush=True)

@@ -25,6 +25,9 @@ _HOMES = {
     "model.grounding": ["FactorGraph"],
     "model.unrolling": ["unroll"],
     "kernels.primitives": ["overlap"],
+    "variables.pair_table": ["PairTable"],
+    "apps.alignment.estimator": ["OntologyAligner"],
+    "apps.coreference.estimator": ["CoreferenceResolver"],
     "apps.tagging.estimator": ["ChainCRF"],
     "inference.mcmc.run": ["Annealed", "Samples", "anneal", "sample"],
 }
@@ -38,6 +41,8 @@ _ROOMS = {
     "moves": "world.moves",
     "learning": "learning",
     "tagging": "apps.tagging",
+    "coreference": "apps.coreference",
+    "alignment": "apps.alignment",
     "testing": "testing",
 }
 
@@ -49,11 +54,14 @@ __all__ = [
     "Assignment",
     "ChainCRF",
     "Column",
+    "CoreferenceResolver",
     "Domain",
     "FactorGraph",
     "Features",
     "Fields",
     "Model",
+    "OntologyAligner",
+    "PairTable",
     "Partition",
     "Relabel",
     "Retype",
@@ -63,7 +71,9 @@ __all__ = [
     "Transfer",
     "Variables",
     "__version__",
+    "alignment",
     "anneal",
+    "coreference",
     "exact",
     "learning",
     "mcmc",
@@ -79,7 +89,9 @@ __all__ = [
 
 if TYPE_CHECKING:
     from factorwise import learning, testing
-    from factorwise.apps import tagging
+    from factorwise.apps import alignment, coreference, tagging
+    from factorwise.apps.alignment.estimator import OntologyAligner
+    from factorwise.apps.coreference.estimator import CoreferenceResolver
     from factorwise.apps.tagging.estimator import ChainCRF
     from factorwise.inference import exact, mcmc, message_passing
     from factorwise.inference.mcmc.run import Annealed, Samples, anneal, sample
@@ -93,6 +105,7 @@ if TYPE_CHECKING:
     from factorwise.variables.domain import Domain
     from factorwise.variables.features import Features
     from factorwise.variables.fields import Fields
+    from factorwise.variables.pair_table import PairTable
     from factorwise.variables.variable import Column, Variables
     from factorwise.world import moves
     from factorwise.world.assignment import Assignment, Relabel

@@ -2,8 +2,11 @@
 
 `LogLikelihood` and `PseudoLikelihood` of a templated model on any graph, with a `Prior`, for `minimize`;
 Markov networks by proportional fitting, in closed form, by iterative scaling or by maximum likelihood;
-directed models with tables. What chain CRFs are trained with is in the modules whose names begin with
-``chain``; `factorwise.ChainCRF` puts it together. Names are loaded when they are first used.
+directed models with tables. `SampleRank` learns from the steps of a walk over worlds of any kind, by an
+update rule and a preference; `ContrastiveDivergence` and `StructuredPerceptron` are its rivals on the same
+`TrainingWorld`s, `RelocationLikelihood` and `EnumeratedLikelihood` those that need no walk. What chain CRFs
+are trained with is in the modules whose names begin with ``chain``; `factorwise.ChainCRF` puts it together.
+Names are loaded when they are first used.
 """
 
 from __future__ import annotations
@@ -12,38 +15,85 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 _HOMES = {
+    "constraint_preferences": ["ConstraintPreference"],
+    "contrastive": ["ContrastiveDivergence"],
     "counts": ["CliqueCounts"],
+    "enumerated_likelihood": ["EnumeratedLikelihood"],
     "iterative_scaling": ["LogLinearFit", "LogLinearNetwork", "fit_maximum_likelihood", "fit_scaling"],
     "likelihood": ["LogLikelihood"],
     "optimizers": ["OptimizerConfig", "Optimum", "minimize"],
+    "perceptron": ["StructuredPerceptron"],
+    "preferences": [
+        "AccuracyPreference",
+        "DiffPreference",
+        "Preference",
+        "TruthPreference",
+        "WorldPreference",
+    ],
     "priors": ["Prior"],
     "proportional_fitting": ["NetworkFit", "fit_decomposable", "fit_proportional"],
     "pseudo_likelihood": ["PseudoLikelihood"],
+    "ranking_bounds": ["largest_margin", "noisy_bound", "sample_size", "separable_bound"],
+    "relocation_likelihood": ["RelocationLikelihood"],
+    "sampled_program": ["ConstraintCollector", "RankingProgram", "solve_ranking_program"],
+    "samplerank": ["Learned", "PassRecord", "SampleRank"],
     "tables": ["TableNetwork", "fit_tables"],
+    "updates": ["AdaGrad", "Arow", "ConfidenceWeighted", "Mira", "PassiveAggressive", "Unit"],
+    "walkers": ["TrainingWorld"],
 }
 _WHERE = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "AccuracyPreference",
+    "AdaGrad",
+    "Arow",
     "CliqueCounts",
+    "ConfidenceWeighted",
+    "ConstraintCollector",
+    "ConstraintPreference",
+    "ContrastiveDivergence",
+    "DiffPreference",
+    "EnumeratedLikelihood",
+    "Learned",
     "LogLikelihood",
     "LogLinearFit",
     "LogLinearNetwork",
+    "Mira",
     "NetworkFit",
     "OptimizerConfig",
     "Optimum",
+    "PassRecord",
+    "PassiveAggressive",
+    "Preference",
     "Prior",
     "PseudoLikelihood",
+    "RankingProgram",
+    "RelocationLikelihood",
+    "SampleRank",
+    "StructuredPerceptron",
     "TableNetwork",
+    "TrainingWorld",
+    "TruthPreference",
+    "Unit",
+    "WorldPreference",
     "fit_decomposable",
     "fit_maximum_likelihood",
     "fit_proportional",
     "fit_scaling",
     "fit_tables",
+    "largest_margin",
     "minimize",
+    "noisy_bound",
+    "sample_size",
+    "separable_bound",
+    "solve_ranking_program",
 ]
 
 if TYPE_CHECKING:
+    from factorwise.learning.constraint_preferences import ConstraintPreference
+    from factorwise.learning.contrastive import ContrastiveDivergence
     from factorwise.learning.counts import CliqueCounts
+    from factorwise.learning.enumerated_likelihood import EnumeratedLikelihood
     from factorwise.learning.iterative_scaling import (
         LogLinearFit,
         LogLinearNetwork,
@@ -52,10 +102,24 @@ if TYPE_CHECKING:
     )
     from factorwise.learning.likelihood import LogLikelihood
     from factorwise.learning.optimizers import OptimizerConfig, Optimum, minimize
+    from factorwise.learning.perceptron import StructuredPerceptron
+    from factorwise.learning.preferences import (
+        AccuracyPreference,
+        DiffPreference,
+        Preference,
+        TruthPreference,
+        WorldPreference,
+    )
     from factorwise.learning.priors import Prior
     from factorwise.learning.proportional_fitting import NetworkFit, fit_decomposable, fit_proportional
     from factorwise.learning.pseudo_likelihood import PseudoLikelihood
+    from factorwise.learning.ranking_bounds import largest_margin, noisy_bound, sample_size, separable_bound
+    from factorwise.learning.relocation_likelihood import RelocationLikelihood
+    from factorwise.learning.sampled_program import ConstraintCollector, RankingProgram, solve_ranking_program
+    from factorwise.learning.samplerank import Learned, PassRecord, SampleRank
     from factorwise.learning.tables import TableNetwork, fit_tables
+    from factorwise.learning.updates import AdaGrad, Arow, ConfidenceWeighted, Mira, PassiveAggressive, Unit
+    from factorwise.learning.walkers import TrainingWorld
 
 
 def __getattr__(name: str) -> object:

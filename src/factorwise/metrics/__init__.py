@@ -1,1 +1,1 @@
-"""How good a prediction is: spans, tokens and their confusion."""
+"""How good a prediction is: of spans and tokens, of clusterings, of alignments."""

@@ -12,6 +12,7 @@ _HOMES = {
     "candidates": ["CandidateConfig", "candidate_pairs"],
     "concepts": ["ConceptTable"],
     "copies": ["CopyConfig", "harder_copy"],
+    "estimator": ["Match", "OntologyAligner"],
     "features": ["PairFeatures", "pair_features"],
     "lexicon": ["Lexicon"],
 }
@@ -22,6 +23,8 @@ __all__ = [
     "ConceptTable",
     "CopyConfig",
     "Lexicon",
+    "Match",
+    "OntologyAligner",
     "PairFeatures",
     "candidate_pairs",
     "harder_copy",
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from factorwise.apps.alignment.candidates import CandidateConfig, candidate_pairs
     from factorwise.apps.alignment.concepts import ConceptTable
     from factorwise.apps.alignment.copies import CopyConfig, harder_copy
+    from factorwise.apps.alignment.estimator import Match, OntologyAligner
     from factorwise.apps.alignment.features import PairFeatures, pair_features
     from factorwise.apps.alignment.lexicon import Lexicon
 

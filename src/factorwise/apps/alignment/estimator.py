@@ -111,8 +111,8 @@ class OntologyAligner(BaseEstimator):  # type: ignore[misc]
         require(self.steps >= 1, "steps", self.steps, "at least 1")
         rule = as_rule(self.update)
         everything = Candidates.of(left, right)
-        entity = _entities(left, right, list(reference))
-        candidates, entity = _to_learn_from(everything, entity, self.complete)
+        entity = entities_of(left, right, list(reference))
+        candidates, entity = to_learn_from(everything, entity, self.complete)
         learner = SampleRank(update=rule, accept=self.accept, fixed=(CROWDING,) if self.one_to_one else ())
         world = training_world(candidates, entity, metric=self.metric)
         learned = learner.fit(
@@ -217,7 +217,7 @@ class OntologyAligner(BaseEstimator):  # type: ignore[misc]
             raise NotFittedError("this aligner has learned nothing yet: call fit, or load a model.")
 
 
-def _entities(left: Ontology, right: Ontology, reference: Sequence[tuple[str, str]]) -> NDArray[np.int64]:
+def entities_of(left: Ontology, right: Ontology, reference: Sequence[tuple[str, str]]) -> NDArray[np.int64]:
     """Number the concepts of both sides so that matching ones have the same number; -1 where not named."""
     ours = {name: number for number, name in enumerate(left.by_id)}
     theirs = {name: number + len(ours) for number, name in enumerate(right.by_id)}
@@ -240,7 +240,7 @@ def _entities(left: Ontology, right: Ontology, reference: Sequence[tuple[str, st
     return np.where(named, entity, -1).astype(np.int64)
 
 
-def _to_learn_from(
+def to_learn_from(
     everything: Candidates, entity: NDArray[np.int64], complete: bool
 ) -> tuple[Candidates, NDArray[np.int64]]:
     """Return the candidate pairs whose truth is known, and the entities of their concepts.
