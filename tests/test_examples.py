@@ -157,8 +157,8 @@ def readme_block(number, folder):
     return run(script, folder=folder)
 
 
-def test_the_readme_has_four_short_blocks():
-    assert len(BLOCKS) == 4
+def test_the_readme_has_five_short_blocks():
+    assert len(BLOCKS) == 5
     assert max(len(block.splitlines()) for block in BLOCKS) <= LONGEST["README block"]
 
 
@@ -178,14 +178,22 @@ def test_the_readme_finds_who_is_who(tmp_path):
     assert together > 0.5
 
 
-def test_the_readme_finds_the_rainy_days(tmp_path):
+def test_the_readme_learns_what_makes_records_the_same(tmp_path):
     output = readme_block(2, tmp_path)
+    first, last, city, together = (float(x) for x in re.search(r"\[(.*?)\]", output)[1].split())
+    assert min(first, last, city) > 0.5
+    assert together < -0.5
+    assert float(re.search(r"value=([\d.]+)", output)[1]) > 0.6
+
+
+def test_the_readme_finds_the_rainy_days(tmp_path):
+    output = readme_block(3, tmp_path)
     dry, first, second = (float(x) for x in re.findall(r"'([\d.]+)'", output))
     assert dry < 0.5 < first < second
 
 
 def test_the_readme_checks_a_template(tmp_path):
-    assert readme_block(3, tmp_path) == ""
+    assert readme_block(4, tmp_path) == ""
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md"])
