@@ -126,10 +126,13 @@ def add_links(
 def add_marked_links(
     tables: TableArrays, p: PartitionArrays, item: int, lo: int, hi: int, mark: int, out: NDArray[np.int32]
 ) -> None:
-    """Add the features of ``item`` with those members at the slots lo to hi that bear ``mark``."""
+    """Add the features of ``item`` with those other members at the slots lo to hi that bear ``mark``."""
     for slot in range(lo, hi):
-        if p.items[p.members[slot]].mark == mark:
-            add_links(tables, p, item, slot, slot + 1, out)
+        other = p.members[slot]
+        if p.items[other].mark == mark and other != item:
+            row = row_of(item, other)
+            for column in range(tables.rows.shape[1]):
+                out[column] += np.int32(tables.rows[row, column])
 
 
 @inner

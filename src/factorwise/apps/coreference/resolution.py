@@ -78,7 +78,7 @@ def search(model: Model, n_mentions: int, *, steps: int, seed: int) -> NDArray[n
         return np.zeros(1, np.int64)
     start = Partition.singletons(n_mentions)
     moves = PartitionMixture(
-        [RelocateToItem(), RelocateToCluster(), RelocateToNew(), SplitMerge()], [0.5, 0.3, 0.1, 0.1]
+        [RelocateToItem(), RelocateToCluster(), RelocateToNew(), SplitMerge()], [0.55, 0.3, 0.1, 0.05]
     )
     scale = typical_gain(model, start, Stream(seed))
     found = anneal(
