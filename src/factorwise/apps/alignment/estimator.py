@@ -31,7 +31,7 @@ from factorwise.io.ontologies import Ontology
 from factorwise.io.provenance import provenance
 from factorwise.learning.preferences import MetricName
 from factorwise.learning.samplerank import Callback, PassRecord, SampleRank
-from factorwise.learning.updates import UpdateRule, as_rule
+from factorwise.learning.updates import UpdateRule, capped_rule
 from factorwise.metrics.alignment import score_matches
 
 KIND = "alignment"
@@ -57,8 +57,9 @@ class OntologyAligner(BaseEstimator):  # type: ignore[misc]
     complete
         Whether the reference has every match there is, so that concepts it does not name have none. With
         False it is a part of them, and nothing is learned from pairs of concepts that it does not name.
-    update, accept, metric
-        How SampleRank learns: the update rule, how the walk decides, and the metric ("pairwise", "b-cubed",
+    update, cap, accept, metric
+        How SampleRank learns: the update rule, for "mira" and the other passive-aggressive ones the largest
+        multiple of a gradient that one update may add (less is slower and less noisy), how the walk decides, and the metric ("pairwise", "b-cubed",
         "rand") whose gains say which of two neighbouring alignments is better.
     passes, steps
         The training pair is walked over ``passes`` times, ``steps`` steps per concept each time.
@@ -85,6 +86,7 @@ class OntologyAligner(BaseEstimator):  # type: ignore[misc]
         one_to_one: bool = True,
         complete: bool = True,
         update: str | UpdateRule = "mira",
+        cap: float = 0.01,
         accept: Acceptance = "metropolis",
         metric: MetricName = "pairwise",
         passes: int = 10,
@@ -96,6 +98,7 @@ class OntologyAligner(BaseEstimator):  # type: ignore[misc]
         self.one_to_one = one_to_one
         self.complete = complete
         self.update = update
+        self.cap = cap
         self.accept = accept
         self.metric = metric
         self.passes = passes
@@ -109,7 +112,7 @@ class OntologyAligner(BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Learn from two ontologies and pairs of ids that are known to match."""
         require(self.steps >= 1, "steps", self.steps, "at least 1")
-        rule = as_rule(self.update)
+        rule = capped_rule(self.update, self.cap)
         everything = Candidates.of(left, right)
         entity = entities_of(left, right, list(reference))
         candidates, entity = to_learn_from(everything, entity, self.complete)

@@ -27,12 +27,11 @@ from factorwise.io.provenance import provenance
 from factorwise.kernels.threads import thread_count
 from factorwise.learning.preferences import MetricName
 from factorwise.learning.samplerank import Callback, PassRecord, SampleRank
-from factorwise.learning.updates import PassiveAggressive, UpdateRule, as_rule
+from factorwise.learning.updates import UpdateRule, capped_rule
 from factorwise.metrics.coreference import ClusteringScores, score_documents
 from factorwise.model.model import Model
 
 KIND = "coreference"
-DEFAULT_RULE = PassiveAggressive(variant="PA-I", cap=0.01)
 _KEPT = ("scope", "types", "without_types", "aggregates", "search_steps", "random_state")
 
 Documents = Sequence[Document | Mapping[str, Any]]
@@ -51,8 +50,9 @@ class CoreferenceResolver(BaseEstimator):  # type: ignore[misc]
         Take mentions of these types only; leave mentions of those types out.
     aggregates
         What clusters are told of their pairs: any of count, all, exists, majority, mean.
-    update, accept, metric
-        How SampleRank learns: the update rule, how the walk decides, and the metric ("b-cubed", "pairwise",
+    update, cap, accept, metric
+        How SampleRank learns: the update rule, for "mira" and the other passive-aggressive ones the largest
+        multiple of a gradient that one update may add (less is slower and less noisy), how the walk decides, and the metric ("b-cubed", "pairwise",
         "rand") whose gains say which of two neighbouring clusterings is better.
     passes, steps, restart, truth_starts
         Each document is walked over ``passes`` times, ``steps`` steps each, beginning anew (at the truth, in
@@ -81,7 +81,8 @@ class CoreferenceResolver(BaseEstimator):  # type: ignore[misc]
         types: Collection[str] | None = None,
         without_types: Collection[str] = (),
         aggregates: Sequence[str] = AGGREGATES,
-        update: str | UpdateRule = DEFAULT_RULE,
+        update: str | UpdateRule = "mira",
+        cap: float = 0.01,
         accept: Acceptance = "greedy",
         metric: MetricName = "b-cubed",
         passes: int = 10,
@@ -98,6 +99,7 @@ class CoreferenceResolver(BaseEstimator):  # type: ignore[misc]
         self.without_types = without_types
         self.aggregates = aggregates
         self.update = update
+        self.cap = cap
         self.accept = accept
         self.metric = metric
         self.passes = passes
@@ -115,7 +117,7 @@ class CoreferenceResolver(BaseEstimator):  # type: ignore[misc]
         callback
             Called after each pass with its record and the weights so far; returning True ends the learning.
         """
-        rule = as_rule(self.update)
+        rule = capped_rule(self.update, self.cap)
         learner = SampleRank(update=rule, accept=self.accept)
         prepare = partial(training_world, aggregates=tuple(self.aggregates), metric=self.metric)
         worlds = [prepare(discourse) for discourse in self._discourses(documents)]

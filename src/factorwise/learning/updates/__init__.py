@@ -43,6 +43,7 @@ __all__ = [
     "UpdateRule",
     "as_rule",
     "averaged",
+    "capped_rule",
     "count_step",
     "learn_sparse",
 ]
@@ -87,3 +88,12 @@ def as_rule(rule: str | UpdateRule, **settings: Any) -> UpdateRule:
     for name in settings:
         require(name in known, f"a setting of {rule!r}", name, "one of " + ", ".join(known))
     return made(**settings)
+
+
+def capped_rule(rule: str | UpdateRule, cap: float) -> UpdateRule:
+    """Return the rule of that name, with ``cap`` where it has one; a rule as it is.
+
+    >>> capped_rule("mira", 0.01).cap, capped_rule("unit", 0.01)
+    (0.01, Unit(rate=1.0, decay=0.0, strict=False))
+    """
+    return as_rule(rule, cap=cap) if rule in ("mira", "pa-i", "pa-ii") else as_rule(rule)
