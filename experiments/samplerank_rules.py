@@ -3,10 +3,10 @@
     python experiments/samplerank_rules.py litbank ecbplus meantime
     python experiments/samplerank_rules.py litbank --tune
 
-All rules walk greedily over the same worlds, from singletons, with the same number of proposals; greedy because
-it does not depend on the scale of the weights, which the rules do not agree on. The mean of the weights over
-all steps is used. Settings were chosen on the dev parts with seed 0 from those in TRIED; nothing was chosen on
-a test part.
+All rules walk greedily over the same worlds, from singletons, with the same number of proposals; greedy
+because it does not depend on the scale of the weights, which the rules do not agree on. The mean of the
+weights over all steps is used. Settings were chosen on the dev parts with seed 0 from those in TRIED;
+nothing was chosen on a test part.
 """
 
 from __future__ import annotations

@@ -59,8 +59,9 @@ class OntologyAligner(BaseEstimator):  # type: ignore[misc]
         False it is a part of them, and nothing is learned from pairs of concepts that it does not name.
     update, cap, accept, metric
         How SampleRank learns: the update rule, for "mira" and the other passive-aggressive ones the largest
-        multiple of a gradient that one update may add (less is slower and less noisy), how the walk decides, and the metric ("pairwise", "b-cubed",
-        "rand") whose gains say which of two neighbouring alignments is better.
+        multiple of a gradient that one update may add (less is slower and less noisy), how the walk
+        decides, and the metric ("pairwise", "b-cubed", "rand") whose gains say which of two neighbouring
+        alignments is better.
     passes, steps
         The training pair is walked over ``passes`` times, ``steps`` steps per concept each time.
     search_steps

@@ -52,8 +52,9 @@ class CoreferenceResolver(BaseEstimator):  # type: ignore[misc]
         What clusters are told of their pairs: any of count, all, exists, majority, mean.
     update, cap, accept, metric
         How SampleRank learns: the update rule, for "mira" and the other passive-aggressive ones the largest
-        multiple of a gradient that one update may add (less is slower and less noisy), how the walk decides, and the metric ("b-cubed", "pairwise",
-        "rand") whose gains say which of two neighbouring clusterings is better.
+        multiple of a gradient that one update may add (less is slower and less noisy), how the walk
+        decides, and the metric ("b-cubed", "pairwise", "rand") whose gains say which of two neighbouring
+        clusterings is better.
     passes, steps, restart, truth_starts
         Each document is walked over ``passes`` times, ``steps`` steps each, beginning anew (at the truth, in
         this share of the walks) or going on.
