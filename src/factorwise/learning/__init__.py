@@ -38,6 +38,7 @@ _HOMES = {
     "sampled_program": ["ConstraintCollector", "RankingProgram", "solve_ranking_program"],
     "samplerank": ["Learned", "PassRecord", "SampleRank"],
     "tables": ["TableNetwork", "fit_tables"],
+    "walk_constraints": ["collect_constraints"],
     "updates": ["AdaGrad", "Arow", "ConfidenceWeighted", "Mira", "PassiveAggressive", "Unit"],
     "walkers": ["TrainingWorld"],
 }
@@ -76,6 +77,7 @@ __all__ = [
     "TruthPreference",
     "Unit",
     "WorldPreference",
+    "collect_constraints",
     "fit_decomposable",
     "fit_maximum_likelihood",
     "fit_proportional",
@@ -119,6 +121,7 @@ if TYPE_CHECKING:
     from factorwise.learning.samplerank import Learned, PassRecord, SampleRank
     from factorwise.learning.tables import TableNetwork, fit_tables
     from factorwise.learning.updates import AdaGrad, Arow, ConfidenceWeighted, Mira, PassiveAggressive, Unit
+    from factorwise.learning.walk_constraints import collect_constraints
     from factorwise.learning.walkers import TrainingWorld
 
 

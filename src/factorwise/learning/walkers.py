@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -198,10 +198,17 @@ def distance_from_truth(training: TrainingWorld, world: Any) -> NDArray[np.float
 
 
 class PlainWalker:
-    """A walk over worlds of any kind, with any proposer and preference: the compiled one's reference."""
+    """A walk over worlds of any kind, with any proposer and preference: the compiled one's reference.
 
-    def __init__(self, training: TrainingWorld) -> None:
+    observer
+        Told the gradient of every step and by how much the world after it is better.
+    """
+
+    def __init__(
+        self, training: TrainingWorld, observer: Callable[[SparseVector, float], None] | None = None
+    ) -> None:
         self.training = training
+        self._observer = observer
         self.reset(training.start)
 
     def reset(self, world: Any) -> None:
@@ -244,6 +251,8 @@ class PlainWalker:
                 gain = gradient.dot(update.weights) + fixed
                 if self._judge is not None:
                     better = self._judge.gain(self._world, proposal.diff)
+                if self._observer is not None:
+                    self._observer(gradient, better)
                 if learning and better != 0.0 and math.isfinite(fixed):
                     direction = math.copysign(1.0, better)
                     lesson = SparseVector(gradient.index, gradient.value * free[gradient.index])
