@@ -1,0 +1,103 @@
+"""``factorwise align apply``: match the concepts of two ontologies."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from factorwise.cli.align_data import ontology_options, read_side
+from factorwise.cli.files import writing
+from factorwise.cli.learned import check_kind
+from factorwise.cli.options import Options, verb
+from factorwise.cli.output import aligned, emit, size_text
+from factorwise.cli.tag_options import STANDARD, check_target
+from factorwise.io.alignments import Correspondence, format_alignment
+
+
+@verb(example="factorwise align apply mouse.owl human.owl --model anatomy.fw -o found.tsv")
+@click.argument("left", metavar="A")
+@click.argument("right", metavar="B")
+@click.option(
+    "--model", required=True, type=click.Path(path_type=Path), metavar="MODEL.fw", help="The aligner."
+)
+@click.option(
+    "-o",
+    "--output",
+    default=STANDARD,
+    metavar="OUT.tsv",
+    help="File to write, whole or not at all.  [default: standard output]",
+)
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    help="Keep matches of this confidence or more.  [default: all]",
+)
+@click.option(
+    "--search-steps",
+    type=click.IntRange(min=1),
+    help="Steps of annealing for each concept, many to many.  [default: as given to `align fit`]",
+)
+@ontology_options
+def command(
+    options: Options,
+    left: str,
+    right: str,
+    model: Path,
+    output: str,
+    threshold: float,
+    search_steps: int | None,
+    syntax: str | None,
+    language: str | None,
+) -> None:
+    """Match the concepts of the ontologies A and B, the surest matches first.
+
+    Writes a line for each match with the ids of the concept of A and that of B, '=' and a confidence from 0
+    to 1, separated by tabs. With --json the result is one JSON document, or a summary of it if a file is
+    written.
+    """
+    if output != STANDARD:
+        check_target("--output", Path(output))
+
+    # scikit-learn takes its time to load: help, and mistakes in options, do not wait for it
+    from factorwise.apps.alignment.estimator import KIND, OntologyAligner
+
+    check_kind(model, KIND)
+    chosen = {} if search_steps is None else {"search_steps": search_steps}
+    aligner = OntologyAligner.load(model, random_state=options.seed, **chosen)
+    sides = [read_side(path, syntax, language) for path in (left, right)]
+    began = time.perf_counter()
+    found = [
+        Correspondence(match.left, match.right, confidence=match.confidence)
+        for match in aligner.predict(*(side.ontology for side in sides))
+        if match.confidence >= threshold
+    ]
+    if output == STANDARD and options.json:
+        emit({"matches": [match._asdict() for match in found]}, (), as_json=True)
+        return
+    with writing(output) as stream:
+        stream.writelines(format_alignment(found))
+    if output != STANDARD:
+        document = {
+            "output": Path(output).name,
+            "bytes": Path(output).stat().st_size,
+            "concepts": [len(side.ontology) for side in sides],
+            "matches": len(found),
+            "seconds": time.perf_counter() - began,
+        }
+        emit(document, _lines(document), as_json=options.json)
+
+
+def _lines(document: dict[str, Any]) -> Iterator[str]:
+    left, right = document["concepts"]
+    yield f"{document['output']}  ({size_text(document['bytes'])}, written)"
+    yield from aligned(
+        [
+            ("data", f"{left} and {right} concepts, {document['matches']} matches"),
+            ("time", f"{document['seconds']:.2f} s for features, matches and writing"),
+        ]
+    )

@@ -1,0 +1,133 @@
+"""``factorwise align fit``: learn from two ontologies and known matches, and save the aligner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from factorwise.cli.align_data import check_known, ontology_options, read_reference, read_side
+from factorwise.cli.files import speaking_of
+from factorwise.cli.learned import TOP, cost_rows, curve, curve_lines, largest, weight_lines
+from factorwise.cli.learning import check_complete, learning_options, watch
+from factorwise.cli.options import Options, verb
+from factorwise.cli.output import aligned, emit, size_text
+from factorwise.cli.tag_options import check_target, show_progress, shown
+from factorwise.cli.tag_summary import Clock, peak_memory
+from factorwise.io.learned import LearnedWeights, write_learned
+from factorwise.io.provenance import provenance
+
+
+@verb(example="factorwise align fit mouse.owl human.owl --reference known.tsv --partial --model anatomy.fw")
+@click.argument("left", metavar="A")
+@click.argument("right", metavar="B")
+@click.option("--reference", required=True, metavar="FILE.tsv", help="Matches that are known.")
+@click.option(
+    "--model",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="MODEL.fw",
+    help="Where to save the aligner.",
+)
+@click.option(
+    "--complete/--partial",
+    default=True,
+    show_default=True,
+    help="The reference has all matches, or a part of them: concepts it does not name may then match too.",
+)
+@click.option(
+    "--one-to-one/--many-to-many",
+    default=True,
+    show_default=True,
+    help="How many matches a concept may have.",
+)
+@learning_options(accept="metropolis", metric="pairwise", steps=100, per="concept")
+@click.option(
+    "--search-steps",
+    type=click.IntRange(min=1),
+    default=200,
+    show_default=True,
+    help="Steps of annealing for each concept when matches are found many to many.",
+)
+@ontology_options
+def command(options: Options, **given: Any) -> None:
+    """Learn which concepts of the ontologies A and B are the same.
+
+    A and B are JSON lines (a concept a line: 'id', 'label', 'synonyms', 'parents', 'instances' ...), or OWL,
+    RDF Schema or SKOS. A line of the reference has the ids of a concept of A and one of B and '=', separated
+    by tabs. SampleRank learns the weights while it walks from alignment to alignment. Prints the learning
+    curve and the largest weights, with --verbose each pass as it ends and all weights. The model is written
+    whole or not at all.
+    """
+    check_target("--model", given["model"])
+    document = fit(options, **given)
+    emit(document, _lines(document), as_json=options.json)
+
+
+def fit(
+    options: Options,
+    left: str,
+    right: str,
+    reference: str,
+    model: Path,
+    syntax: str | None,
+    language: str | None,
+    **settings: Any,
+) -> dict[str, Any]:
+    """Learn, save, and return the summary; ``settings`` are those of `OntologyAligner`."""
+    clock = Clock()
+    with clock.part("reading"):
+        ours, theirs = (read_side(path, syntax, language) for path in (left, right))
+        known = read_reference(options, reference)
+        check_known(known, shown(reference), ours, theirs)
+    with clock.part("loading"):  # scikit-learn takes its time: help, and mistakes in files, do not wait
+        from factorwise.apps.alignment.estimator import KIND, OntologyAligner
+
+    aligner = OntologyAligner(**settings, random_state=options.seed, verbose=show_progress(options))
+    with clock.part("training"), speaking_of(shown(reference)):
+        pairs = [(row.source, row.target) for row in known]
+        tell = watch(options, settings["metric"])
+        aligner.fit(ours.ontology, theirs.ontology, pairs, callback=tell)
+        check_complete(aligner.history_, settings["passes"])
+    with clock.part("writing"):
+        files = [path for path in (left, right, reference) if Path(path).is_file()]
+        record = provenance(configuration=aligner.settings_, seed=options.seed, data=files)
+        learned = LearnedWeights(
+            aligner.weights_, aligner.weight_names_, aligner.settings_, aligner.history_, record
+        )
+        write_learned(model, KIND, learned)
+    return {
+        "model": {"file": model.name, "bytes": model.stat().st_size},
+        "data": {"concepts": [len(ours.ontology), len(theirs.ontology)], "matches": len(known)},
+        "weights": {
+            "all": len(aligner.weights_),
+            "active": int(np.count_nonzero(aligner.weights_)),
+            "largest": largest(aligner.weights_by_name(), None if options.verbose else TOP),
+        },
+        "training": settings,
+        "curve": curve(aligner.history_),
+        "seconds": clock.seconds(),
+        "peak_memory": peak_memory(),
+    }
+
+
+def _lines(document: dict[str, Any]) -> Iterator[str]:
+    data, weights, training = document["data"], document["weights"], document["training"]
+    kind = "one to one" if training["one_to_one"] else "many to many"
+    walks = f"{training['passes']} passes of {training['steps']} steps for each concept"
+    rows = [
+        (
+            "data",
+            f"{data['concepts'][0]} and {data['concepts'][1]} concepts, {data['matches']} known matches",
+        ),
+        ("matches", f"{kind}, reference {'complete' if training['complete'] else 'partial'}"),
+        ("weights", f"{weights['all']}, {weights['active']} active"),
+        ("training", f"{training['update']}, {training['accept']}, {training['metric']}, {walks}"),
+    ]
+    yield f"{document['model']['file']}  ({size_text(document['model']['bytes'])}, written)"
+    yield from aligned([*rows, *cost_rows(document)])
+    yield from curve_lines(document["curve"], training["metric"])
+    yield from weight_lines(weights["largest"])

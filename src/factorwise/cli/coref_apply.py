@@ -1,0 +1,136 @@
+"""``factorwise coref apply``: find the entities that the mentions of documents speak of."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from factorwise.apps.coreference.documents import Document
+from factorwise.cli.coref_data import gathered, given_documents
+from factorwise.cli.coref_prediction import resolved
+from factorwise.cli.files import writing
+from factorwise.cli.learned import check_kind
+from factorwise.cli.options import Options, verb
+from factorwise.cli.output import aligned, emit, size_text
+from factorwise.cli.tag_options import STANDARD, check_target, show_progress, shown
+
+
+@verb(example="factorwise coref apply test.jsonl --model coref.fw -o found.jsonl")
+@click.argument("input_file", metavar="IN.jsonl")
+@click.option(
+    "--model", required=True, type=click.Path(path_type=Path), metavar="MODEL.fw", help="The resolver."
+)
+@click.option(
+    "-o",
+    "--output",
+    default=STANDARD,
+    metavar="OUT.jsonl",
+    help="File to write, whole or not at all.  [default: standard output]",
+)
+@click.option(
+    "--search-steps",
+    type=click.IntRange(min=1),
+    help="Steps of annealing for each mention.  [default: as given to `coref fit`]",
+)
+def command(
+    options: Options,
+    input_file: str,
+    model: Path,
+    output: str,
+    search_steps: int | None,
+) -> None:
+    """Find the entities that the mentions of the documents in IN.jsonl speak of.
+
+    Writes the same lines with the number of the entity found in each mention's 'entity', whole numbers from
+    0 that are used once in the file: two mentions speak of the same entity where they are equal, in one
+    document or, with a model of whole topics, in several. Where a mention had an 'entity', it is kept as
+    'truth' (unless there is a 'truth' already); all else stays as it was. Mentions that are left out, by
+    their type or because they stand at 'full_until' or later, get null. With --json the result is one JSON
+    document, or a summary of it if a file is written. '-' reads standard input.
+    """
+    if output != STANDARD:
+        check_target("--output", Path(output))
+
+    # scikit-learn takes its time to load: help, and mistakes in options, do not wait for it
+    from factorwise.apps.coreference.estimator import KIND, CoreferenceResolver
+
+    check_kind(model, KIND)
+    chosen = {} if search_steps is None else {"search_steps": search_steps}
+    resolver = CoreferenceResolver.load(model, random_state=options.seed, **chosen)
+    documents = given_documents(input_file)
+    began = time.perf_counter()
+    together = gathered(
+        documents,
+        shown(input_file),
+        remedy="apply a model that was learned with --scope document",
+        scope=resolver.scope,
+        types=resolver.types,
+        without_types=resolver.without_types,
+    )
+    found = resolved(resolver, together, threads=options.threads, shown=show_progress(options))
+    entity = {
+        (discourse.documents[d].id, m): label
+        for discourse, labels in zip(together, found, strict=True)
+        for (d, m), label in zip(discourse.places, labels, strict=True)
+    }
+    answers = [[entity.get((one.id, m)) for m in range(len(one.mentions))] for one in documents]
+    if output == STANDARD and options.json:
+        entries = [{"id": one.id, "entities": labels} for one, labels in zip(documents, answers, strict=True)]
+        emit({"documents": entries}, (), as_json=True)
+        return
+    with writing(output) as stream:
+        for one, labels in zip(documents, answers, strict=True):
+            stream.write(_line(answered(one, labels)))
+    if output != STANDARD:
+        document = {
+            "output": Path(output).name,
+            "bytes": Path(output).stat().st_size,
+            "documents": len(documents),
+            "mentions": len(entity),
+            "entities": len(set(entity.values())),
+            "left_out": sum(labels.count(None) for labels in answers),
+            "seconds": time.perf_counter() - began,
+        }
+        emit(document, _lines(document), as_json=options.json)
+
+
+def answered(document: Document, labels: Sequence[int | None]) -> dict[str, Any]:
+    """Return the document's record with what was found."""
+    given = document.record["mentions"]
+    mentions = [_answered_mention(mention, label) for mention, label in zip(given, labels, strict=True)]
+    return {**document.record, "mentions": mentions}
+
+
+def _answered_mention(mention: Mapping[str, Any], label: int | None) -> dict[str, Any]:
+    truth = mention.get("entity")
+    made = {**mention, "entity": label}
+    if truth is not None:
+        made.setdefault("truth", truth)
+    return made
+
+
+def _line(record: Mapping[str, Any]) -> str:
+    text = json.dumps(record, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which JSON can spell and UTF-8 cannot
+        text = json.dumps(record)
+    return text + "\n"
+
+
+def _lines(document: dict[str, Any]) -> Iterator[str]:
+    mentions = f"{document['mentions']} mentions"
+    if document["left_out"]:
+        mentions += f" ({document['left_out']} more left out)"
+    yield f"{document['output']}  ({size_text(document['bytes'])}, written)"
+    yield from aligned(
+        [
+            ("data", f"{document['documents']} documents, {mentions}, {document['entities']} entities"),
+            ("time", f"{document['seconds']:.2f} s for features, entities and writing"),
+        ]
+    )

@@ -1,0 +1,73 @@
+"""Documents as the verbs of ``factorwise coref`` take them: read, and checked at once."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Collection, Sequence
+
+from factorwise.apps.coreference.documents import (
+    Discourse,
+    Document,
+    Scope,
+    discourses,
+    parse_documents,
+    read_documents,
+)
+from factorwise.cli.files import reading, speaking_of
+from factorwise.cli.tag_options import STANDARD, shown
+from factorwise.errors import DataFileError, InvalidArgumentError
+
+SCOPES = ("document", "topic")
+
+
+def given_documents(path: str) -> list[Document]:
+    """Read documents from a file, or from standard input if the path is ``-``."""
+    if path == STANDARD:
+        return parse_documents(sys.stdin.buffer.read(), name=shown(path))
+    with reading(path):
+        return read_documents(path)
+
+
+def gathered(
+    documents: Sequence[Document],
+    name: str,
+    *,
+    remedy: str = "give --scope document",
+    scope: Scope,
+    types: Collection[str] | None = None,
+    without_types: Collection[str] = (),
+) -> list[Discourse]:
+    """Return what is clustered together; refuse documents without a topic where topics are asked for.
+
+    remedy
+        What to do then, other than adding topics.
+    """
+    if scope == "topic":
+        for document in documents:
+            if document.topic is None:
+                raise DataFileError(
+                    f"{name}: document {document.id!r} has no 'topic', but all documents of a topic are to be"
+                    f" clustered together: add the key to every document, or {remedy}."
+                )
+    with speaking_of(name):
+        return discourses(documents, scope=scope, types=types, without_types=without_types)
+
+
+def check_truth(together: Sequence[Discourse], name: str) -> int:
+    """Refuse mentions without an entity; return how many entities there are."""
+    with speaking_of(name):
+        return sum(int(discourse.truth().max()) + 1 for discourse in together)
+
+
+def check_types(documents: Sequence[Document], name: str, option: str, wanted: Sequence[str]) -> None:
+    """Refuse types that no mention has, which are misspelled more often than not."""
+    there = sorted({mention.type for document in documents for mention in document.mentions} - {""})
+    for kind in wanted:
+        if kind in there:
+            continue
+        close = difflib.get_close_matches(kind, there, n=1)
+        remedy = f"There are: {', '.join(there)}." if there else "No mention has a 'type': leave it out."
+        if close:
+            remedy = f"Did you mean {close[0]!r}?"
+        raise InvalidArgumentError(f"{option} names {kind!r}, which no mention of {name} has. {remedy}")

@@ -1,0 +1,213 @@
+"""``factorwise coref fit``: learn from documents whose entities are known, and save the resolver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from factorwise.apps.coreference.documents import Discourse, Document, Scope
+from factorwise.cli.coref_data import SCOPES, check_truth, check_types, gathered, given_documents
+from factorwise.cli.coref_prediction import resolved
+from factorwise.cli.coref_scores import score_lines, size_of
+from factorwise.cli.learned import TOP, cost_rows, curve, curve_lines, largest, weight_lines
+from factorwise.cli.learning import Names, check_complete, learning_options, watch
+from factorwise.cli.options import Options, verb
+from factorwise.cli.output import aligned, emit, size_text
+from factorwise.cli.tag_options import STANDARD, check_target, show_progress, shown
+from factorwise.cli.tag_summary import Clock, peak_memory
+from factorwise.io.learned import LearnedWeights, write_learned
+from factorwise.io.provenance import provenance
+from factorwise.metrics.coreference import score_documents
+
+
+@verb(example="factorwise coref fit train.jsonl --model coref.fw --dev dev.jsonl")
+@click.argument("train", metavar="TRAIN.jsonl")
+@click.option(
+    "--model",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="MODEL.fw",
+    help="Where to save the resolver.",
+)
+@click.option("--dev", metavar="FILE.jsonl", help="Documents to score when all is learned.")
+@click.option(
+    "--scope",
+    type=click.Choice(SCOPES),
+    default="document",
+    show_default=True,
+    help="Cluster each document by itself, or all documents of a topic together.",
+)
+@click.option(
+    "--types", type=Names(), metavar="PER,LOC", help="Take mentions of these types only.  [default: all]"
+)
+@click.option("--without-types", type=Names(), metavar="ACT", help="Leave mentions of these types out.")
+@learning_options(accept="greedy", metric="b-cubed", steps=4_000, per="document or topic")
+@click.option(
+    "--restart/--no-restart",
+    default=True,
+    show_default=True,
+    help="Begin each walk anew, or go on where the last pass ended.",
+)
+@click.option(
+    "--truth-starts",
+    type=click.FloatRange(0, 1),
+    default=0.5,
+    show_default=True,
+    help="Share of the walks begun anew that begin at the truth, not with every mention alone.",
+)
+@click.option(
+    "--search-steps",
+    type=click.IntRange(min=1),
+    default=500,
+    show_default=True,
+    help="Steps of annealing for each mention when entities are found.",
+)
+def command(options: Options, **given: Any) -> None:
+    """Learn coreference from TRAIN.jsonl: one document a line, every mention with its 'entity'.
+
+    A line is an object with 'tokens' and 'mentions' (each with 'start', 'end' and 'entity') and, where
+    known, 'id', 'sentences', 'topic' and 'full_until'. Clusters of mentions are scored by features of their
+    pairs; SampleRank learns the weights while it walks from clustering to clustering. '-' reads standard
+    input. Prints the learning curve and the largest weights, with --verbose each pass as it ends and all
+    weights. The model is written whole or not at all.
+    """
+    request = Request(**given)
+    request.check()
+    document = fit(options, request)
+    emit(document, _lines(document), as_json=options.json)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the user asked for; the fields are the options of the verb."""
+
+    train: str
+    model: Path
+    dev: str | None
+    scope: Scope
+    types: tuple[str, ...] | None
+    without_types: tuple[str, ...] | None
+    update: str
+    cap: float
+    accept: Any
+    metric: Any
+    passes: int
+    steps: int
+    restart: bool
+    truth_starts: float
+    search_steps: int
+
+    def check(self) -> None:
+        """Refuse options that do not go together, and a model that could not be written."""
+        if self.train == STANDARD == self.dev:
+            raise click.UsageError("only one of TRAIN.jsonl and --dev can be standard input.")
+        check_target("--model", self.model)
+
+    def gathered(self, documents: list[Document], path: str) -> list[Discourse]:
+        """Return what is clustered together, all of it with entities."""
+        without = self.without_types or ()
+        return gathered(documents, shown(path), scope=self.scope, types=self.types, without_types=without)
+
+
+def fit(options: Options, request: Request) -> dict[str, Any]:
+    """Learn, save, score, and return the summary."""
+    clock = Clock()
+    with clock.part("reading"):
+        documents = given_documents(request.train)
+        check_types(documents, shown(request.train), "--types", request.types or ())
+        check_types(documents, shown(request.train), "--without-types", request.without_types or ())
+        together = request.gathered(documents, request.train)
+        entities = check_truth(together, shown(request.train))
+        apart = _dev_discourses(request)
+    with clock.part("loading"):  # scikit-learn takes its time: help, and mistakes in files, do not wait
+        from factorwise.apps.coreference.estimator import KIND, CoreferenceResolver
+
+    resolver = CoreferenceResolver(
+        scope=request.scope,
+        types=request.types,
+        without_types=request.without_types or (),
+        update=request.update,
+        cap=request.cap,
+        accept=request.accept,
+        metric=request.metric,
+        passes=request.passes,
+        steps=request.steps,
+        restart=request.restart,
+        truth_starts=request.truth_starts,
+        search_steps=request.search_steps,
+        random_state=options.seed,
+        n_jobs=options.threads,
+        verbose=show_progress(options),
+    )
+    with clock.part("training"):
+        resolver.fit(documents, callback=watch(options, request.metric))
+        check_complete(resolver.history_, request.passes)
+    with clock.part("writing"):
+        files = [path for path in (request.train, request.dev) if path and Path(path).is_file()]
+        record = provenance(configuration=resolver.settings_, seed=options.seed, data=files)
+        learned = LearnedWeights(
+            resolver.weights_, resolver.weight_names_, resolver.settings_, resolver.history_, record
+        )
+        write_learned(request.model, KIND, learned)
+    scores = None
+    if apart:
+        with clock.part("scoring"):
+            found = resolved(resolver, apart, threads=options.threads, shown=show_progress(options))
+            scores = score_documents([discourse.truth() for discourse in apart], found).as_dict()
+    mentions = sum(len(discourse.places) for discourse in together)
+    all_mentions = sum(len(document.mentions) for document in documents)
+    return {
+        "model": {"file": request.model.name, "bytes": request.model.stat().st_size},
+        "data": {
+            "documents": len(documents),
+            "mentions": mentions,
+            "entities": entities,
+            "left_out": all_mentions - mentions,
+        },
+        "weights": {
+            "all": len(resolver.weights_),
+            "active": int(np.count_nonzero(resolver.weights_)),
+            "largest": largest(resolver.weights_by_name(), None if options.verbose else TOP),
+        },
+        "training": {
+            name: value for name, value in asdict(request).items() if name not in ("train", "model", "dev")
+        },
+        "curve": curve(resolver.history_),
+        "dev": scores,
+        "seconds": clock.seconds(),
+        "peak_memory": peak_memory(),
+    }
+
+
+def _dev_discourses(request: Request) -> list[Discourse]:
+    """Read the documents to score on; none if none were given."""
+    if request.dev is None:
+        return []
+    apart = request.gathered(given_documents(request.dev), request.dev)
+    check_truth(apart, shown(request.dev))
+    return apart
+
+
+def _lines(document: dict[str, Any]) -> Iterator[str]:
+    data, weights, training = document["data"], document["weights"], document["training"]
+    mentions = f"{data['mentions']} mentions"
+    if data["left_out"]:
+        mentions += f" ({data['left_out']} more left out)"
+    walks = f"{training['passes']} passes of {training['steps']} steps for each {training['scope']}"
+    rows = [
+        ("data", f"{data['documents']} documents, {mentions}, {data['entities']} entities"),
+        ("weights", f"{weights['all']}, {weights['active']} active"),
+        ("training", f"{training['update']}, {training['accept']}, {training['metric']}, {walks}"),
+    ]
+    yield f"{document['model']['file']}  ({size_text(document['model']['bytes'])}, written)"
+    yield from aligned([*rows, *cost_rows(document)])
+    yield from curve_lines(document["curve"], training["metric"])
+    yield from weight_lines(weights["largest"])
+    if document["dev"]:
+        yield f"dev  ({size_of(document['dev'], training['scope'] + 's')})"
+        yield from score_lines(document["dev"])

@@ -1,0 +1,113 @@
+"""What the verbs share that learn by SampleRank: their options, and watching the passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypeVar, get_args
+
+import click
+
+from factorwise.cli.learned import pass_text
+from factorwise.cli.options import Options
+from factorwise.inference.mcmc.gradient_engine import Acceptance
+from factorwise.learning.preferences import MetricName
+from factorwise.learning.samplerank import Callback, PassRecord
+from factorwise.learning.updates import RULES
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Names(click.ParamType):  # type: ignore[type-arg]
+    """Names with commas between them."""
+
+    name = "names"
+    toml_type: ClassVar[Any] = (str, "names with commas, in quotes")
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """Read the names."""
+        if isinstance(value, tuple):
+            return value
+        names = tuple(word.strip() for word in str(value).split(","))
+        if not all(names):
+            self.fail(f"{value!r} is no list of names: give them with commas between, as in PER,LOC.", param)
+        return names
+
+
+def learning_options(*, accept: Acceptance, metric: MetricName, steps: int, per: str) -> Callable[[F], F]:
+    """Add the options that say how SampleRank learns.
+
+    accept, metric, steps
+        Defaults.
+    per
+        What ``--steps`` are counted for.
+    """
+    decorators = (
+        click.option(
+            "--update",
+            type=click.Choice(list(RULES)),
+            default="mira",
+            show_default=True,
+            help="How a wrong ranking corrects the weights.",
+        ),
+        click.option(
+            "--cap",
+            type=click.FloatRange(min=0, min_open=True),
+            default=0.01,
+            show_default=True,
+            help="Largest multiple of a gradient that one update adds, of mira, pa-i and pa-ii.",
+        ),
+        click.option(
+            "--accept",
+            type=click.Choice(get_args(Acceptance)),
+            default=accept,
+            show_default=True,
+            help="How the walk decides about a step.",
+        ),
+        click.option(
+            "--metric",
+            type=click.Choice(get_args(MetricName)),
+            default=metric,
+            show_default=True,
+            help="Whose gains say which of two neighboring worlds is better.",
+        ),
+        click.option(
+            "--passes",
+            type=click.IntRange(min=1),
+            default=10,
+            show_default=True,
+            help="Times to walk over the training data.",
+        ),
+        click.option(
+            "--steps",
+            type=click.IntRange(min=1),
+            default=steps,
+            show_default=True,
+            help=f"Steps of a walk for each {per}, in each pass.",
+        ),
+    )
+
+    def decorate(function: F) -> F:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+def watch(options: Options, metric: str) -> Callback | None:
+    """Return what tells of each pass on standard error if the user wants to know more."""
+    if not options.verbose:
+        return None
+
+    def tell(record: PassRecord, _weights: object) -> None:
+        click.echo(pass_text(record, metric), err=True)
+
+    return tell
+
+
+def check_complete(history: Sequence[PassRecord], passes: int) -> None:
+    """Go on as Ctrl-C wanted, which a learner takes for the end of learning: no model is kept."""
+    if len(history) < passes:
+        raise KeyboardInterrupt
