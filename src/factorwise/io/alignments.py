@@ -66,7 +66,7 @@ def format_alignment(alignment: Iterable[Correspondence]) -> Iterator[str]:
                     f"{column!r} cannot stand in a column of an alignment: ids and relations are not empty"
                     " and have no tabs or line ends. Rename the concept."
                 )
-        yield f"{row.source}\t{row.target}\t{row.relation}\t{_checked(row.confidence):.6g}\n"
+        yield f"{row.source}\t{row.target}\t{row.relation}\t{_checked(row.confidence):.9g}\n"
 
 
 def _rows(content: bytes, name: str) -> Iterator[Correspondence]:

@@ -37,7 +37,9 @@ NESTING_LIMIT = 100  # levels of JSON, well inside what parsers accept
 
 #: What reads each kind, for the error that meets the wrong one.
 READERS: Mapping[str, str] = {
+    "alignment": "factorwise.OntologyAligner.load(path)",
     "chain-crf": "factorwise.ChainCRF.load(path)",
+    "coreference": "factorwise.CoreferenceResolver.load(path)",
     "weights": "factorwise.io.weights.load_weights(path, model)",
 }
 

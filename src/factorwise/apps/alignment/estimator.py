@@ -270,5 +270,5 @@ def _calibrated(scores: NDArray[np.float64], right: NDArray[np.bool_]) -> tuple[
     """Return slope and intercept that make a probability of a score."""
     if right.all():
         return 1.0, 0.0
-    fitted = LogisticRegression(C=1e3).fit(scores[:, None], right)
+    fitted = LogisticRegression().fit(scores[:, None], right)
     return float(fitted.coef_[0, 0]), float(fitted.intercept_[0])

@@ -253,6 +253,11 @@ def _record(line: bytes, where: str) -> Any:
             f"{where}: is not JSON ({fault.msg} at character {fault.colno})."
             " Write one whole object on each line."
         ) from None
+    except (RecursionError, ValueError) as fault:
+        raise DataFileError(
+            f"{where}: holds JSON that is nested too deeply or has too long a number ({fault}):"
+            " write the plain fields that a document has."
+        ) from None
 
 
 def _mention(given: Any, where: str, n_tokens: int) -> Mention:
