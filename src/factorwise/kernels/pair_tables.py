@@ -307,49 +307,44 @@ def add_aggregate(
     """Add the change of one aggregate when m of s members of the source join t of the target."""
     first, size, offset = tables.blocks[block].first, tables.blocks[block].size, tables.blocks[block].offset
     aggregate = tables.blocks[block].aggregate
-    was_there, was_here = tables.counts[target], tables.counts[source]
-    there, here = tables.after[0], tables.after[1]
+    # cut out before the loops: an index that might be negative keeps them from being vectorised
+    change = out[offset : offset + size]
+    was_there, was_here = (
+        tables.counts[target, first : first + size],
+        tables.counts[source, first : first + size],
+    )
+    there, here = tables.after[0, first : first + size], tables.after[1, first : first + size]
     t_before, s_before, t_after, s_after = pairs_of(t), pairs_of(s), pairs_of(t + m), pairs_of(s - m)
     if aggregate == COUNT:
         for k in range(size):
-            c = first + k
-            out[offset + k] += np.int32(there[c] + here[c] - was_there[c] - was_here[c])
+            change[k] += np.int32(there[k] + here[k] - was_there[k] - was_here[k])
     elif aggregate == ALL:
         for k in range(size):
-            c = first + k
-            more = np.int32(there[c] == t_after) + np.int32(here[c] == s_after)
-            out[offset + k] += np.int32(
-                more - np.int32(was_there[c] == t_before) - np.int32(was_here[c] == s_before)
-            )
+            more = np.int32(there[k] == t_after) + np.int32(here[k] == s_after)
+            less = np.int32(was_there[k] == t_before) + np.int32(was_here[k] == s_before)
+            change[k] += np.int32(more - less)
     elif aggregate == EXISTS:
         for k in range(size):
-            c = first + k
-            more = np.int32(there[c] > 0) + np.int32(here[c] > 0)
-            out[offset + k] += np.int32(more - np.int32(was_there[c] > 0) - np.int32(was_here[c] > 0))
-    elif aggregate == MAJORITY:
-        ta, sa, tb, sb = t_after // 2, s_after // 2, t_before // 2, s_before // 2  # 2 counts > pairs
+            more = np.int32(there[k] > 0) + np.int32(here[k] > 0)
+            change[k] += np.int32(more - np.int32(was_there[k] > 0) - np.int32(was_here[k] > 0))
+    elif aggregate == MAJORITY:  # twice the count is above the pairs
+        ta, sa = np.int32(max(t_after // 2, 0)), np.int32(max(s_after // 2, 0))
+        tb, sb = np.int32(max(t_before // 2, 0)), np.int32(max(s_before // 2, 0))
         for k in range(size):
-            c = first + k
-            more = np.int32(there[c] > max(ta, 0)) + np.int32(here[c] > max(sa, 0))
-            out[offset + k] += np.int32(
-                more - np.int32(was_there[c] > max(tb, 0)) - np.int32(was_here[c] > max(sb, 0))
-            )
+            more = np.int32(there[k] > ta) + np.int32(here[k] > sa)
+            change[k] += np.int32(more - np.int32(was_there[k] > tb) - np.int32(was_here[k] > sb))
     elif aggregate == LINKED:
+        won = tables.won[first : first + size]
         for k in range(size):
-            out[offset + k] += tables.won[first + k]
+            change[k] += won[k]
     else:  # counts are zero where there are no pairs
         ta_share, sa_share, tb_share, sb_share = 1.0 / t_after, 1.0 / s_after, 1.0 / t_before, 1.0 / s_before
         if aggregate == PER_MEMBER:
-            ta_share, sa_share, tb_share, sb_share = (
-                1.0 / (t + m),
-                1.0 / max(s - m, 1),
-                1.0 / max(t, 1),
-                1.0 / s,
-            )
+            ta_share, sa_share = 1.0 / (t + m), 1.0 / max(s - m, 1)
+            tb_share, sb_share = 1.0 / max(t, 1), 1.0 / s
         for k in range(size):
-            c = first + k
-            more = ta_share * there[c] + sa_share * here[c]
-            out[offset + k] += more - (tb_share * was_there[c] + sb_share * was_here[c])
+            more = ta_share * there[k] + sa_share * here[k]
+            change[k] += more - (tb_share * was_there[k] + sb_share * was_here[k])
 
 
 @inner
