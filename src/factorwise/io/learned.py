@@ -67,6 +67,7 @@ def read_learned(path: str | os.PathLike[str], kind: str, needed: Collection[str
         history = [PassRecord(**record) for record in model.metadata["history"]]
         sound = (
             isinstance(names, list)
+            and isinstance(settings, dict)
             and all(isinstance(name, str) for name in names)
             and set(needed) <= set(settings)
             and weights.dtype == np.float64
@@ -76,8 +77,26 @@ def read_learned(path: str | os.PathLike[str], kind: str, needed: Collection[str
     except (AttributeError, LookupError, TypeError, ValueError):
         sound = False
     if not sound:
-        raise ModelFileError(
-            f"{os.fspath(path)}: its weights, names and settings do not fit together. The file is damaged:"
-            " restore it from a copy, or train again."
-        )
+        raise damaged(path)
     return LearnedWeights(weights, names, settings, history, model.provenance)
+
+
+def damaged(path: str | os.PathLike[str]) -> ModelFileError:
+    """Return the error to raise for a file whose parts are not those of a model."""
+    return ModelFileError(
+        f"{os.fspath(path)}: its weights, names and settings do not fit together. The file is damaged:"
+        " restore it from a copy, or train again."
+    )
+
+
+def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Copy settings with plain values for NumPy's, as from a grid of parameters: files hold plain ones."""
+    return {name: _plain(value) for name, value in settings.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return plain_settings(value)
+    if isinstance(value, list):
+        return [_plain(entry) for entry in value]
+    return value.item() if isinstance(value, np.generic) else value

@@ -215,7 +215,7 @@ def learn_by_passes(
                     int(made[STEPS]),
                     int(made[UPDATES]),
                     int(made[MISRANKED]),
-                    changed / (steps * len(walkers)),
+                    float(changed / (steps * len(walkers))),
                     float(np.mean(values)),
                 )
                 history.append(record)

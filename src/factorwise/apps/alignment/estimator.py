@@ -26,7 +26,7 @@ from factorwise.apps.alignment.matching import (
 )
 from factorwise.errors import InvalidArgumentError, require
 from factorwise.inference.mcmc.gradient_engine import Acceptance
-from factorwise.io.learned import LearnedWeights, read_learned, write_learned
+from factorwise.io.learned import LearnedWeights, damaged, plain_settings, read_learned, write_learned
 from factorwise.io.ontologies import Ontology
 from factorwise.io.provenance import provenance
 from factorwise.learning.preferences import MetricName
@@ -134,20 +134,22 @@ class OntologyAligner(BaseEstimator):  # type: ignore[misc]
         self.calibration_: tuple[float, float] = _calibrated(
             self._scores(candidates), entity[candidates.edges[:, 0]] == entity[candidates.edges[:, 1]]
         )
-        self.settings_: dict[str, Any] = {
-            "one_to_one": self.one_to_one,
-            "search_steps": self.search_steps,
-            "random_state": self._seed(),
-            "calibration": list(self.calibration_),
-            "learning": {
-                "update": rule.as_dict(),
-                "accept": self.accept,
-                "metric": self.metric,
-                "complete": self.complete,
-                "passes": self.passes,
-                "steps": self.steps,
-            },
-        }
+        self.settings_: dict[str, Any] = plain_settings(
+            {
+                "one_to_one": self.one_to_one,
+                "search_steps": self.search_steps,
+                "random_state": self._seed(),
+                "calibration": list(self.calibration_),
+                "learning": {
+                    "update": rule.as_dict(),
+                    "accept": self.accept,
+                    "metric": self.metric,
+                    "complete": self.complete,
+                    "passes": self.passes,
+                    "steps": self.steps,
+                },
+            }
+        )
         return self
 
     def predict(self, left: Ontology, right: Ontology) -> list[Match]:
@@ -203,8 +205,11 @@ class OntologyAligner(BaseEstimator):  # type: ignore[misc]
         made = cls(**{**{name: saved.settings[name] for name in _KEPT}, **parameters})
         made.weights_, made.weight_names_ = saved.weights, saved.names
         made.settings_, made.history_ = dict(saved.settings), saved.history
-        slope, intercept = saved.settings["calibration"]
-        made.calibration_ = (float(slope), float(intercept))
+        try:
+            slope, intercept = map(float, saved.settings["calibration"])
+        except (TypeError, ValueError):
+            raise damaged(path) from None
+        made.calibration_ = (slope, intercept)
         return made
 
     def _scores(self, candidates: Candidates) -> NDArray[np.float64]:
@@ -228,7 +233,12 @@ def entities_of(left: Ontology, right: Ontology, reference: Sequence[tuple[str, 
     if not reference:
         raise InvalidArgumentError("the reference holds no match: there is nothing to learn from.")
     edges = []
-    for a, b in reference:
+    for pair in reference:
+        if isinstance(pair, str) or len(pair) != 2:
+            raise InvalidArgumentError(
+                f"the reference holds {pair!r}, which is no pair: give the ids of a left and a right concept."
+            )
+        a, b = pair
         for name, known, side in ((a, ours, "left"), (b, theirs, "right")):
             if name not in known:
                 raise InvalidArgumentError(

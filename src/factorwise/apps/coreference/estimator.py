@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from typing import Any, Literal, Self
@@ -22,7 +23,7 @@ from factorwise.apps.coreference.resolution import (
 )
 from factorwise.errors import InvalidArgumentError, require
 from factorwise.inference.mcmc.gradient_engine import Acceptance
-from factorwise.io.learned import LearnedWeights, read_learned, write_learned
+from factorwise.io.learned import LearnedWeights, plain_settings, read_learned, write_learned
 from factorwise.io.provenance import provenance
 from factorwise.kernels.threads import thread_count
 from factorwise.learning.preferences import MetricName
@@ -135,23 +136,25 @@ class CoreferenceResolver(BaseEstimator):  # type: ignore[misc]
         self.weights_: NDArray[np.float64] = learned.weights
         self.weight_names_: list[str] = _names(worlds[0].model)
         self.history_: list[PassRecord] = learned.history
-        self.settings_: dict[str, Any] = {
-            "scope": self.scope,
-            "types": None if self.types is None else sorted(self.types),
-            "without_types": sorted(self.without_types),
-            "aggregates": list(self.aggregates),
-            "search_steps": self.search_steps,
-            "random_state": self._seed(),
-            "learning": {
-                "update": rule.as_dict(),
-                "accept": self.accept,
-                "metric": self.metric,
-                "passes": self.passes,
-                "steps": self.steps,
-                "restart": self.restart,
-                "truth_starts": self.truth_starts,
-            },
-        }
+        self.settings_: dict[str, Any] = plain_settings(
+            {
+                "scope": self.scope,
+                "types": None if self.types is None else sorted(self.types),
+                "without_types": sorted(self.without_types),
+                "aggregates": list(self.aggregates),
+                "search_steps": self.search_steps,
+                "random_state": self._seed(),
+                "learning": {
+                    "update": rule.as_dict(),
+                    "accept": self.accept,
+                    "metric": self.metric,
+                    "passes": self.passes,
+                    "steps": self.steps,
+                    "restart": self.restart,
+                    "truth_starts": self.truth_starts,
+                },
+            }
+        )
         return self
 
     def predict(self, documents: Documents) -> Clusters:
@@ -161,8 +164,7 @@ class CoreferenceResolver(BaseEstimator):  # type: ignore[misc]
         that were left out (by type, or beyond the part of a document that is annotated).
         """
         self._check_fitted()
-        require(self.search_steps >= 1, "search_steps", self.search_steps, "at least 1")
-        known = _as_documents(documents)
+        known = [replace(one) for one in _as_documents(documents)]  # each an object, even if given twice
         together = self._discourses(known)
         found = in_threads(self._resolve, together, thread_count(self.n_jobs))
         place = {id(document): number for number, document in enumerate(known)}
@@ -208,17 +210,21 @@ class CoreferenceResolver(BaseEstimator):  # type: ignore[misc]
         return made
 
     def _resolve(self, discourse: Discourse) -> NDArray[np.int64]:
+        require(self.search_steps >= 1, "search_steps", self.search_steps, "at least 1")
         model = discourse_model(discourse, self.aggregates)
         if _names(model) != self.weight_names_:
             raise InvalidArgumentError(
-                "the model was trained with other features than this version of factorwise computes:"
-                " train it again."
+                "the model was trained with other features than are computed now, by another version of"
+                " factorwise or with another scope or other aggregates: set those, or train it again."
             )
         model.weights = self.weights_
         n = len(discourse.places)
         return search(model, n, steps=self.search_steps * n, seed=self._seed())
 
     def _discourses(self, documents: Documents) -> list[Discourse]:
+        for name in ("types", "without_types"):
+            given = getattr(self, name)
+            require(not isinstance(given, str), name, given, "a list of types")
         return discourses(
             _as_documents(documents), scope=self.scope, types=self.types, without_types=self.without_types
         )
