@@ -100,7 +100,10 @@ class Walker(Protocol):
         persistent: bool,
         free: NDArray[np.float64],
     ) -> int:
-        """Walk ``rounds`` times ``length`` steps, learning after each from the distance to the truth."""
+        """Walk ``rounds`` times ``length`` steps, learning after each from the distance to the truth.
+
+        A walk that does not persist must stand at the truth, and is back there after every round.
+        """
         ...
 
 
@@ -133,10 +136,12 @@ class CompiledWalker:
         self.training = training
         self._engine = GradientEngine(Metropolis(training.model, training.proposer), training.start)
         self._truth: TruthArrays | None = preference.arrays(training.start) if preference else None
+        self._distance_known = False
 
     def reset(self, world: Partition) -> None:
         """Stand in a copy of ``world``."""
         self._engine.reset(world)
+        self._distance_known = False
         if self._truth is not None:
             begin_truth(self._truth, self._engine.view.arrays)
 
@@ -181,7 +186,11 @@ class CompiledWalker:
         free: NDArray[np.float64],
     ) -> int:
         """Walk away from the truth and learn from the distance."""
-        self._engine.path[:] = distance_from_truth(self.training, self._engine.view)
+        if not self._distance_known:  # from then on the engine adds up what its steps change
+            self._engine.path[:] = (
+                distance_from_truth(self.training, self._engine.view) if persistent else 0.0
+            )
+            self._distance_known = True
         changed = self._engine.contrast(
             stream, manner, update, rate, length, rounds, persistent=persistent, free=free
         )
