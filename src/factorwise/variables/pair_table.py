@@ -81,6 +81,8 @@ class PairTable:
 
     def row(self, first: int, second: int) -> NDArray[np.uint8]:
         """Return the features of two different items."""
+        if first == second:
+            raise InvalidArgumentError(f"item {first} has no features with itself: name two different items.")
         i, j = max(first, second), min(first, second)
         return np.asarray(self.values[i * (i - 1) // 2 + j])
 
