@@ -208,7 +208,7 @@ def litbank(scale: Scale) -> None:
     run = smallest(partial(learner.fit, worlds, passes=scale.passes, steps=4_000, progress=False), 1)
     total = features.cpu + run.cpu
     print(
-        f"LitBank, {len(worlds)} documents, {scale.passes} passes of 4,000 steps: {run.cpu:.1f} CPU s to learn,"
+        f"LitBank, {len(worlds)} documents, {scale.passes} passes of 4,000 steps: {run.cpu:.1f} CPU s,"
         f" {run.wall:.1f} s wall; features {features.cpu:.1f} CPU s; bar {LITBANK_BAR:.0f} s for both:"
         f" {verdict(total, LITBANK_BAR, at_most=True)}"
     )

@@ -137,12 +137,16 @@ def test_a_model_survives_pickling():
 
 @pytest.mark.parametrize("scope", ["document", "topic"])
 @pytest.mark.parametrize("update", ["mira", "unit", PassiveAggressive(variant="PA-II", cap=0.1)])
-def test_documents_that_can_be_learned_are_learned_and_others_like_them_too(scope, update):
+def test_documents_that_can_be_learned_are_learned(scope, update):
     model = fitted(scope=scope, update=update)
     assert model.score(STORIES) == 1.0
-    assert model.score(UNSEEN) == 1.0
     assert len(model.history_) == 2
     assert model.history_[0].steps == 300 * (4 if scope == "document" else 2)
+
+
+@pytest.mark.parametrize("scope", ["document", "topic"])
+def test_what_was_learned_serves_for_other_names(scope):
+    assert fitted(scope=scope).score(UNSEEN) == 1.0
 
 
 def test_documents_by_themselves_share_no_number():
@@ -212,7 +216,9 @@ def test_documents_without_mentions_have_no_answers_among_others():
 def test_where_no_document_has_a_mention_this_is_said():
     for nothing in ([], [record("it rains .")]):
         for call in (fitted().predict, fitted().score, resolver().fit):
-            with pytest.raises(EmptyWorldError, match="check the documents, their 'full_until' and the types"):
+            with pytest.raises(
+                EmptyWorldError, match="check the documents, their 'full_until' and the types"
+            ):
                 call(nothing)
 
 
@@ -234,7 +240,9 @@ def test_the_truth_is_not_looked_at_when_entities_are_predicted():
 
 def test_a_mention_without_an_entity_cannot_be_learned_from_or_scored():
     for call in (resolver().fit, fitted().score, fitted().scores):
-        with pytest.raises(DataFileError, match="d0: mention 0 has no 'entity'.*add the key to every mention"):
+        with pytest.raises(
+            DataFileError, match=r"d0: mention 0 has no 'entity'.*add the key to every mention"
+        ):
             call(without_entities(STORIES))
 
 
@@ -327,7 +335,7 @@ def test_a_process_with_other_threads_and_hashes_finds_the_same():
     "parameters",
     [
         {},
-        {"scope": "topic", "types": ("PER", "LOC"), "without_types": ("ORG",), "random_state": np.int64(4)},
+        {"scope": "topic", "types": ("LOC", "PER"), "without_types": ("ORG",), "random_state": np.int64(4)},
         {"aggregates": ("count", "mean"), "search_steps": 7, "update": Unit(rate=0.5), "accept": "always"},
     ],
     ids=repr,
@@ -343,9 +351,8 @@ def test_a_saved_model_comes_back_as_it_was(tmp_path, parameters):
     assert again.predict(UNSEEN) == model.predict(UNSEEN)
     assert again.scores(UNSEEN) == model.scores(UNSEEN)
     for name in KEPT:
-        given, found = getattr(model, name), getattr(again, name)
-        assert found == (sorted(given) if name in ("types", "without_types") and given else found)
-        assert set(np.atleast_1d(found)) == set(np.atleast_1d(given))
+        given = getattr(model, name)
+        assert getattr(again, name) == (list(given) if isinstance(given, tuple) else given)
     again.save(tmp_path / "again.fw")
     first, second = (read_model(tmp_path / name) for name in ("m.fw", "again.fw"))
     assert first.metadata == second.metadata
@@ -372,13 +379,13 @@ def test_settings_can_be_replaced_when_a_model_is_loaded(tmp_path):
 def test_a_model_is_not_used_with_other_features_than_it_was_trained_with(tmp_path, changed):
     fitted().save(tmp_path / "m.fw")
     model = CoreferenceResolver.load(tmp_path / "m.fw", **changed)
-    with pytest.raises(InvalidArgumentError, match="other features .* set those, or train it again"):
+    with pytest.raises(InvalidArgumentError, match=r"other features .* set those, or train it again"):
         model.predict(STORIES)
 
 
 def test_files_that_are_none_of_its_own_are_refused(tmp_path):
     fitted().save(tmp_path / "m.fw")
-    with pytest.raises(ModelFileError, match="'alignment'.*CoreferenceResolver.load"):
+    with pytest.raises(ModelFileError, match=r"'alignment'.*CoreferenceResolver\.load"):
         factorwise.OntologyAligner.load(tmp_path / "m.fw")
     with pytest.raises(ModelFileError, match=r"none\.fw: no such file"):
         CoreferenceResolver.load(tmp_path / "none.fw")
