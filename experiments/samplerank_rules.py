@@ -43,7 +43,7 @@ TRIED: dict[str, list[UpdateRule]] = {
     "AROW": [Arow(regularization=r) for r in (1.0, 100.0)],
     "AdaGrad": [AdaGrad()],
 }
-# Chosen on dev with seed 0: on LitBank from shorter runs (40 documents, 3 passes), on ECB+ for MIRA alone, the
+# Chosen on dev with seed 0: on LitBank from shorter runs (40 documents, 3 passes), on ECB+ for MIRA, the
 # others' settings taken from LitBank; on the alignments nothing was tried and the first of TRIED is used.
 CHOSEN: dict[str, dict[str, UpdateRule]] = {
     "litbank": {

@@ -21,6 +21,7 @@ from factorwise.learning.updates import (
     UpdateRule,
     as_rule,
     averaged,
+    capped_rule,
     count_step,
     learn_sparse,
 )
@@ -250,6 +251,35 @@ def test_settings_that_a_name_fixes_or_a_rule_has_are_refused():
         as_rule("unit", cap=1.0)
     with pytest.raises(InvalidArgumentError, match="Make the rule with them, or give its name"):
         as_rule(Unit(), rate=0.5)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_cap_goes_to_the_rules_that_have_one_and_changes_no_other(name):
+    capped = name in ("mira", "pa-i", "pa-ii")
+    assert capped_rule(name, 0.2) == (as_rule(name, cap=0.2) if capped else as_rule(name))
+    assert (capped_rule(name, 0.2) != as_rule(name)) == capped
+
+
+def test_a_rule_that_was_made_keeps_its_own_cap():
+    for rule in (PassiveAggressive(cap=0.7), Unit(rate=2.0)):
+        assert capped_rule(rule, 0.2) is rule
+
+
+def test_a_cap_is_the_most_that_one_update_adds():
+    u = capped_rule("mira", 0.01).arrays(2)
+    learn_sparse(u, SparseVector.of([0, 1], [1.0, -3.0]), 1.0, 0.0, 1.0)
+    np.testing.assert_allclose(u.weights, [0.01, -0.03])
+
+
+@pytest.mark.parametrize("cap", [0.0, -1.0, math.inf, math.nan])
+def test_a_cap_that_makes_no_sense_is_refused(cap):
+    with pytest.raises(InvalidArgumentError, match="cap must be a finite number greater than zero"):
+        capped_rule("mira", cap)
+
+
+def test_a_wrong_name_beside_a_cap_is_answered_with_the_nearest_right_one():
+    with pytest.raises(InvalidArgumentError, match="Did you mean 'mira'"):
+        capped_rule("mirra", 0.2)
 
 
 @pytest.mark.parametrize(
