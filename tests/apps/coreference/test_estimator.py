@@ -309,7 +309,7 @@ def test_the_seed_decides_and_the_number_of_threads_does_not():
 
 
 def test_the_seed_decides_where_a_short_search_ends():
-    model = pickle.loads(pickle.dumps(rough()))
+    model = pickle.loads(pickle.dumps(fitted()))
     found = [model.set_params(random_state=k, search_steps=1).predict(STORIES) for k in (0, 0, 1, 2)]
     assert found[0] == found[1]
     assert found[0] != found[2] or found[0] != found[3]
