@@ -44,7 +44,7 @@ from factorwise.io.provenance import provenance
     show_default=True,
     help="How many matches a concept may have.",
 )
-@learning_options(accept="metropolis", metric="pairwise", steps=100, per="concept")
+@learning_options(temperature=1.0, metric="pairwise", steps=100, per="concept")
 @click.option(
     "--search-steps",
     type=click.IntRange(min=1),

@@ -46,7 +46,7 @@ from factorwise.metrics.coreference import score_documents
     "--types", type=Names(), metavar="PER,LOC", help="Take mentions of these types only.  [default: all]"
 )
 @click.option("--without-types", type=Names(), metavar="ACT", help="Leave mentions of these types out.")
-@learning_options(accept="greedy", metric="b-cubed", steps=4_000, per="document or topic")
+@learning_options(temperature=0.1, metric="b-cubed", steps=4_000, per="document or topic")
 @click.option(
     "--restart/--no-restart",
     default=True,
@@ -95,6 +95,7 @@ class Request:
     update: str
     cap: float
     accept: Any
+    temperature: float
     metric: Any
     passes: int
     steps: int
@@ -134,6 +135,7 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
         update=request.update,
         cap=request.cap,
         accept=request.accept,
+        temperature=request.temperature,
         metric=request.metric,
         passes=request.passes,
         steps=request.steps,

@@ -35,10 +35,10 @@ class Names(click.ParamType):  # type: ignore[type-arg]
         return names
 
 
-def learning_options(*, accept: Acceptance, metric: MetricName, steps: int, per: str) -> Callable[[F], F]:
+def learning_options(*, temperature: float, metric: MetricName, steps: int, per: str) -> Callable[[F], F]:
     """Add the options that say how SampleRank learns.
 
-    accept, metric, steps
+    temperature, metric, steps
         Defaults.
     per
         What ``--steps`` are counted for.
@@ -61,9 +61,16 @@ def learning_options(*, accept: Acceptance, metric: MetricName, steps: int, per:
         click.option(
             "--accept",
             type=click.Choice(get_args(Acceptance)),
-            default=accept,
+            default="metropolis",
             show_default=True,
             help="How the walk decides about a step.",
+        ),
+        click.option(
+            "--temperature",
+            type=click.FloatRange(min=0, min_open=True),
+            default=temperature,
+            show_default=True,
+            help="At which metropolis and unbalanced decide: the lower, the greedier.",
         ),
         click.option(
             "--metric",

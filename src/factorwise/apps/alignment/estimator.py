@@ -57,11 +57,11 @@ class OntologyAligner(BaseEstimator):  # type: ignore[misc]
     complete
         Whether the reference has every match there is, so that concepts it does not name have none. With
         False it is a part of them, and nothing is learned from pairs of concepts that it does not name.
-    update, cap, accept, metric
+    update, cap, accept, temperature, metric
         How SampleRank learns: the update rule, for "mira" and the other passive-aggressive ones the largest
-        multiple of a gradient that one update may add (less is slower and less noisy), how the walk
-        decides, and the metric ("pairwise", "b-cubed", "rand") whose gains say which of two neighbouring
-        alignments is better.
+        multiple of a gradient that one update may add (less is slower and less noisy), how the walk decides
+        and at what temperature, and the metric ("pairwise", "b-cubed", "rand") whose gains say which of two
+        neighbouring alignments is better.
     passes, steps
         The training pair is walked over ``passes`` times, ``steps`` steps per concept each time.
     search_steps
@@ -89,6 +89,7 @@ class OntologyAligner(BaseEstimator):  # type: ignore[misc]
         update: str | UpdateRule = "mira",
         cap: float = 0.01,
         accept: Acceptance = "metropolis",
+        temperature: float = 1.0,
         metric: MetricName = "pairwise",
         passes: int = 10,
         steps: int = 100,
@@ -101,6 +102,7 @@ class OntologyAligner(BaseEstimator):  # type: ignore[misc]
         self.update = update
         self.cap = cap
         self.accept = accept
+        self.temperature = temperature
         self.metric = metric
         self.passes = passes
         self.steps = steps
@@ -117,7 +119,12 @@ class OntologyAligner(BaseEstimator):  # type: ignore[misc]
         everything = Candidates.of(left, right)
         entity = entities_of(left, right, list(reference))
         candidates, entity = to_learn_from(everything, entity, self.complete)
-        learner = SampleRank(update=rule, accept=self.accept, fixed=(CROWDING,) if self.one_to_one else ())
+        learner = SampleRank(
+            update=rule,
+            accept=self.accept,
+            temperature=self.temperature,
+            fixed=(CROWDING,) if self.one_to_one else (),
+        )
         world = training_world(candidates, entity, metric=self.metric)
         learned = learner.fit(
             [world],
@@ -143,6 +150,7 @@ class OntologyAligner(BaseEstimator):  # type: ignore[misc]
                 "learning": {
                     "update": rule.as_dict(),
                     "accept": self.accept,
+                    "temperature": self.temperature,
                     "metric": self.metric,
                     "complete": self.complete,
                     "passes": self.passes,

@@ -51,11 +51,11 @@ class CoreferenceResolver(BaseEstimator):  # type: ignore[misc]
         Take mentions of these types only; leave mentions of those types out.
     aggregates
         What clusters are told of their pairs: any of count, all, exists, majority, mean.
-    update, cap, accept, metric
+    update, cap, accept, temperature, metric
         How SampleRank learns: the update rule, for "mira" and the other passive-aggressive ones the largest
-        multiple of a gradient that one update may add (less is slower and less noisy), how the walk
-        decides, and the metric ("b-cubed", "pairwise", "rand") whose gains say which of two neighbouring
-        clusterings is better.
+        multiple of a gradient that one update may add (less is slower and less noisy), how the walk decides
+        and at what temperature, and the metric ("b-cubed", "pairwise", "rand") whose gains say which of two
+        neighbouring clusterings is better.
     passes, steps, restart, truth_starts
         Each document is walked over ``passes`` times, ``steps`` steps each, beginning anew (at the truth, in
         this share of the walks) or going on.
@@ -85,7 +85,8 @@ class CoreferenceResolver(BaseEstimator):  # type: ignore[misc]
         aggregates: Sequence[str] = AGGREGATES,
         update: str | UpdateRule = "mira",
         cap: float = 0.01,
-        accept: Acceptance = "greedy",
+        accept: Acceptance = "metropolis",
+        temperature: float = 0.1,
         metric: MetricName = "b-cubed",
         passes: int = 10,
         steps: int = 4_000,
@@ -103,6 +104,7 @@ class CoreferenceResolver(BaseEstimator):  # type: ignore[misc]
         self.update = update
         self.cap = cap
         self.accept = accept
+        self.temperature = temperature
         self.metric = metric
         self.passes = passes
         self.steps = steps
@@ -120,7 +122,7 @@ class CoreferenceResolver(BaseEstimator):  # type: ignore[misc]
             Called after each pass with its record and the weights so far; returning True ends the learning.
         """
         rule = capped_rule(self.update, self.cap)
-        learner = SampleRank(update=rule, accept=self.accept)
+        learner = SampleRank(update=rule, accept=self.accept, temperature=self.temperature)
         prepare = partial(training_world, aggregates=tuple(self.aggregates), metric=self.metric)
         worlds = [prepare(discourse) for discourse in self._discourses(documents)]
         learned = learner.fit(
@@ -147,6 +149,7 @@ class CoreferenceResolver(BaseEstimator):  # type: ignore[misc]
                 "learning": {
                     "update": rule.as_dict(),
                     "accept": self.accept,
+                    "temperature": self.temperature,
                     "metric": self.metric,
                     "passes": self.passes,
                     "steps": self.steps,
