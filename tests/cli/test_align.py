@@ -154,7 +154,7 @@ def test_the_summary_has_data_curve_weights_times_and_memory(fit, tmp_path):
     assert document["weights"]["largest"] == expected
     assert document["training"] == {
         "complete": True, "one_to_one": True, "update": "mira", "cap": 0.01, "accept": "metropolis",
-        "metric": "pairwise", "passes": 2, "steps": 20, "search_steps": 20,
+        "temperature": 1.0, "metric": "pairwise", "passes": 2, "steps": 20, "search_steps": 20,
     }  # fmt: skip
     assert set(document["seconds"]) == {"reading", "loading", "training", "writing", "all"}
     assert document["peak_memory"] > 10**7

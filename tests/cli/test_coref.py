@@ -195,7 +195,7 @@ def test_the_summary_for_people_shows_the_curve_and_the_weights(run, folder, tmp
     begins = {line.split()[0]: line for line in lines}
     assert lines[0].startswith("m.fw  (")
     assert "4 documents, 24 mentions, 12 entities" in begins["data"]
-    assert "mira, greedy, b-cubed, 2 passes of 150 steps for each document" in begins["training"]
+    assert "mira, metropolis, b-cubed, 2 passes of 150 steps for each document" in begins["training"]
     assert all(part in begins["time"] for part in ("reading", "training", "scoring", "%"))
     curve = lines.index("learning curve")
     assert lines[curve + 1].split() == ["pass", "steps", "updates", "misranked", "accepted", "b-cubed"]
@@ -233,12 +233,12 @@ def test_every_option_can_stand_in_a_file(fit, folder, tmp_path):
     (tmp_path / "run.toml").write_text(
         "seed = 1\n[coref]\nseed = 2\nthreads = 1\n[coref.fit]\nscope = 'topic'\ntypes = 'PER,LOC'\n"
         "without-types = 'LOC'\nupdate = 'arow'\naccept = 'always'\nmetric = 'rand'\nrestart = false\n"
-        "cap = 0.02\ntruth-starts = 0.25\n"
+        "cap = 0.02\ntruth-starts = 0.25\ntemperature = 0.5\n"
         f"dev = '{(folder / 'test.jsonl').as_posix()}'\n"
     )
     document = fit("--config", tmp_path / "run.toml")
     assert document["training"] == {
-        "cap": 0.02, "truth_starts": 0.25, "search_steps": 20,
+        "cap": 0.02, "truth_starts": 0.25, "search_steps": 20, "temperature": 0.5,
         "scope": "topic", "types": ["PER", "LOC"], "without_types": ["LOC"], "update": "arow",
         "accept": "always", "metric": "rand", "passes": 2, "steps": 150, "restart": False,
     }  # fmt: skip

@@ -117,11 +117,11 @@ def test_what_needs_weights_asks_for_them(method, tmp_path):
 
 
 def test_a_grid_search_finds_the_better_parameter_and_its_model_can_be_saved(tmp_path):
-    """Weights of a walk that never learns are zero; numbers of a grid come from NumPy."""
-    grid = {"cap": np.array([1e-300, 0.01]), "steps": np.array([300])}
+    """A search of one step per mention gets nowhere; numbers of a grid come from NumPy."""
+    grid = {"search_steps": np.array([1, 100]), "cap": np.array([0.01]), "steps": np.array([300])}
     search = GridSearchCV(resolver(n_jobs=1), grid, cv=2, error_score="raise").fit(STORIES)
-    assert search.best_params_["cap"] == 0.01
-    assert search.best_score_ == 1.0 == search.score(STORIES)
+    assert search.best_params_["search_steps"] == 100
+    assert search.best_score_ > 0.9
     search.best_estimator_.save(tmp_path / "m.fw")
     assert CoreferenceResolver.load(tmp_path / "m.fw").predict(UNSEEN) == search.predict(UNSEEN)
 
