@@ -11,8 +11,8 @@ without the Hastings ratio that nobody can compute; it makes a fifth of the step
 Contrastive divergence returns its last weights, as it is usually defined and as the paper seems to; its mean
 over all steps is printed beside it, and so for the others.
 
-Settings below were chosen on the dev parts with seed 0 (``--tune`` prints the runs they were chosen from);
-nothing was chosen on a test part.
+Settings below were chosen on the dev parts with seed 0, as the comment above CHOSEN says; nothing was chosen
+on a test part.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def compare(task: Task, seeds: range) -> dict[tuple[str, bool, str], list[dict[s
 
 
 def reductions(found: dict[tuple[str, bool, str], list[dict[str, float]]]) -> str:
-    """Say by how much SampleRank lowers the error of the best rival, in the first metric."""
+    """Say by how much SampleRank lowers the error of the best contrastive divergence, in the first metric."""
     lines = []
     for valid in (True, False):
         score = {

@@ -495,3 +495,11 @@ def test_errors_are_json_when_asked_for(run, tmp_path):
     result = run("coref", "fit", tmp_path / "none.jsonl", "--model", tmp_path / "m.fw", "--json")
     assert result.code == 2
     assert json.loads(result.err)["error"]["type"] == "DataFileError"
+
+
+def test_a_model_is_not_written_over_what_it_is_learned_from(run, folder):
+    before = (folder / "train.jsonl").read_bytes()
+    result = run("coref", "fit", folder / "train.jsonl", "--model", folder / "train.jsonl")
+    assert result.code == 2
+    assert "is also read from: give another file" in result.err
+    assert (folder / "train.jsonl").read_bytes() == before

@@ -61,7 +61,7 @@ def command(
     written.
     """
     if output != STANDARD:
-        check_target("--output", Path(output))
+        check_target("--output", Path(output), left, right, model)
 
     # scikit-learn takes its time to load: help, and mistakes in options, do not wait for it
     from factorwise.apps.alignment.estimator import KIND, OntologyAligner

@@ -62,7 +62,7 @@ def command(options: Options, **given: Any) -> None:
     curve and the largest weights, with --verbose each pass as it ends and all weights. The model is written
     whole or not at all.
     """
-    check_target("--model", given["model"])
+    check_target("--model", given["model"], given["left"], given["right"], given["reference"])
     document = fit(options, **given)
     emit(document, _lines(document), as_json=options.json)
 

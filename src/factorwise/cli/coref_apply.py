@@ -54,7 +54,7 @@ def command(
     document, or a summary of it if a file is written. '-' reads standard input.
     """
     if output != STANDARD:
-        check_target("--output", Path(output))
+        check_target("--output", Path(output), input_file, model)
 
     # scikit-learn takes its time to load: help, and mistakes in options, do not wait for it
     from factorwise.apps.coreference.estimator import KIND, CoreferenceResolver

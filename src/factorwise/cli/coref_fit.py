@@ -107,7 +107,7 @@ class Request:
         """Refuse options that do not go together, and a model that could not be written."""
         if self.train == STANDARD == self.dev:
             raise click.UsageError("only one of TRAIN.jsonl and --dev can be standard input.")
-        check_target("--model", self.model)
+        check_target("--model", self.model, self.train, self.dev)
 
     def gathered(self, documents: list[Document], path: str) -> list[Discourse]:
         """Return what is clustered together, all of it with entities."""

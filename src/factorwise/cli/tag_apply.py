@@ -87,7 +87,7 @@ def command(
     if sum([marginals, nbest is not None, spans]) > 1:
         raise click.UsageError("--marginals, --nbest and --spans exclude each other: give one of them.")
     if output != STANDARD:
-        check_target("--output", Path(output))
+        check_target("--output", Path(output), input_file, model)
     saved = load_model(model)
     given = Layout(separator=separator, encoding=encoding, comment=comment)
     layout = given.or_else(saved.layout)

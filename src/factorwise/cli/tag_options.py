@@ -151,8 +151,10 @@ def shown(path: str) -> str:
     return "standard input" if path == STANDARD else path
 
 
-def check_target(option: str, path: Path) -> None:
-    """Refuse a file that could not be written, before work is spent on its content."""
+def check_target(option: str, path: Path, *inputs: str | Path | None) -> None:
+    """Refuse a file that could not be written or is an input, before work is spent on its content."""
+    if any(one is not None and Path(one).exists() and path.exists() and path.samefile(one) for one in inputs):
+        raise click.UsageError(f"{option} {str(path)!r} is also read from: give another file.")
     if path.is_dir():
         raise click.UsageError(f"{option} {str(path)!r} is a folder: give the path of a file in it.")
     if not path.resolve().parent.is_dir():

@@ -153,4 +153,4 @@ class Request:
             )
         if self.train == STANDARD == self.held_out:
             raise click.UsageError("only one of TRAIN and --held-out can be standard input.")
-        check_target("--model", self.model)
+        check_target("--model", self.model, self.train, self.held_out)

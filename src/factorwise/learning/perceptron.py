@@ -34,7 +34,7 @@ LOOKS = 50  # temperatures of one annealing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructuredPerceptron:
-    """Learner that compares the truth with the best world that annealing finds.
+    """Learner that compares the truth with the world that annealing ends in.
 
     rate
         Multiple of the difference of the statistics that is added.

@@ -41,10 +41,10 @@ def collect_constraints(
     check_worlds(worlds, "preference")
     require(steps >= 1, "steps", steps, "at least 1")
     blocks = worlds[0].model.blocks
-    collector = ConstraintCollector(blocks.size, capacity=capacity, seed=0)
+    root = as_stream(seed).bits()
+    collector = ConstraintCollector(blocks.size, capacity=capacity, seed=Stream(root, len(worlds)))
     resting = Unit().arrays(blocks.size)
     resting.weights[:] = blocks.flat(weights)
-    root = as_stream(seed).bits()
     for index, training in enumerate(worlds):
         walker = PlainWalker(training, observer=collector.append)
         walker.walk(

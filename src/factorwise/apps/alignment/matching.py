@@ -110,7 +110,7 @@ def concept_mover(candidates: Candidates) -> PartitionMixture:
 
 
 def starting_weights(candidates: Candidates, *, one_to_one: bool) -> dict[str, NDArray[np.float64]]:
-    """Return the weights to begin with: what forbids, or at first discourages, crowded clusters."""
+    """Return the weights to begin with: zero, but for what forbids crowded clusters."""
     crowding = np.full(2, FORBIDDEN if one_to_one else 0.0)
     return {MATCHES: np.zeros(len(candidates.names)), CROWDING: crowding}
 

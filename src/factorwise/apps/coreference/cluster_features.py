@@ -20,8 +20,8 @@ MANY = 4  # pronouns alone, from this number on, that some name or noun should h
 def mention_fields(discourse: Discourse) -> Fields:
     """Return what cluster features look at, items in the order of the discourse's ``places``.
 
-    Every field is 0 for a mention that it does not describe. ``name`` and ``noun`` code a name's last
-    word and of a nominal's head, and ``telling`` marks an *I* outside quotations.
+    Every field is 0 for a mention that it does not describe. ``name`` and ``noun`` are codes of a
+    name's last word and of a nominal's head, and ``telling`` marks an *I* outside quotations.
     """
     m = mention_table(discourse)
     heads = coded([one.head for one in m.described]) + 1

@@ -174,7 +174,7 @@ def document_from(
     if until is not None and not _is_number(until):
         _refuse(where, f"'full_until' is {_shown(until)}: give a token position, or leave it out.")
     return Document(
-        id=str(record.get("id", name)),
+        id=name if record.get("id") is None else str(record["id"]),
         tokens=tuple(tokens),
         sentences=_sentences(record, where, len(tokens)),
         mentions=mentions,

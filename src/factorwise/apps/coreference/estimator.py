@@ -50,7 +50,8 @@ class CoreferenceResolver(BaseEstimator):  # type: ignore[misc]
     types, without_types
         Take mentions of these types only; leave mentions of those types out.
     aggregates
-        What clusters are told of their pairs: any of count, all, exists, majority, mean.
+        What clusters are told of their pairs: any of count, all, exists, majority, mean,
+        per member, linked.
     update, cap, accept, temperature, metric
         How SampleRank learns: the update rule, for "mira" and the other passive-aggressive ones the largest
         multiple of a gradient that one update may add (less is slower and less noisy), how the walk decides

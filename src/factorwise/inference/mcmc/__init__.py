@@ -19,6 +19,7 @@ from factorwise.inference.mcmc.diagnostics import (
     to_arviz,
 )
 from factorwise.inference.mcmc.engine import PlainEngine, PlainEngineWarning, make_engine
+from factorwise.inference.mcmc.gradient_engine import GradientEngine, Manner
 from factorwise.inference.mcmc.kernel import Proposal, Proposer, Step, TransitionKernel
 from factorwise.inference.mcmc.metropolis import Metropolis, log_acceptance
 from factorwise.inference.mcmc.partition_engine import PartitionEngine
@@ -47,8 +48,10 @@ __all__ = [
     "Constant",
     "Geometric",
     "Gibbs",
+    "GradientEngine",
     "Linear",
     "LocalRelabel",
+    "Manner",
     "Merge",
     "Metropolis",
     "Mixture",
