@@ -4,10 +4,10 @@
     make bench ARGS="samplerank --quick"
 
 A step is one proposal with its gradient, truth gain, update and decision; walks start at the truth and are
-greedy, so that clusters keep the size they are meant to have and few steps are accepted. A factor evaluation is
-one pair of items looked at. Times are CPU seconds of one thread, smallest of several runs, after compiling. FACTORIE
-(Scala) is not run here: its rate is quoted from an earlier run on another busy machine of two cores. The last
-part needs the data directory (FACTORWISE_DATA) and is left out without it.
+greedy, so that clusters keep the size they are meant to have and few steps are accepted. A factor
+evaluation is one pair of items looked at. Times are CPU seconds of one thread, smallest of several runs,
+after compiling. FACTORIE (Scala) is not run here: its rate is quoted from an earlier run on another busy
+machine of two cores. The last part needs the data directory (FACTORWISE_DATA) and is left out without it.
 """
 
 from __future__ import annotations

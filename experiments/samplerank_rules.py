@@ -5,8 +5,8 @@
 
 All rules walk greedily over the same worlds, from singletons, with the same number of proposals; greedy
 because it does not depend on the scale of the weights, which the rules do not agree on. The mean of the
-weights over all steps is used. What was chosen on which dev part is said above
-CHOSEN; nothing was chosen on a test part.
+weights over all steps is used. What was chosen on which dev part is said above CHOSEN; nothing was chosen
+on a test part.
 """
 
 from __future__ import annotations
