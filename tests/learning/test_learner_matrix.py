@@ -23,6 +23,8 @@ from factorwise.variables.variable import Column, Variables
 from factorwise.world.assignment import Assignment
 from walk_cases import MIXTURES, statistics_of, tell_tale_world
 
+pytestmark = pytest.mark.slow  # half a minute: the parts are tested one by one elsewhere
+
 ACCEPTANCES = ("metropolis", "unbalanced", "greedy", "always", "truth")
 ALL_RULES = [name for name in RULES if name != "pa-i"]
 OTHERS = {
