@@ -24,6 +24,7 @@ KIND, STEPS, UPDATES, MISRANKED = range(4)
 LIMIT, MARGIN, SCALED, RATE, DECAY, BOUND, PAD, PHI = range(8)
 WITH_VARIANCE = (CW_VARIANCE, CW_DEVIATION, AROW)
 LANES = 4
+TINY = 1e-200  # squares that sum to less are taken for zero: their products would be
 
 
 class UpdateArrays(NamedTuple):
@@ -156,7 +157,7 @@ def _correct(
     has_variance = kind in WITH_VARIANCE
     norm = _sum_of_squares(gradient, len(u.weights))
     spread = _weighted_squares(gradient, u.second) if has_variance else norm
-    if not (0.0 < norm < math.inf and 0.0 < spread < math.inf):
+    if not (TINY < norm < math.inf and TINY < spread < math.inf):
         return False
     step, shrink = _correction(u.settings, kind, u.tally[UPDATES], lead, truth_gain, norm, spread)
     if not (0.0 < step < math.inf and shrink < math.inf):

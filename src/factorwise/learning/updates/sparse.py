@@ -15,6 +15,7 @@ from factorwise.kernels.updates import (
     MISRANKED,
     PAD,
     STEPS,
+    TINY,
     UPDATES,
     WITH_VARIANCE,
     UpdateArrays,
@@ -55,7 +56,7 @@ def learn_sparse(
     with np.errstate(over="ignore", invalid="ignore"):  # sums that are not finite are refused below
         norm = _sum_by_lanes(index, value * value)
         spread = _sum_by_lanes(index, second * value * value) if kind in WITH_VARIANCE else norm
-    if not (0.0 < norm < math.inf and 0.0 < spread < math.inf):
+    if not (TINY < norm < math.inf and TINY < spread < math.inf):
         return False
     step, shrink = correction(settings, kind, int(u.tally[UPDATES]), lead, truth_gain, norm, spread)
     if not (0.0 < step < math.inf and shrink < math.inf):
