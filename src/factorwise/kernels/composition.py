@@ -22,6 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from threading import RLock
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -34,6 +35,7 @@ from factorwise.kernels.cache import usable_cache_directory
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None))
 _LARGEST_ARRAY = 4096
 _TRUSTED = {"numpy", "math", "builtins", "operator"}
+_ONE_AT_A_TIME = RLock()  # a thread must not find a module that another is still making
 
 
 @dataclass(frozen=True)
@@ -54,12 +56,18 @@ class Source:
     attributes: frozenset[str]
 
 
+def parsed(text: str) -> ast.Module:
+    """Parse source text, one thread at a time: Python 3.11 fails where two do."""
+    with _ONE_AT_A_TIME:
+        return ast.parse(text)
+
+
 def source_of(function: Callable[..., Any]) -> Source:
     """Collect the text of ``function`` and, transitively, of what it refers to."""
     collector = _Collector()
     name = collector.add(function)
     text = "\n\n".join(collector.statements)
-    attributes = {node.attr for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Attribute)}
+    attributes = {node.attr for node in ast.walk(parsed(text)) if isinstance(node, ast.Attribute)}
     return Source(name, text, frozenset(attributes))
 
 
@@ -72,8 +80,12 @@ def composed_module(text: str) -> ModuleType:
     versions = f"{_library_digest()} {sys.version_info[:2]} {numba.__version__} {np.__version__}"
     digest = hashlib.sha256(f"{versions}\n{text}".encode()).hexdigest()[:24]
     name = f"factorwise_composed_{digest}"
-    if name in sys.modules:
-        return sys.modules[name]
+    with _ONE_AT_A_TIME:
+        return sys.modules[name] if name in sys.modules else _imported(name, text)
+
+
+def _imported(name: str, text: str) -> ModuleType:
+    """Write ``text`` where it is not yet, and import it."""
     folder = usable_cache_directory()
     path = folder / f"{name}.py"
     if not path.exists():
@@ -147,7 +159,7 @@ class _Collector:
         original = node.name
         body = ast.unparse(_Renamer({**renamed, original: "itself"}).visit(node))
         name = f"{original}_{hashlib.sha256(body.encode()).hexdigest()[:8]}"
-        self.statements.append("@inlined\n" + ast.unparse(_Renamer({"itself": name}).visit(ast.parse(body))))
+        self.statements.append("@inlined\n" + ast.unparse(_Renamer({"itself": name}).visit(parsed(body))))
         self._open.pop()
         self._names[plain] = name
         return name
@@ -188,13 +200,9 @@ def _definition(function: FunctionType) -> ast.FunctionDef:
             " define it in a file or a notebook cell, or run with engine='plain'."
         ) from fault
     try:
-        tree = ast.parse(text)
+        tree = parsed(text)
     except SyntaxError:  # a lambda in the middle of an expression
-        tree = (
-            ast.parse("(" + text.strip().rstrip(",") + ")")
-            if function.__name__ == "<lambda>"
-            else ast.parse("")
-        )
+        tree = parsed("(" + text.strip().rstrip(",") + ")") if function.__name__ == "<lambda>" else parsed("")
     if function.__name__ == "<lambda>":
         found = [node for node in ast.walk(tree) if isinstance(node, ast.Lambda)]
         if len(found) == 1:

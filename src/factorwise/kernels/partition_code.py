@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from factorwise.errors import TemplateError
-from factorwise.kernels.composition import Source, composed_module
+from factorwise.kernels.composition import Source, composed_module, parsed
 from factorwise.kernels.simd import LANES
 from factorwise.kernels.vector_code import FieldLayout, vector_helpers
 
@@ -300,7 +300,7 @@ def _fits_lanes(term: PairTerm) -> bool:
     Whole numbers only, no branches, and no arithmetic that could leave 32 bits: each sum or difference adds
     one bound more, and products, powers and the like are left to the scan number by number.
     """
-    nodes = list(ast.walk(ast.parse(term.source.text)))
+    nodes = list(ast.walk(parsed(term.source.text)))
     branches = ast.If | ast.IfExp | ast.While | ast.For | ast.Match | ast.Try
     if not term.fields or any(field.real for field in term.fields):
         return False
@@ -329,7 +329,7 @@ def _hands_on_fields(nodes: Sequence[ast.AST]) -> bool:
 
 def _in_lanes(source: Source) -> Source:
     """Write ``and``, ``or`` and ``not`` as ``&``, ``|`` and ``^``: the same for truth values, in lanes."""
-    tree = _Bitwise().visit(ast.parse(source.text))
+    tree = _Bitwise().visit(parsed(source.text))
     names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
     text = ast.unparse(ast.fix_missing_locations(tree))
     for name in names:

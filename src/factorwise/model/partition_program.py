@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from threading import RLock
 from types import ModuleType
 from typing import Any
 
@@ -24,8 +23,6 @@ from factorwise.variables.pair_table import PairTable
 from factorwise.world.pairs import both_ends
 from factorwise.world.partition import Partition
 
-_READING = RLock()  # Python 3.11 and 3.12 cannot parse source text in two threads at once
-
 
 class PartitionProgram:
     """What compiled samplers need of a model over clusterings.
@@ -37,10 +34,6 @@ class PartitionProgram:
     """
 
     def __init__(self, model: Model, n_items: int) -> None:
-        with _READING:
-            self._lay_out(model, n_items)
-
-    def _lay_out(self, model: Model, n_items: int) -> None:
         self.model = model
         self.n_items = n_items
         self.terms: list[Term] = []
@@ -159,14 +152,12 @@ class PartitionProgram:
     @cached_property
     def gains(self) -> ModuleType:
         """Compiled ``pair_gain`` and ``cluster_score``."""
-        with _READING:
-            return gains_module(self.terms)
+        return gains_module(self.terms)
 
     @cached_property
     def statistics(self) -> ModuleType:
         """Compiled ``pair_statistics`` and ``cluster_statistics``."""
-        with _READING:
-            return statistics_module(self.terms)
+        return statistics_module(self.terms)
 
     def world_statistics(self, world: Partition) -> NDArray[np.float64]:
         """Sum the statistics of pair and cluster functions over all clusters; given pairs are left out.

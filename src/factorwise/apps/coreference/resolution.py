@@ -95,7 +95,8 @@ def search(model: Model, n_mentions: int, *, steps: int, seed: int) -> NDArray[n
 
 def typical_gain(model: Model, world: Partition, stream: Stream) -> float:
     """Return the median size of the gains of some proposals from ``world``; 1 where they are all zero."""
-    proposals = [mention_mover().draw(stream, world).diff for _ in range(PROBES)]
+    mover = mention_mover()
+    proposals = [mover.draw(stream, world).diff for _ in range(PROBES)]
     gains = [abs(model.gain(world, diff)) for diff in proposals if diff is not None]
     return float(np.median(gains)) or 1.0 if gains else 1.0
 
