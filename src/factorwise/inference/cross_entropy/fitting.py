@@ -1,0 +1,155 @@
+"""Fitting the parameters of a family to its elite samples: in closed form, or by L-BFGS with a ridge."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from factorwise.errors import ConvergenceWarning, InvalidArgumentError, ShapeError, require
+from factorwise.inference.cross_entropy.base import (
+    ClosedFormFamily,
+    Family,
+    Vector,
+    checked_parameters,
+    checked_shares,
+    selected,
+)
+
+Around = Literal["zero", "previous"]
+
+RIDGE = 1e-3  # lets the odds that one parameter learns reach about 200 to 1
+STEPS = 500
+GRADIENT = 1e-6  # of the log-probability of an average elite sample
+IMPROVEMENT = 1e-12  # relative; below it rounding decides
+SLOPE = 1e-2  # gradient, relative to the loss, that is worth a warning
+
+
+def fit(
+    family: Family[Any],
+    samples: Any,
+    shares: ArrayLike,
+    previous: ArrayLike,
+    *,
+    ridge: ArrayLike = RIDGE,
+    around: Around = "zero",
+) -> Vector:
+    """Parameters under which the samples are most likely: in closed form where the family has one.
+
+    Otherwise `maximize` finds them. A closed form knows neither the previous parameters nor the ridge.
+    """
+    if not isinstance(family, ClosedFormFamily):
+        return maximize(family, samples, shares, previous, ridge=ridge, around=around)
+    return checked_parameters(family, family.fit(samples, checked_shares(shares, len(samples))), "fit(...)")
+
+
+def maximize(
+    family: Family[Any],
+    samples: Any,
+    shares: ArrayLike,
+    previous: ArrayLike,
+    *,
+    ridge: ArrayLike = RIDGE,
+    around: Around = "zero",
+    steps: int = STEPS,
+) -> Vector:
+    r"""Parameters under which the samples are most likely, by L-BFGS from the previous ones.
+
+    .. math:: \arg\max_\lambda \sum_k s_k \log J(Y_k; \lambda)
+              - \tfrac12 \sum_i r_i (\lambda_i - c_i)^2
+
+    with :math:`s` = ``shares``, :math:`r` = ``ridge``, and the center :math:`c` zero or ``previous``. Without
+    the ridge the maximum can lie at infinity: where a feature sets all elite samples apart from the rest,
+    more of its weight is always better.
+
+    samples
+        Elite samples, an array or a sequence.
+    shares : float64[count]
+        Their weights, zero or more, summing to one.
+    ridge
+        Zero or more; one number, or float64[size] for the parameters one by one.
+    steps
+        Most iterations of L-BFGS; a `ConvergenceWarning` says when they were too few.
+
+    Implements: rohanimanesh2009inference, Eq. 2, with a ridge.
+    """
+    require(around in ("zero", "previous"), "around", around, "'zero' or 'previous'")
+    require(steps >= 1, "steps", steps, "at least 1")
+    start = checked_parameters(family, previous, "previous")
+    weights = checked_shares(shares, len(samples))
+    weighty = np.flatnonzero(weights)
+    elite, weights = selected(samples, weighty), weights[weighty]
+    strength = _checked_ridge(ridge, family.size)
+    center = start if around == "previous" else np.zeros_like(start)
+
+    def loss(parameters: Vector) -> tuple[float, Vector]:
+        offset = parameters - center
+        value = float(weights @ _log_prob(family, parameters, elite, weighty))
+        gradient = _gradient(family, parameters, elite, weights)
+        return 0.5 * float(strength @ offset**2) - value, strength * offset - gradient
+
+    from scipy.optimize import minimize  # here, so that sampling does not load SciPy
+
+    options = {"maxiter": steps, "gtol": GRADIENT, "ftol": IMPROVEMENT}
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+    _warn_of_a_slope(found)
+    return np.asarray(found.x, dtype=np.float64)
+
+
+def _warn_of_a_slope(found: Any) -> None:
+    """Warn when the search ended on a slope, whatever it says of itself."""
+    slope = float(np.abs(found.jac).max(initial=0.0))
+    if slope <= SLOPE * max(1.0, abs(float(found.fun))):
+        return
+    warnings.warn(
+        f"L-BFGS ended after {found.nit} steps with a gradient of {slope:.2g} ({found.message}): give more"
+        " steps or a larger ridge, and compare log_prob_gradient with differences of log_prob.",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
+
+
+def _checked_ridge(ridge: ArrayLike, size: int) -> Vector:
+    given = np.asarray(ridge, dtype=np.float64)
+    if given.shape not in ((), (size,)):
+        raise ShapeError(
+            f"ridge must be one number or one for each of the {size} parameters, but has shape {given.shape}."
+        )
+    if not (np.isfinite(given) & (given >= 0)).all():
+        raise InvalidArgumentError(f"ridge must be zero or more and finite, but {ridge!r} was given.")
+    return np.broadcast_to(given, size)
+
+
+def _log_prob(family: Family[Any], parameters: Vector, samples: Any, numbers: NDArray[np.int64]) -> Vector:
+    values = np.asarray(family.log_prob(parameters, samples), dtype=np.float64)
+    if values.shape != numbers.shape:
+        raise ShapeError(
+            f"log_prob of {type(family).__name__} must return one number for each of {len(numbers)} samples,"
+            f" but returned shape {values.shape}."
+        )
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        raise InvalidArgumentError(
+            f"log_prob of {type(family).__name__} is {values[bad[0]]} for elite sample {numbers[bad[0]]} at"
+            f" parameters {parameters}: it must be finite there. Raise the ridge if they are far out, or"
+            " choose parameters that may be any real numbers (logs of odds or of deviations)."
+        )
+    return values
+
+
+def _gradient(family: Family[Any], parameters: Vector, samples: Any, shares: Vector) -> Vector:
+    gradient = np.asarray(family.log_prob_gradient(parameters, samples, shares), dtype=np.float64)
+    if gradient.shape != (family.size,):
+        raise ShapeError(
+            f"log_prob_gradient of {type(family).__name__} must return one number for each of {family.size}"
+            f" parameters, but returned shape {gradient.shape}."
+        )
+    bad = np.flatnonzero(~np.isfinite(gradient))
+    if len(bad):
+        raise InvalidArgumentError(
+            f"log_prob_gradient of {type(family).__name__} is {gradient[bad[0]]} in parameter {bad[0]} at"
+            f" parameters {parameters}: it must be finite wherever log_prob is."
+        )
+    return gradient

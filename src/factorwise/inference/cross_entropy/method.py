@@ -1,0 +1,321 @@
+"""The cross-entropy method: draw, keep the best, fit the distribution to them, draw again.
+
+Read top to bottom: the elite, one update, the loop. The performance is maximized; that of an infeasible
+sample is -inf. For the method at large, and its other use, rare events, see deboer2005tutorial.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from tqdm import tqdm
+
+from factorwise.errors import InvalidArgumentError, ShapeError, require
+from factorwise.inference.cross_entropy.base import Family, Vector, checked_parameters, selected
+from factorwise.inference.cross_entropy.fitting import RIDGE, Around, fit
+from factorwise.rng import Stream, as_stream
+
+PROGRESS_AFTER = 2.0  # seconds: short runs show no bar
+ROUNDING = 1e-12  # so that 7 % of 100 samples are 7, though 0.07 * 100 is a little more in floating point
+
+Sample = TypeVar("Sample")
+
+
+class Elite(NamedTuple):
+    """The samples to learn from.
+
+    threshold
+        Performance that a sample needs to be among them.
+    members : int64[elite]
+        Which samples they are, in their order.
+    shares : float64[elite]
+        Their weights in the fit: equal, summing to one.
+    """
+
+    threshold: float
+    members: NDArray[np.int64]
+    shares: Vector
+
+
+def elite_of(values: ArrayLike, share: float) -> Elite:
+    """Choose the best ``share`` of the samples by their performance, and all that tie with the worst of them.
+
+    values : float64[count]
+        Performance of each sample; -inf marks an infeasible one, which is chosen only when all are.
+
+    Implements: rohanimanesh2009inference, Alg. 2, lines 6 and 7, and the indicator of Eq. 2.
+    """
+    require(0 < share <= 1, "share", share, "greater than 0 and at most 1")
+    given = _checked_values(values, None)
+    # Line 7 counts ceil(rho N) in ascending order and line 8 takes what is greater: that would keep most of
+    # the samples, and none where all tie. The text says that a top portion is kept, which is counted from the
+    # best, and Eq. 2 includes the samples at the threshold.
+    rank = min(_quota(len(given), share), max(1, int(np.count_nonzero(given > -np.inf))))
+    threshold = float(np.partition(given, -rank)[-rank])
+    members = np.flatnonzero(given >= threshold)
+    return Elite(threshold, members, np.full(len(members), 1.0 / len(members)))
+
+
+def _quota(count: int, share: float) -> int:
+    """How many samples the elite must have."""
+    return max(1, math.ceil(share * count * (1.0 - ROUNDING)))
+
+
+class Update(NamedTuple):
+    """New parameters and the elite that they were learned from."""
+
+    parameters: Vector
+    elite: Elite
+
+
+def update(
+    family: Family[Any],
+    samples: Any,
+    values: ArrayLike,
+    parameters: ArrayLike,
+    *,
+    elite: float = 0.1,
+    smoothing: float = 0.7,
+    ridge: ArrayLike = RIDGE,
+    around: Around = "zero",
+) -> Update:
+    """Fit the family to the elite of the samples, and go ``smoothing`` of the way there from ``parameters``.
+
+    Samples that are all equally good say nothing: then the parameters stay, instead of following the noise.
+
+    samples
+        What ``family`` drew at ``parameters``, an array or a sequence.
+    values : float64[count]
+        Their performances.
+
+    Implements: rohanimanesh2009inference, Alg. 2, lines 6 to 9, with the smoothed line 9 of Sec. 2.2.
+    """
+    require(0 < smoothing <= 1, "smoothing", smoothing, "greater than 0 and at most 1")
+    old = checked_parameters(family, parameters, "parameters")
+    given = _checked_values(values, len(samples))
+    chosen = elite_of(given, elite)
+    if given.min() == given.max():
+        return Update(old, chosen)
+    best = selected(samples, chosen.members)
+    fitted = fit(family, best, chosen.shares, old, ridge=ridge, around=around)
+    return Update(smoothing * fitted + (1.0 - smoothing) * old, chosen)
+
+
+class Trace(NamedTuple):
+    """What each iteration saw.
+
+    threshold : float64[iterations]
+        Performance that a sample needed to be among the elite.
+    mean : float64[iterations]
+        Mean performance of the feasible samples; -inf if there were none.
+    best : float64[iterations]
+        Best performance among the samples of that iteration.
+    """
+
+    threshold: Vector
+    mean: Vector
+    best: Vector
+
+
+@dataclass(frozen=True, slots=True)
+class CrossEntropyResult(Generic[Sample]):
+    """The outcome of a search by the cross-entropy method.
+
+    parameters : float64[size]
+        Of the distribution at the end.
+    best, best_value
+        The first of the best samples of all iterations, and its performance.
+    trace
+        Threshold, mean and best performance of each iteration.
+    iterations, evaluations
+        Rounds made, and samples whose performance was asked for.
+    converged
+        Whether the threshold stopped rising.
+    interrupted
+        Whether Ctrl-C cut the search short.
+    """
+
+    parameters: Vector
+    best: Sample
+    best_value: float
+    trace: Trace
+    iterations: int
+    evaluations: int
+    converged: bool
+    interrupted: bool
+
+
+def each(function: Callable[[Any], float]) -> Callable[[Iterable[Any]], Vector]:
+    """Make the performance of a batch from that of one sample."""
+
+    def performance(samples: Iterable[Any]) -> Vector:
+        return np.array([function(sample) for sample in samples], dtype=np.float64)
+
+    return performance
+
+
+def cross_entropy(
+    family: Family[Sample],
+    performance: Callable[[Any], ArrayLike],
+    *,
+    start: ArrayLike,
+    samples: int = 100,
+    elite: float = 0.1,
+    smoothing: float = 0.7,
+    iterations: int = 100,
+    tolerance: float = 1e-8,
+    patience: int = 5,
+    ridge: ArrayLike = RIDGE,
+    around: Around = "zero",
+    seed: int | np.random.Generator | Stream = 0,
+    progress: bool | None = None,
+) -> CrossEntropyResult[Sample]:
+    """Search for the sample of highest performance with a distribution that learns where good ones are.
+
+    Each iteration draws samples, keeps the best of them and moves the parameters to where these are most
+    likely. It ends when the threshold of the elite has stopped rising, or after ``iterations``. Ctrl-C ends
+    it after the last full iteration and returns what there is.
+
+    >>> from factorwise.inference.cross_entropy import Bernoulli
+    >>> hidden = np.array([1, 1, 0, 1, 0, 0, 1, 0])
+    >>> family = Bernoulli(len(hidden))
+    >>> found = cross_entropy(family, lambda bits: (bits == hidden).sum(axis=1), start=family.uniform)
+    >>> found.best.tolist(), found.best_value, found.converged
+    ([1, 1, 0, 1, 0, 0, 1, 0], 8.0, True)
+
+    performance
+        Takes a batch as ``family.sample`` returns it and gives float64[count]; `each` makes one from a
+        function of one sample. -inf marks a sample as infeasible.
+    start : float64[size]
+        First parameters.
+    samples, elite
+        How many samples an iteration draws, and the share of them that it learns from.
+    smoothing
+        How far the parameters go towards the fitted ones; 1 is all the way.
+    tolerance, patience
+        The search has converged when the threshold has risen by no more than ``tolerance`` in ``patience``
+        iterations. These are counted once there were enough feasible samples to fill an elite: before that
+        the threshold is the worst feasible performance, which may well fall.
+    ridge, around
+        Hold the parameters of a family without closed form near zero or near the previous: see `maximize`.
+    seed
+        The same seed gives the same result.
+    progress
+        Whether to show a bar once the search takes a few seconds; None shows it on a terminal only.
+
+    Implements: rohanimanesh2009inference, Alg. 2, with the smoothing of Sec. 2.2.
+    """
+    require(samples >= 1, "samples", samples, "at least 1")
+    require(0 < elite <= 1, "elite", elite, "greater than 0 and at most 1")
+    require(0 < smoothing <= 1, "smoothing", smoothing, "greater than 0 and at most 1")
+    require(iterations >= 1, "iterations", iterations, "at least 1")
+    require(tolerance >= 0, "tolerance", tolerance, "zero or more")
+    require(patience >= 1, "patience", patience, "at least 1")
+    root = as_stream(seed).bits()
+    search = _Search(checked_parameters(family, start, "start"), _quota(samples, elite), tolerance)
+    hidden = None if progress is None else not progress
+    interrupted = False
+    with tqdm(total=iterations, unit="iteration", delay=PROGRESS_AFTER, disable=hidden) as bar:
+        try:
+            while search.iterations < iterations and search.stalled < patience:
+                # a stream of its own: what one iteration draws does not hang on how much the others drew
+                drawn = family.sample(search.parameters, samples, Stream(root, search.iterations))
+                if len(drawn) != samples:
+                    raise ShapeError(
+                        f"sample of {type(family).__name__} must return the {samples} samples asked for, but"
+                        f" returned {len(drawn)}."
+                    )
+                values = _checked_values(performance(drawn), samples)
+                learned = update(
+                    family,
+                    drawn,
+                    values,
+                    search.parameters,
+                    elite=elite,
+                    smoothing=smoothing,
+                    ridge=ridge,
+                    around=around,
+                )
+                search.note(drawn, values, learned)
+                bar.set_postfix(
+                    threshold=f"{learned.elite.threshold:.6g}", best=f"{search.best_value:.6g}", refresh=False
+                )
+                bar.update()
+        except KeyboardInterrupt:
+            if search.iterations == 0:
+                raise  # there is nothing to return
+            interrupted = True
+    return search.result(samples, converged=search.stalled >= patience, interrupted=interrupted)
+
+
+class _Search:
+    """Where a search stands, and what it saw."""
+
+    def __init__(self, parameters: Vector, quota: int, tolerance: float) -> None:
+        self.parameters = parameters
+        self.quota = quota
+        self.tolerance = tolerance
+        self.iterations = 0
+        self.stalled = 0
+        self.highest = -math.inf
+        self.best: Any = None
+        self.best_value = -math.inf
+        self.rows: list[tuple[float, float, float]] = []
+
+    def note(self, drawn: Any, values: Vector, learned: Update) -> None:
+        """Take in one iteration."""
+        first = int(values.argmax())
+        if self.iterations == 0 or values[first] > self.best_value:
+            chosen = drawn[first]
+            # a row of an array would keep the whole array alive
+            self.best = chosen.copy() if isinstance(chosen, np.ndarray) else chosen
+            self.best_value = float(values[first])
+        threshold = learned.elite.threshold
+        feasible = values[values > -np.inf]
+        mean = float(feasible.mean()) if len(feasible) else -math.inf
+        self.rows.append((threshold, mean, float(values[first])))
+        # compared with the last rise, so that many small ones are not taken for a standstill
+        if len(feasible) >= self.quota and threshold > self.highest + self.tolerance:
+            self.highest, self.stalled = threshold, 0
+        elif self.highest > -math.inf:
+            self.stalled += 1
+        self.parameters = learned.parameters
+        self.iterations += 1
+
+    def result(self, samples: int, *, converged: bool, interrupted: bool) -> CrossEntropyResult[Any]:
+        threshold, mean, best = np.array(self.rows).T.copy()
+        return CrossEntropyResult(
+            parameters=self.parameters,
+            best=self.best,
+            best_value=self.best_value,
+            trace=Trace(threshold, mean, best),
+            iterations=self.iterations,
+            evaluations=self.iterations * samples,
+            converged=converged,
+            interrupted=interrupted,
+        )
+
+
+def _checked_values(values: ArrayLike, count: int | None) -> Vector:
+    """Performances as an array, after a check that there is a number or -inf for each sample."""
+    given = np.asarray(values, dtype=np.float64)
+    if given.ndim != 1 or (count is not None and len(given) != count):
+        wanted = "one number for each sample" if count is None else f"one number for each of {count} samples"
+        raise ShapeError(
+            f"the performance must be {wanted}, but has shape {given.shape}: if it is a function of one"
+            " sample, give each(function)."
+        )
+    if len(given) == 0:
+        raise InvalidArgumentError("there are no performances to choose from: give at least one.")
+    bad = np.flatnonzero(np.isnan(given) | (given == np.inf))
+    if len(bad):
+        raise InvalidArgumentError(
+            f"the performance of sample {bad[0]} is {given[bad[0]]}, but must be a finite number, or -inf for"
+            " an infeasible sample."
+        )
+    return given
