@@ -70,6 +70,17 @@ def exposed(function: Callable[P, R]) -> Callable[P, R]:
     return _compiled(cast("Any", function).py_func, _nrt=False)
 
 
+def pointer_to(function: Callable[P, R], *examples: object) -> Callable[P, R]:
+    """Compile an `inner` function for arguments like ``examples``, as a pointer that kernels can be handed.
+
+    They call it without compiling it into themselves. Only for functions that return nothing.
+    """
+    loose = cast("Any", numba)  # numba's own annotations lack what is used here
+    signature = loose.types.void(*(loose.typeof(example) for example in examples))
+    compiled = loose.cfunc(signature, cache=True, error_model="numpy", _nrt=False)
+    return cast("Callable[P, R]", compiled(cast("Any", function).py_func))
+
+
 def _part(function: Callable[P, R], **flags: Any) -> Callable[P, R]:
     bare: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
     return cast("Callable[P, R]", numba.njit(nogil=True, error_model="numpy", **bare, **flags)(function))

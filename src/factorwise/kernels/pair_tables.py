@@ -35,8 +35,9 @@ class TableArrays(NamedTuple):
 
     rows : uint8[n (n - 1) / 2, width]
         Zeros and ones; the pair (i, j) with i > j stands in row ``i (i - 1) / 2 + j``.
-    counts : int32[n + 1, width]
-        Pairs of each cluster with each feature; the last row stays zero, for clusters that do not exist yet.
+    counts : int32[n + 3, width]
+        Pairs of each cluster with each feature; row n stays zero, for clusters that do not exist yet, and the
+        last two are scratch, for sides of a cluster that is being split.
     after : int32[2, width]
         The counts of target and source after the transfer at hand.
     links : uint16[n, width]
@@ -200,7 +201,13 @@ def table_gradient(
             there[column] = tables.counts[was, column] + there[column]
             here[column] = tables.counts[source, column] - here[column]
     else:
-        transfer_counts(tables, p, items, m, s_lo, s, t_lo, t)
+        if m == s and len(tables.links) == 0:  # nobody stays: the pairs within are all counted already
+            for index in range(m):
+                add_links(tables, p, items[index], t_lo, t_lo + t, there)
+            for column in range(tables.counts.shape[1]):
+                there[column] += tables.counts[source, column]
+        else:
+            transfer_counts(tables, p, items, m, s_lo, s, t_lo, t)
         for column in range(tables.counts.shape[1]):
             there[column] += tables.counts[was, column]
     for block in range(len(tables.blocks)):

@@ -91,7 +91,7 @@ class PartitionProgram:
         linked = any(code == LINKED for code, *_ in self._table_blocks)
         return TableArrays(
             rows=rows,
-            counts=np.zeros((self.n_items + 1 if width else 0, width), np.int32),
+            counts=np.zeros((self.n_items + 3 if width else 0, width), np.int32),
             after=np.zeros((2, width), np.int32),
             links=np.zeros((self.n_items if linked else 0, width), np.uint16),
             won=np.zeros(width, np.int32),

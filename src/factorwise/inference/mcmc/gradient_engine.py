@@ -91,12 +91,6 @@ class GradientEngine:
                 f"the program is for {self.program.n_items} items and a model of its own, the world has"
                 f" {world.n_items}: build PartitionProgram(kernel.model, world.n_items)."
             )
-        self._moves = move_arrays(kernel, world)
-        if RESTRICTED_GIBBS in self._moves.choices["kind"]:
-            raise NoCompiledFormError(
-                "RestrictedGibbs has no compiled form for models with tables or for learning: leave it out of"
-                " the mixture, or run with engine='plain'."
-            )
         self._pair = self.program.statistics.pair_statistics
         self._cluster = self.program.statistics.cluster_statistics
         self._edges = self.program.edge_arrays()
@@ -104,11 +98,20 @@ class GradientEngine:
         self._storage = storage_arrays(self.program, len(world.arrays.members))
         self._work = work_arrays(world)
         self._walk = _walk_arrays(world.n_items, kernel.model.blocks.size)
-        self._walk.settings[codes.RELOCATIONS] = only_relocations(self._moves)
+        self._lay_out_moves(world)
         self._no_truth = _no_truth()
         self._resting = _resting(kernel.model.weights)
         self._n_types = world.n_types
         self.reset(world)
+
+    def _lay_out_moves(self, world: Partition) -> None:
+        self._moves = move_arrays(self.kernel, world)
+        if RESTRICTED_GIBBS in self._moves.choices["kind"]:
+            raise NoCompiledFormError(
+                "RestrictedGibbs has no compiled form for models with tables or for learning: leave it out of"
+                " the mixture, or run with engine='plain'."
+            )
+        self._walk.settings[codes.RELOCATIONS] = only_relocations(self._moves)
 
     def reset(self, world: Partition) -> None:
         """Stand in a copy of ``world``."""

@@ -1,0 +1,182 @@
+"""Decoding by adaptive jumps: climb to the best world, learning on the way which jumps pay."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from factorwise.errors import InvalidArgumentError, require
+from factorwise.inference.mcmc.adaptive.engine import Jump, JumpEngine
+from factorwise.inference.mcmc.adaptive.family import Lesson
+from factorwise.inference.mcmc.adaptive.law import JumpWeights
+from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
+from factorwise.inference.mcmc.adaptive.tuning import By, Tuning, tune, value_of
+from factorwise.inference.mcmc.metropolis import Metropolis
+from factorwise.inference.mcmc.run import PROGRESS_AFTER
+from factorwise.kernels.truth_gains import TruthArrays, begin_truth, truth_value
+from factorwise.model.model import Model
+from factorwise.rng import Stream, as_stream
+from factorwise.world.partition import Partition
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """Where decoding by adaptive jumps came to.
+
+    world, score
+        The best world and its score; the walk only climbs, so it is the last one.
+    value
+        Its metric against the truth, where one was given; else nan.
+    weights
+        Of the proposer at the end: what another document may start with.
+    trace : float64[jumps + 1]
+        What was climbed, the score or the metric, before and after each jump.
+    factors_seen, odds_seen
+        Pairs of items looked at to judge jumps, and to know their odds.
+    converged
+        Whether jumps had stopped to improve the world, before ``jumps`` were made.
+    """
+
+    world: Partition
+    score: float
+    value: float
+    weights: JumpWeights
+    trace: NDArray[np.float64]
+    factors_seen: int
+    odds_seen: int
+    converged: bool
+
+    @property
+    def jumps(self) -> int:
+        """How many jumps were proposed, taken or not."""
+        return len(self.trace) - 1
+
+
+def decode(
+    model: Model,
+    start: Partition,
+    proposer: AdaptiveSplitMerge,
+    *,
+    tuning: Tuning | None = None,
+    samples: int = 5,
+    by: By = "score",
+    truth: TruthArrays | None = None,
+    jumps: int = 10_000,
+    until: float = math.inf,
+    tolerance: float = 0.0,
+    patience: int = 50,
+    seed: int | np.random.Generator | Stream = 0,
+    progress: bool = True,
+) -> Decoded:
+    """Climb from ``start``: draw jumps, take the best of them if it improves the world, and so on.
+
+    tuning
+        How the proposer is tuned on the way; None leaves its weights as they are. The jump of a round of
+        tuning is the best of all that it drew.
+    samples
+        How many jumps are drawn for each other one.
+    by
+        What is climbed: the model's ``score``, or the metric against the ``truth``.
+    jumps, until
+        Stop after so many jumps, or as soon as what is climbed has come so far.
+    tolerance, patience
+        Stop when ``patience`` jumps in a row improved by no more than ``tolerance``. The published algorithm
+        tunes before every jump and has a patience of one.
+
+    Implements: rohanimanesh2009inference, Alg. 3 and the schedule of Sec. 5.
+    """
+    require(samples >= 1, "samples", samples, "at least 1")
+    require(jumps >= 0, "jumps", jumps, "zero or more")
+    require(tolerance >= 0, "tolerance", tolerance, "zero or more")
+    require(patience >= 1, "patience", patience, "at least 1")
+    require(by in ("score", "truth"), "by", by, "'score' or 'truth'")
+    if by == "truth" and truth is None:
+        raise InvalidArgumentError("to climb the metric against the truth, give truth=.")
+    climb = Climb(JumpEngine(Metropolis(model, proposer), start), by, truth, as_stream(seed))
+    with tqdm(total=jumps, unit="jump", delay=PROGRESS_AFTER, disable=None if progress else True) as bar:
+        idle = climb.run(
+            samples, tuning, jumps=jumps, until=until, tolerance=tolerance, patience=patience, bar=bar
+        )
+    engine = climb.engine
+    return Decoded(
+        world=engine.world,
+        score=engine.score,
+        value=math.nan if truth is None else truth_value(truth),
+        weights=engine.weights,
+        trace=np.array(climb.trace),
+        factors_seen=engine.factors_seen,
+        odds_seen=engine.odds_seen,
+        converged=idle >= patience,
+    )
+
+
+class Climb:
+    """A walk that only goes up.
+
+    trace
+        What is climbed, before and after each jump.
+    lessons
+        What each round of tuning found good.
+    """
+
+    def __init__(self, engine: JumpEngine, by: By, truth: TruthArrays | None, stream: Stream) -> None:
+        self.engine = engine
+        self._by: By = by
+        self._truth = truth
+        self._stream = stream
+        if truth is not None:
+            begin_truth(truth, engine.view.arrays)
+        self.trace = [self.height]
+        self.lessons: list[Lesson] = []
+
+    @property
+    def height(self) -> float:
+        """What is climbed."""
+        if self._by == "truth" and self._truth is not None:
+            return truth_value(self._truth)
+        return self.engine.score
+
+    def run(
+        self,
+        samples: int,
+        tuning: Tuning | None,
+        *,
+        jumps: int,
+        patience: int,
+        until: float = math.inf,
+        tolerance: float = 0.0,
+        bar: tqdm[Any] | None = None,
+    ) -> int:
+        """Climb; return for how many jumps in a row nothing was gained."""
+        idle = 0
+        while len(self.trace) <= jumps and idle < patience and self.trace[-1] < until:
+            tuned = tuning if tuning is not None and (len(self.trace) - 1) % tuning.every == 0 else None
+            idle = 0 if self._jump(samples, tuned, tolerance) else idle + 1
+            self.trace.append(self.height)
+            if bar is not None:
+                bar.update()
+                bar.set_postfix(height=f"{self.trace[-1]:.6g}", refresh=False)
+        return idle
+
+    def _jump(self, samples: int, tuning: Tuning | None, tolerance: float) -> bool:
+        """Make one jump; return whether it improved the world."""
+        best = self._best_of(samples) if tuning is None else self._tuned(tuning)
+        if best is None or value_of(best, self._by) <= tolerance:
+            return False
+        self.engine.take(best, self._truth)
+        return True
+
+    def _best_of(self, samples: int) -> Jump | None:
+        drawn = self.engine.draw(self._stream, samples, truth=self._truth)
+        return max(drawn, key=lambda jump: value_of(jump, self._by), default=None)
+
+    def _tuned(self, tuning: Tuning) -> Jump | None:
+        best, lesson = tune(self.engine, tuning, self._stream, by=self._by, truth=self._truth)
+        if best is not None and value_of(best, self._by) > 0.0:
+            self.lessons.append(lesson)
+        return best

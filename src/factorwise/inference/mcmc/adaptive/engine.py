@@ -1,0 +1,298 @@
+"""Walks by adaptive jumps in compiled code: the odds of all jumps are kept in step with the world."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.errors import InvalidArgumentError, NoCompiledFormError
+from factorwise.inference.mcmc.adaptive.law import JumpWeights
+from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
+from factorwise.inference.mcmc.gradient_engine import GradientEngine, Manner
+from factorwise.kernels import gradient_walks as codes
+from factorwise.kernels.compiler import pointer_to
+from factorwise.kernels.jump_draws import allocate, no_allocation
+from factorwise.kernels.jump_features import ClusterModel, all_features, part_features
+from factorwise.kernels.jump_odds import BY_TRUTH, EXPLORE, GUIDED, MERGE, MOVE, JumpArrays, spread_odds
+from factorwise.kernels.jump_ratios import jump_log_ratio, no_log_ratio
+from factorwise.kernels.jump_walks import JumpFunctions, JumpSamples, apply_jump, draw_jumps, jump_walk
+from factorwise.kernels.partition_gradients import transfer_gradient
+from factorwise.kernels.truth_gains import TruthArrays
+from factorwise.kernels.updates import UpdateArrays
+from factorwise.rng import Stream
+from factorwise.world.partition import Partition
+
+_NO_FEATURES = np.zeros((0, 0), np.float32)
+
+
+class Jump(NamedTuple):
+    """A jump that was drawn and judged.
+
+    kind
+        SPLIT, MERGE or MOVE.
+    items, source, target
+        Which items leave which cluster for which.
+    row
+        Where the pair of clusters, or the cluster to be split, stands among the features of its world.
+    gain, better
+        Change of the model's score, and of the metric against the truth.
+    """
+
+    kind: int
+    items: tuple[int, ...]
+    source: int
+    target: int
+    row: int
+    gain: float
+    better: float
+
+
+class JumpEngine(GradientEngine):
+    """One chain over clusterings whose jumps an `AdaptiveSplitMerge` draws, on a copy of its start.
+
+    odds_seen
+        Pairs of items that were looked at to keep the odds of jumps, beside those of `factors_seen`.
+    """
+
+    def _lay_out_moves(self, world: Partition) -> None:
+        proposer = self.kernel.proposer
+        if not isinstance(proposer, AdaptiveSplitMerge):
+            raise NoCompiledFormError(f"{type(proposer).__name__} is no AdaptiveSplitMerge.")
+        if proposer.features.model is not self.kernel.model:
+            raise InvalidArgumentError(
+                "the proposer's features are those of another model: build JumpFeatures(model) of the model"
+                " that is sampled. Templates with weights of zero add features without a score."
+            )
+        if proposer.parts == "guided" and len(self._tables.links) > 0:
+            raise NoCompiledFormError(
+                "guided parts have no compiled form for a table aggregated by 'linked': leave it out, split"
+                " uniformly, or run with engine='plain'."
+            )
+        proposer.check(world)
+        n, width = world.n_items, proposer.features.size
+        self.proposer = proposer
+        self._jumps = JumpArrays(
+            settings=np.zeros(6),
+            columns=proposer.features.columns,
+            split_weights=np.zeros(width),
+            merge_weights=np.zeros(width),
+            contents=np.zeros((n, width - 1)),
+            split_odds=np.zeros(n),
+            merge_odds=np.zeros((n, n)),
+            sums=np.zeros((n, 3)),
+            gradient=np.zeros(self.kernel.model.blocks.size),
+            other=np.zeros(self.kernel.model.blocks.size),
+            items=np.empty(n, np.int32),
+            drawn=np.zeros(4, np.int64),
+            part_odds=np.zeros(n),
+            sides=np.zeros((2, n), np.int32),
+            side_sizes=np.zeros(2, np.int64),
+            jump=np.zeros(3, np.int64),
+            logs=np.zeros(2),
+            tally=np.zeros(1, np.int64),
+        )
+        self._gradient = pointer_to(
+            transfer_gradient,
+            self._pair,
+            self._cluster,
+            world.arrays,
+            self._storage,
+            self._edges,
+            self._tables,
+            self._jumps.items,
+            self._jumps.drawn,
+            self._jumps.gradient,
+        )
+        self._enter(proposer.learned)
+        self._functions_for: tuple[bool, bool] | None = None
+
+    def _functions(self, *, ratio: bool) -> JumpFunctions:
+        """Compile what the next walk needs, with or without the probabilities of the way back."""
+        guided = self.proposer.parts == "guided"
+        if self._functions_for != (guided, ratio):
+            o, jumps, state = self._model_arrays, self._jumps, Stream(0).state
+            allocation = pointer_to(allocate if guided else no_allocation, o, jumps, 1, True, state)
+            log_ratio = pointer_to(
+                jump_log_ratio if ratio else no_log_ratio,
+                allocation,
+                o,
+                jumps,
+                jumps.items,
+                jumps.drawn,
+                jumps.gradient,
+                _NO_FEATURES,
+                state,
+            )
+            application = pointer_to(apply_jump, o, jumps, self._work)
+            self._compiled = JumpFunctions(allocation, log_ratio, application)
+            self._functions_for = guided, ratio
+        return self._compiled
+
+    def _enter(self, weights: JumpWeights) -> None:
+        jumps = self._jumps
+        jumps.settings[: MOVE + 1] = weights.kinds
+        jumps.settings[EXPLORE] = self.proposer.explore
+        jumps.settings[GUIDED] = self.proposer.parts == "guided"
+        jumps.split_weights[:] = weights.split
+        jumps.merge_weights[:] = weights.merge
+
+    @property
+    def _model_arrays(self) -> ClusterModel:
+        return ClusterModel(
+            self._pair,
+            self._cluster,
+            self._gradient,
+            self._world.arrays,
+            self._storage,
+            self._edges,
+            self._tables,
+        )
+
+    def reset(self, world: Partition) -> None:
+        """Stand in a copy of ``world``."""
+        super().reset(world)
+        all_features(self._model_arrays, self._jumps, _NO_FEATURES, _NO_FEATURES)
+
+    @property
+    def weights(self) -> JumpWeights:
+        """The proposer's weights; assigning them brings all odds up to date."""
+        return self.proposer.learned
+
+    @weights.setter
+    def weights(self, given: JumpWeights) -> None:
+        self.proposer = self.proposer.with_weights(given)
+        self._enter(given)
+        all_features(self._model_arrays, self._jumps, _NO_FEATURES, _NO_FEATURES)
+
+    @property
+    def odds_seen(self) -> int:
+        """Pairs of items looked at for the odds of jumps."""
+        return int(self._jumps.tally[0])
+
+    def features(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return the features of all pairs of clusters and of all clusters of two or more.
+
+        The pair at positions (a, b) of the world's cluster ids, with a > b, is row a (a - 1) / 2 + b; the
+        clusters are in the order of the world's splittable ones.
+        """
+        clusters, width = self._world.n_clusters, self.proposer.features.size
+        between = np.empty((clusters * (clusters - 1) // 2, width), np.float32)
+        within = np.empty((self._world.n_splittable, width), np.float32)
+        all_features(self._model_arrays, self._jumps, between, within)
+        return between, within
+
+    def part_features(self, jump: Jump) -> NDArray[np.float32]:
+        """Return the features of a part of a cluster with each cluster, its own as if it had left it."""
+        out = np.empty((self._world.n_clusters, self.proposer.features.size), np.float32)
+        items = np.array(jump.items, np.int32)
+        part_features(self._model_arrays, self._jumps, items, jump.source, out)
+        return out
+
+    def spread(self, weights: JumpWeights, between: NDArray[np.float32], within: NDArray[np.float32]) -> None:
+        """Try other weights: set all odds from features that this world has."""
+        self._enter(weights)
+        spread_odds(
+            self._jumps,
+            self._world.arrays,
+            (between @ weights.merge.astype(np.float32)).astype(np.float64),
+            (within @ weights.split.astype(np.float32)).astype(np.float64),
+        )
+
+    def draw(
+        self,
+        stream: Stream,
+        count: int,
+        *,
+        model_weights: NDArray[np.float64] | None = None,
+        truth: TruthArrays | None = None,
+    ) -> list[Jump]:
+        """Draw jumps and judge them; the world stays as it is. There may be none in a world of one item."""
+        samples = JumpSamples(
+            jumps=np.zeros((count, 5), np.int64),
+            items=np.empty(count * self._world.n_items, np.int32),
+            gains=np.zeros(count),
+            better=np.zeros(count),
+        )
+        draw_jumps(
+            self._functions(ratio=False),
+            self._model_arrays,
+            self._no_truth if truth is None else truth,
+            self._resting.weights if model_weights is None else model_weights,
+            self._jumps,
+            self._work,
+            self._walk,
+            samples,
+            _NO_FEATURES,
+            stream.state,
+        )
+        return self._listed(samples)
+
+    def _listed(self, samples: JumpSamples) -> list[Jump]:
+        clusters = self._world.arrays.clusters
+        found = []
+        for row, gain, better in zip(
+            samples.jumps.tolist(), samples.gains.tolist(), samples.better.tolist(), strict=True
+        ):
+            kind, source, target, begin, end = row
+            if kind < 0:
+                continue
+            if kind == MERGE:
+                a, b = sorted((int(clusters["live_at"][source]), int(clusters["live_at"][target])))
+                place = b * (b - 1) // 2 + a
+            else:
+                place = int(clusters["splittable_at"][source])
+            items = tuple(samples.items[begin:end].tolist())
+            found.append(Jump(kind, items, source, target, place, gain, better))
+        return found
+
+    def take(self, jump: Jump, truth: TruthArrays | None = None) -> None:
+        """Go where a jump leads that was drawn from the present world."""
+        self._work.items[: len(jump.items)] = jump.items
+        self._work.drawn[:] = len(jump.items), jump.source, jump.target, 0
+        self._set(Manner("always"), None, False)
+        self._walk.settings[codes.TRIES] = 0
+        self._advance(Stream(0), 1.0, self._resting, truth, 1)
+
+    def learn(
+        self,
+        stream: Stream,
+        manner: Manner,
+        update: UpdateArrays,
+        truth: TruthArrays | None,
+        steps: int,
+        *,
+        free: NDArray[np.float64] | None = None,
+        learning: bool = True,
+    ) -> int:
+        """Walk ``steps`` jumps of SampleRank, with the weights of ``update``; return how many changed it."""
+        self._set(manner, free, learning)
+        self._jumps.settings[BY_TRUTH] = manner.accept == "truth"
+        return self._advance(stream, manner.temperature, update, truth, steps)
+
+    def _advance(
+        self, stream: Stream, temperature: float, update: UpdateArrays, truth: TruthArrays | None, steps: int
+    ) -> int:
+        before = int(self._work.tally[0])
+        jump_walk(
+            self._functions(ratio=self._walk.settings[codes.ACCEPTANCE] == codes.METROPOLIS),
+            self._model_arrays,
+            self._no_truth if truth is None else truth,
+            update,
+            self._jumps,
+            self._work,
+            self._walk,
+            _NO_FEATURES,
+            stream.state,
+            float(temperature),
+            steps,
+        )
+        return int(self._work.tally[0]) - before
+
+    def contrast(self, *arguments: object, **options: object) -> int:
+        """Refuse: contrastive divergence walks by other moves."""
+        raise NoCompiledFormError(
+            "contrastive divergence by adaptive jumps has no compiled form: give a PartitionMixture, or learn"
+            " with engine='plain'."
+        )

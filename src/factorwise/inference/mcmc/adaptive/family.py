@@ -1,0 +1,180 @@
+"""The jumps from one world as a family of distributions, for the cross-entropy method to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.inference.cross_entropy import maximize
+from factorwise.inference.mcmc.adaptive.engine import Jump, JumpEngine
+from factorwise.kernels.jump_odds import MERGE, SPLIT
+from factorwise.rng import Stream
+
+FIT_STEPS = 40  # of L-BFGS; the next iteration goes on from where they end
+SMALLEST_VARIANCE = 1e-3  # of a feature that hardly differs between the choices
+
+
+class Choice(NamedTuple):
+    """One choice among rows of features, made by the split weights or by the merge weights."""
+
+    rows: NDArray[np.float32]
+    chosen: NDArray[np.int64]
+    shares: NDArray[np.float64]
+    of_merge: bool
+
+
+class JumpFamily:
+    r"""Log-linear choices among the clusters and pairs of clusters of one world.
+
+    A split chooses a cluster, a merge a pair, a move a cluster and a target for the part that leaves it.
+    The outcomes of different kinds are disjoint, so the log-likelihood is a sum of terms
+    :math:`\lambda \cdot \phi_k - \log \sum_j e^{\lambda \cdot \phi_j}`, each concave. Which kind is drawn
+    and how often uniformly plays no part.
+
+    Implements: rohanimanesh2009inference, Remark 1.
+    """
+
+    def __init__(self, engine: JumpEngine) -> None:
+        self._engine = engine
+        self.between, self.within = engine.features()
+        self.width = engine.proposer.features.size
+
+    @property
+    def size(self) -> int:
+        """Split weights and merge weights."""
+        return 2 * self.width
+
+    def scales(self) -> NDArray[np.float64]:
+        """Variance of each feature among the choices: a ridge in these units treats all features alike."""
+        parts = [
+            rows.var(axis=0, dtype=np.float64) if len(rows) > 1 else np.ones(self.width)
+            for rows in (self.within, self.between)
+        ]
+        return np.asarray(np.maximum(np.concatenate(parts), SMALLEST_VARIANCE))
+
+    def sample(self, parameters: NDArray[np.float64], count: int, stream: Stream) -> list[Jump]:
+        """Draw jumps from the world at these weights."""
+        self._engine.spread(self._engine.weights.with_vector(parameters), self.between, self.within)
+        return self._engine.draw(stream, count)
+
+    def log_prob(self, parameters: NDArray[np.float64], samples: Sequence[Jump]) -> NDArray[np.float64]:
+        """Log-probability of each jump, given its kind and the parts that it moves."""
+        return np.array([_likelihood(self.choices([jump], np.ones(1)), parameters)[0] for jump in samples])
+
+    def log_prob_gradient(
+        self, parameters: NDArray[np.float64], samples: Sequence[Jump], shares: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Gradient of the shared sum of log-probabilities."""
+        return _likelihood(self.choices(samples, shares), parameters)[1]
+
+    def fit(
+        self,
+        samples: Sequence[Jump],
+        shares: NDArray[np.float64],
+        previous: NDArray[np.float64],
+        ridge: float,
+    ) -> NDArray[np.float64]:
+        """Weights under which the jumps are most likely, with a ridge in units of `scales`."""
+        return fit_choices(self.choices(samples, shares), previous, ridge * self.scales())
+
+    def choices(self, samples: Sequence[Jump], shares: NDArray[np.float64]) -> list[Choice]:
+        """Gather the choices behind the jumps, those among the same rows together."""
+        merges = [
+            (jump.row, share) for jump, share in zip(samples, shares, strict=True) if jump.kind == MERGE
+        ]
+        others = [(jump, share) for jump, share in zip(samples, shares, strict=True) if jump.kind != MERGE]
+        found = []
+        if merges:
+            found.append(_choice(self.between, merges, of_merge=True))
+        if others:
+            found.append(_choice(self.within, [(jump.row, share) for jump, share in others], of_merge=False))
+        for jump, share in others:
+            if jump.kind != SPLIT:
+                rows, target = self._targets(jump)
+                found.append(_choice(rows, [(target, share)], of_merge=True))
+        return found
+
+    def _targets(self, jump: Jump) -> tuple[NDArray[np.float32], int]:
+        """Features of the part that moves with each cluster but its own, and the row of the target."""
+        ids = self._engine.view.cluster_ids()
+        rows = self._engine.part_features(jump)[ids != jump.source]
+        return rows, int(np.flatnonzero(ids[ids != jump.source] == jump.target)[0])
+
+
+class Lesson(NamedTuple):
+    """Good jumps from one world: the choices behind them, and the variances of the features chosen by."""
+
+    choices: list[Choice]
+    scales: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, family: JumpFamily, jumps: Sequence[Jump]) -> Lesson:
+        """Learn from jumps that all count alike."""
+        shares = np.full(len(jumps), 1.0 / max(len(jumps), 1))
+        return cls(family.choices(jumps, shares), family.scales())
+
+
+def fit_choices(
+    choices: Sequence[Choice], previous: NDArray[np.float64], ridge: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Weights under which choices are most likely, with a ridge around zero.
+
+    Implements: rohanimanesh2009inference, Eq. 2.
+    """
+    objective = _Objective(choices, len(previous))
+    return maximize(objective, [0], np.ones(1), previous, ridge=ridge, steps=FIT_STEPS)
+
+
+class _Objective:
+    """The likelihood of all jumps as that of one sample, so that value and gradient share their sums."""
+
+    def __init__(self, choices: Sequence[Choice], size: int) -> None:
+        self._choices = choices
+        self._at = np.full(size, np.nan)
+        self._found = (0.0, self._at)
+        self.size = size
+
+    def sample(self, parameters: NDArray[np.float64], count: int, stream: Stream) -> list[int]:
+        """Return stand-ins: the jumps are fixed."""
+        return [0] * count
+
+    def log_prob(self, parameters: NDArray[np.float64], samples: Sequence[int]) -> NDArray[np.float64]:
+        """Sum of the shared log-probabilities."""
+        return np.array([self._both(parameters)[0]])
+
+    def log_prob_gradient(
+        self, parameters: NDArray[np.float64], samples: Sequence[int], shares: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Gradient of the same."""
+        return self._both(parameters)[1]
+
+    def _both(self, parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        if not np.array_equal(parameters, self._at):
+            self._at, self._found = parameters.copy(), _likelihood(self._choices, parameters)
+        return self._found
+
+
+def _choice(rows: NDArray[np.float32], made: Sequence[tuple[int, float]], *, of_merge: bool) -> Choice:
+    chosen, shares = zip(*made, strict=True)
+    return Choice(rows, np.array(chosen, np.int64), np.array(shares), of_merge)
+
+
+def _likelihood(
+    choices: Sequence[Choice], parameters: NDArray[np.float64]
+) -> tuple[float, NDArray[np.float64]]:
+    """Shared sum of the log-probabilities of choices, and its gradient."""
+    half = len(parameters) // 2
+    value, gradient = 0.0, np.zeros(len(parameters))
+    for rows, chosen, shares, of_merge in choices:
+        own = slice(half, None) if of_merge else slice(0, half)
+        logits = (rows @ parameters[own].astype(np.float32)).astype(np.float64)
+        top = logits.max()
+        odds = np.exp(logits - top)
+        value += float(shares @ (logits[chosen] - top - np.log(odds.sum())))
+        expected = (-shares.sum() / odds.sum()) * odds
+        np.add.at(expected, chosen, shares)
+        gradient[own] += expected.astype(np.float32) @ rows
+    return value, gradient

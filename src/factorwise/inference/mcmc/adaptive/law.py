@@ -1,0 +1,126 @@
+r"""The law of an adaptive split-merge proposer: what it draws, with which probability, seen from one world.
+
+.. math:: J(\cdot \mid w; \lambda) = \beta_s Q_{split} + \beta_m Q_{merge} + \beta_r Q_{move}, \quad
+          Q_{split}(c) \propto e^{\lambda_s \cdot \phi_w(c)}, \quad
+          Q_{merge}(c, d) \propto e^{\lambda_m \cdot \phi_b(c, d)}
+
+A share of the choices is made uniformly instead, so that nothing becomes impossible. A move takes a part of a
+cluster, chosen like one to split, to another, chosen by its affinity with the part. Kinds that have nothing
+to propose leave their share to the others.
+
+Implements: rohanimanesh2009inference, Eq. 10, 11; moves are an extension that it names as future work.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from factorwise.errors import InvalidArgumentError, ShapeError, require
+
+LARGEST_LOG_ODDS = 300.0  # beyond it odds would leave the range of floating-point numbers
+ONE_MEMBER = 0.5  # share of moves that take a single member, the others take any proper part
+
+Parts = Literal["uniform", "guided"]
+
+
+@dataclass(frozen=True)
+class JumpWeights:
+    """What an adaptive proposer has learned: a weight per feature for splits and for merges.
+
+    names
+        Of the features (see `JumpFeatures`); weights fit any document whose features bear the same names.
+    split, merge : float64[features]
+        How much a feature of a cluster asks for splitting it, one of two clusters for merging them.
+    kinds
+        Odds of splits, merges and moves (beta and 1 - beta in the paper, which has no moves).
+    """
+
+    names: tuple[str, ...]
+    split: NDArray[np.float64]
+    merge: NDArray[np.float64]
+    kinds: tuple[float, float, float] = (0.5, 0.5, 0.0)
+
+    def __post_init__(self) -> None:
+        for name in ("split", "merge"):
+            given = np.array(getattr(self, name), np.float64)
+            if given.shape != (len(self.names),):
+                raise ShapeError(
+                    f"{len(self.names)} features need as many {name} weights, but the shape is {given.shape}."
+                )
+            if not np.isfinite(given).all():
+                raise InvalidArgumentError(f"the {name} weights must be finite numbers.")
+            object.__setattr__(self, name, given)
+        object.__setattr__(self, "kinds", checked_kinds(self.kinds))
+
+    @classmethod
+    def zero(cls, names: tuple[str, ...], kinds: tuple[float, float, float] = (0.5, 0.5, 0.0)) -> JumpWeights:
+        """Return weights that prefer nothing: the uniform split-merge proposer."""
+        return cls(names, np.zeros(len(names)), np.zeros(len(names)), kinds)
+
+    def with_vector(self, vector: ArrayLike) -> JumpWeights:
+        """Return the same with split and merge weights taken from one vector."""
+        given = np.asarray(vector, np.float64)
+        return replace(self, split=given[: len(self.names)], merge=given[len(self.names) :])
+
+    @property
+    def vector(self) -> NDArray[np.float64]:
+        """Split weights, then merge weights (a copy)."""
+        return np.concatenate([self.split, self.merge])
+
+
+def checked_kinds(given: tuple[float, float, float]) -> tuple[float, float, float]:
+    """Return odds of splits, merges and moves; splits and merges must both be possible."""
+    kinds = tuple(float(odds) for odds in given)
+    fits = len(kinds) == 3 and all(0 <= odds < math.inf for odds in kinds) and min(kinds[:2]) > 0
+    if not fits:
+        raise InvalidArgumentError(
+            f"kinds are the odds of splits, merges and moves, but {given!r} was given: the first two must be"
+            " positive, because a merge is undone by a split, and the third zero or more."
+        )
+    return kinds  # type: ignore[return-value]
+
+
+def check_law(explore: float, parts: str) -> None:
+    """Refuse what no proposer can do."""
+    require(0.0 <= explore <= 1.0, "explore", explore, "between 0 and 1")
+    require(parts in get_args(Parts), "parts", parts, f"one of {list(get_args(Parts))}")
+
+
+def odds_of(features: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the odds of clusters or of pairs from the rows of their features."""
+    return np.exp(np.clip(features @ weights, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS))
+
+
+def log_kind(kinds: tuple[float, float, float], kind: int, clusters: int, splittable: int) -> float:
+    """Log-probability of a kind of jump in a world with these counts; -inf where it has nothing to do."""
+    able = available(clusters, splittable)
+    total = sum(odds for odds, ok in zip(kinds, able, strict=True) if ok)
+    return math.log(kinds[kind] / total) if able[kind] and kinds[kind] > 0 else -math.inf
+
+
+def available(clusters: int, splittable: int) -> tuple[bool, bool, bool]:
+    """Whether splits, merges and moves have anything to propose in a world with these counts."""
+    return splittable >= 1, clusters >= 2, splittable >= 1 and clusters >= 2
+
+
+def log_share(odds: float, total: float, count: int, explore: float) -> float:
+    """Log-probability of one of ``count`` choices, made by odds or else uniformly."""
+    return math.log((1.0 - explore) * odds / total + explore / count)
+
+
+def log_uniform_part(size: int) -> float:
+    """Log-probability of either side of a split in two: 1 / (2^(size - 1) - 1)."""
+    return -(size - 1) * math.log(2.0) - math.log1p(-(2.0 ** (1 - size)))
+
+
+def log_moved_part(size: int, moving: int) -> float:
+    """Log-probability that a move takes one particular part: 1 / size if one member, 1 / (2^size - 2) any."""
+    log_any = math.log((1.0 - ONE_MEMBER) / 2.0) + log_uniform_part(size)
+    if moving > 1:
+        return log_any
+    return math.log(ONE_MEMBER / size + math.exp(log_any))

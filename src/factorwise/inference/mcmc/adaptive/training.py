@@ -1,0 +1,85 @@
+"""Training a proposer on some documents, to be used on others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from tqdm import tqdm
+
+from factorwise.errors import InvalidArgumentError
+from factorwise.inference.mcmc.adaptive.decoding import Climb
+from factorwise.inference.mcmc.adaptive.engine import JumpEngine
+from factorwise.inference.mcmc.adaptive.family import Lesson, fit_choices
+from factorwise.inference.mcmc.adaptive.law import JumpWeights
+from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
+from factorwise.inference.mcmc.adaptive.tuning import By, Tuning
+from factorwise.inference.mcmc.metropolis import Metropolis
+from factorwise.inference.mcmc.run import PROGRESS_AFTER
+from factorwise.kernels.truth_gains import TruthArrays
+from factorwise.rng import Stream, as_stream
+from factorwise.world.partition import Partition
+
+
+@dataclass(frozen=True)
+class TunedDocument:
+    """One document to train a proposer on.
+
+    proposer
+        Over the document's own model, which also judges jumps where the truth does not. All documents have
+        features of the same names, and the first one's weights are where training begins.
+    start
+        Where the climb begins.
+    truth
+        Judges jumps, where it is given.
+    """
+
+    proposer: AdaptiveSplitMerge
+    start: Partition
+    truth: TruthArrays | None = None
+
+
+def train_proposer(
+    documents: Sequence[TunedDocument],
+    *,
+    tuning: Tuning | None = None,
+    samples: int = 5,
+    jumps: int = 10_000,
+    patience: int = 10,
+    ridge: float = 0.01,
+    seed: int | np.random.Generator | Stream = 0,
+    progress: bool = True,
+) -> JumpWeights:
+    """Climb through the documents with tuning, and return weights fitted to the good jumps of all rounds.
+
+    tuning, samples, jumps, patience
+        Of each climb: see `decode`.
+    ridge
+        Of the last fit, over all rounds.
+    """
+    if not documents:
+        raise InvalidArgumentError("give one or more documents to train on: [TunedDocument(...), ...].")
+    rounds, stream = tuning or Tuning(), as_stream(seed)
+    weights, lessons = documents[0].proposer.learned, list[Lesson]()
+    with tqdm(
+        total=len(documents), unit="document", delay=PROGRESS_AFTER, disable=None if progress else True
+    ) as bar:
+        for document in documents:
+            proposer = document.proposer.with_weights(weights)
+            engine = JumpEngine(Metropolis(proposer.features.model, proposer), document.start)
+            by: By = "score" if document.truth is None else "truth"
+            climb = Climb(engine, by, document.truth, stream)
+            climb.run(samples, rounds, jumps=jumps, patience=patience)
+            weights = engine.weights
+            lessons += climb.lessons
+            bar.update()
+    if not lessons:
+        return weights
+    scales = np.mean([lesson.scales for lesson in lessons], axis=0)
+    choices = [
+        choice._replace(shares=choice.shares / len(lessons))
+        for lesson in lessons
+        for choice in lesson.choices
+    ]
+    return weights.with_vector(fit_choices(choices, weights.vector, ridge * scales))

@@ -1,0 +1,142 @@
+"""Tuning an adaptive proposer: rounds of the cross-entropy method over the jumps from one world."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.errors import require
+from factorwise.inference.cross_entropy import elite_of
+from factorwise.inference.mcmc.adaptive.engine import Jump, JumpEngine
+from factorwise.inference.mcmc.adaptive.family import JumpFamily, Lesson
+from factorwise.inference.mcmc.adaptive.law import JumpWeights
+from factorwise.kernels.jump_odds import MOVE
+from factorwise.kernels.truth_gains import TruthArrays
+from factorwise.rng import Stream
+
+By = Literal["score", "truth"]
+
+SMALLEST_KIND = 0.05  # share that a kind of jump keeps, however seldom it is good
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How a proposer is tuned.
+
+    every
+        A round before every so many jumps.
+    iterations, samples
+        Of a round: how often jumps are drawn and the weights fitted, and how many are drawn each time.
+    elite
+        Share of an iteration's jumps to learn from.
+    remember
+        Once jumps were found that improve the world, learn from all that the round has found, each once,
+        instead of an iteration's elite: the weights then describe what is left to do, not only its best.
+        False is the method as published.
+    smoothing
+        How far the weights go towards the fitted ones.
+    ridge
+        Holds the weights near zero, in units of the features' variances.
+    kinds
+        Whether the odds of splits, merges and moves are learned as well.
+    """
+
+    every: int = 5
+    iterations: int = 20
+    samples: int = 50
+    elite: float = 0.1
+    remember: bool = True
+    smoothing: float = 0.7
+    ridge: float = 0.1
+    kinds: bool = True
+
+    def __post_init__(self) -> None:
+        require(self.every >= 1, "every", self.every, "at least 1")
+        require(self.iterations >= 1, "iterations", self.iterations, "at least 1")
+        require(self.samples >= 1, "samples", self.samples, "at least 1")
+        require(0 < self.elite <= 1, "elite", self.elite, "greater than 0 and at most 1")
+        require(0 < self.smoothing <= 1, "smoothing", self.smoothing, "greater than 0 and at most 1")
+        require(self.ridge >= 0, "ridge", self.ridge, "zero or more")
+
+
+class Round(NamedTuple):
+    """What a round of tuning found.
+
+    best
+        The best jump that was drawn; None where nothing can change.
+    lesson
+        What it last learned from, for learning from many rounds.
+    """
+
+    best: Jump | None
+    lesson: Lesson
+
+
+def tune(
+    engine: JumpEngine,
+    tuning: Tuning,
+    stream: Stream,
+    *,
+    by: By = "score",
+    model_weights: NDArray[np.float64] | None = None,
+    truth: TruthArrays | None = None,
+) -> Round:
+    """Tune the engine's proposer to the jumps from where it stands.
+
+    by
+        What makes a jump good: the model's ``score``, or the metric against the ``truth``.
+
+    Implements: rohanimanesh2009inference, Alg. 2 as Alg. 3 calls it.
+    """
+    family = JumpFamily(engine)
+    weights, best, elite = engine.weights, None, list[Jump]()
+    good: dict[tuple[object, ...], Jump] = {}
+    for _ in range(tuning.iterations):
+        engine.spread(weights, family.between, family.within)
+        jumps = engine.draw(stream, tuning.samples, model_weights=model_weights, truth=truth)
+        if not jumps:
+            break
+        values = np.array([jump.gain if by == "score" else jump.better for jump in jumps])
+        if best is None or values.max() > value_of(best, by):
+            best = jumps[int(values.argmax())]
+        elite = [jumps[member] for member in elite_of(values, tuning.elite).members]
+        if tuning.remember:
+            good |= {_key(jump): jump for jump, value in zip(jumps, values, strict=True) if value > 0.0}
+            elite = list(good.values()) or list({_key(jump): jump for jump in elite}.values())
+        elif values.min() == values.max():
+            continue  # jumps that are all equally good say nothing
+        weights = _towards(weights, _fitted(family, weights, elite, tuning), tuning.smoothing)
+    engine.weights = weights
+    return Round(best, Lesson.of(family, elite))
+
+
+def value_of(jump: Jump, by: By) -> float:
+    """How good a jump is."""
+    return jump.gain if by == "score" else jump.better
+
+
+def _key(jump: Jump) -> tuple[object, ...]:
+    return jump.kind, jump.source, jump.target, jump.items
+
+
+def _fitted(family: JumpFamily, weights: JumpWeights, elite: Sequence[Jump], tuning: Tuning) -> JumpWeights:
+    shares = np.full(len(elite), 1.0 / len(elite))
+    fitted = weights.with_vector(family.fit(elite, shares, weights.vector, tuning.ridge))
+    if not tuning.kinds:
+        return fitted
+    counts = np.bincount([jump.kind for jump in elite], minlength=MOVE + 1) / len(elite)
+    # a kind that never is drawn must not come to life, and no other may die
+    allowed = np.array(weights.kinds) > 0
+    return replace(fitted, kinds=tuple(np.where(allowed, np.maximum(counts, SMALLEST_KIND), 0.0).tolist()))
+
+
+def _towards(old: JumpWeights, fitted: JumpWeights, smoothing: float) -> JumpWeights:
+    """Go part of the way from one set of weights to another."""
+    vector = smoothing * fitted.vector + (1.0 - smoothing) * old.vector
+    before, after = (np.array(kinds) / sum(kinds) for kinds in (old.kinds, fitted.kinds))
+    kinds = tuple((smoothing * after + (1.0 - smoothing) * before).tolist())
+    return replace(old.with_vector(vector), kinds=kinds)

@@ -1,0 +1,274 @@
+"""Walks by adaptive jumps: drawn by odds, judged by the model or the truth, with all odds kept in step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.kernels.compiler import hot, inner, lean_kernel
+from factorwise.kernels.gradient_walks import (
+    ACCEPTANCE,
+    ALWAYS,
+    GREEDY,
+    LEARNING,
+    METROPOLIS,
+    METROPOLIS_UNBALANCED,
+    TRIES,
+    WalkArrays,
+    copy_proposal,
+    count_factors,
+    learn_ranking,
+    product,
+)
+from factorwise.kernels.jump_draws import draw_jump
+from factorwise.kernels.jump_features import ClusterModel, gradient_of, refresh_cluster
+from factorwise.kernels.jump_odds import BY_TRUTH, LOG_RATIO, JumpArrays, forget_cluster
+from factorwise.kernels.partition_gradients import anchor_of, apply_drawn
+from factorwise.kernels.partition_moves import WorkArrays
+from factorwise.kernels.partition_sweeps import tempered
+from factorwise.kernels.partitions import LIVE, PartitionArrays
+from factorwise.kernels.random import random_uniform
+from factorwise.kernels.truth_gains import TruthArrays, keep_truth_gain, truth_gain
+from factorwise.kernels.updates import UpdateArrays, count_step
+
+
+class JumpFunctions(NamedTuple):
+    """Pointers to the larger parts of a walk, which would otherwise be compiled into each of its functions.
+
+    allocation
+        `allocate`, or `no_allocation` where parts are not guided.
+    log_ratio
+        `jump_log_ratio`, or `no_log_ratio` where nothing asks for it.
+    application
+        `apply_jump`.
+    """
+
+    allocation: Callable[..., None]
+    log_ratio: Callable[..., None]
+    application: Callable[..., None]
+
+
+class JumpSamples(NamedTuple):
+    """Jumps that were drawn and judged.
+
+    jumps : int64[count, 5]
+        Of each: its kind (-1 where nothing could change), source, target, and where its items begin and end.
+    items : int32[.]
+        The items of all, one jump after the other.
+    gains, better : float64[count], float64[count]
+        Change of the model's score, and of the metric against the truth.
+    """
+
+    jumps: NDArray[np.int64]
+    items: NDArray[np.int32]
+    gains: NDArray[np.float64]
+    better: NDArray[np.float64]
+
+
+@inner
+def judge(
+    o: ClusterModel,
+    truth: TruthArrays,
+    weights: NDArray[np.float64],
+    work: WorkArrays,
+    walk: WalkArrays,
+) -> tuple[float, float]:
+    """Take the gradient of the jump at hand; return its gain and by how much the truth is nearer."""
+    gradient_of(o, work.items, work.drawn, walk.gradient)
+    count_factors(o.p, work)
+    better = 0.0
+    if len(truth.entity) > 0:
+        better = truth_gain(truth, o.p, work.items, work.drawn[0], work.drawn[1], work.drawn[2])
+    return product(weights, walk.gradient), better
+
+
+@lean_kernel
+def draw_jumps(
+    f: JumpFunctions,
+    o: ClusterModel,
+    truth: TruthArrays,
+    weights: NDArray[np.float64],
+    jumps: JumpArrays,
+    work: WorkArrays,
+    walk: WalkArrays,
+    samples: JumpSamples,
+    no_features: NDArray[np.float32],
+    state: NDArray[np.uint64],
+) -> None:
+    """Draw jumps from the present world and judge them; the world stays as it is."""
+    end = 0
+    for sample in range(len(samples.jumps)):
+        drawn = draw_jump(
+            f.allocation,
+            o,
+            jumps,
+            work.items,
+            work.drawn,
+            no_features,
+            state,
+        )
+        samples.jumps[sample, 0] = jumps.jump[0]
+        samples.jumps[sample, 3] = end
+        if drawn:
+            gain, better = judge(o, truth, weights, work, walk)
+            samples.gains[sample], samples.better[sample] = gain, better
+            samples.jumps[sample, 1], samples.jumps[sample, 2] = work.drawn[1], work.drawn[2]
+            for index in range(work.drawn[0]):
+                samples.items[end + index] = work.items[index]
+            end += work.drawn[0]
+        samples.jumps[sample, 4] = end
+
+
+@inner
+def propose_jump(
+    f: JumpFunctions,
+    o: ClusterModel,
+    truth: TruthArrays,
+    weights: NDArray[np.float64],
+    jumps: JumpArrays,
+    work: WorkArrays,
+    walk: WalkArrays,
+    no_features: NDArray[np.float32],
+    state: NDArray[np.uint64],
+) -> bool:
+    """Draw a jump into ``work`` and set its gradient; of several, the best by the model or by the truth.
+
+    With no tries at all, the jump that ``work`` holds is taken.
+    """
+    tries = walk.settings[TRIES]
+    by_truth = jumps.settings[BY_TRUTH] > 0.0
+    if tries == 0:
+        judge(o, truth, weights, work, walk)
+        return True
+    best, kind, found = -np.inf, (-1), False
+    for _ in range(tries):
+        if not draw_jump(
+            f.allocation,
+            o,
+            jumps,
+            work.items,
+            work.drawn,
+            no_features,
+            state,
+        ):
+            work.tally[2] += 1
+            continue
+        gain, better = judge(o, truth, weights, work, walk)
+        value = better if by_truth else gain
+        if not found or value > best:
+            best, kind, found = value, jumps.jump[0], True
+            if tries > 1:
+                copy_proposal(work.items, work.drawn, walk.items, walk.drawn)
+    if found and tries > 1:
+        copy_proposal(walk.items, walk.drawn, work.items, work.drawn)
+        jumps.jump[0] = kind
+        judge(o, truth, weights, work, walk)
+        count_factors_back(o.p, work)
+    return found
+
+
+@hot
+def count_factors_back(p: PartitionArrays, work: WorkArrays) -> None:
+    """Take back one count: the same jump was judged twice."""
+    seen = work.tally[1]
+    count_factors(p, work)
+    work.tally[1] = 2 * seen - work.tally[1]
+
+
+@inner
+def apply_jump(
+    o: ClusterModel,
+    jumps: JumpArrays,
+    work: WorkArrays,
+) -> None:
+    """Apply the jump whose gradient was just taken, and bring the odds of what has changed up to date."""
+    p = o.p
+    m, source, target = work.drawn[0], work.drawn[1], work.drawn[2]
+    staying = anchor_of(p, work.items, m, source)
+    apply_drawn(p, o.h, o.tables, work.items, work.drawn)
+    joined = int(p.items[work.items[0]].label)
+    left = -1 if staying < 0 else int(p.items[staying].label)
+    for cluster in (source, target):
+        if cluster >= 0 and p.clusters[cluster].live_at >= p.counters[LIVE]:
+            forget_cluster(jumps, p, cluster)
+    refresh_cluster(o, jumps, joined)
+    if left >= 0:
+        refresh_cluster(o, jumps, left)
+
+
+@lean_kernel
+def jump_walk(
+    f: JumpFunctions,
+    o: ClusterModel,
+    truth: TruthArrays,
+    u: UpdateArrays,
+    jumps: JumpArrays,
+    work: WorkArrays,
+    walk: WalkArrays,
+    no_features: NDArray[np.float32],
+    state: NDArray[np.uint64],
+    temperature: float,
+    steps: int,
+) -> None:
+    """Walk ``steps`` jumps, learning the model's weights if it shall; the proposer's stay as they are.
+
+    Implements: rohanimanesh2009inference, Alg. 1 with the proposer of Eq. 10, 11.
+    """
+    acceptance, learning = walk.settings[ACCEPTANCE], walk.settings[LEARNING] != 0
+    for _ in range(steps):
+        changes = propose_jump(
+            f,
+            o,
+            truth,
+            u.weights,
+            jumps,
+            work,
+            walk,
+            no_features,
+            state,
+        )
+        chance = random_uniform(state)
+        gain, better = 0.0, 0.0
+        if changes:
+            gain = product(u.weights, walk.gradient)
+            if len(truth.entity) > 0:
+                better = truth_gain(truth, o.p, work.items, work.drawn[0], work.drawn[1], work.drawn[2])
+            if learning and better != 0.0:
+                gain = learn_ranking(u, walk, gain, better)
+        if learning:
+            count_step(u)
+        if not changes:
+            continue
+        log_accept = 0.0
+        if acceptance == METROPOLIS:
+            f.log_ratio(
+                f.allocation,
+                o,
+                jumps,
+                work.items,
+                work.drawn,
+                walk.gradient,
+                no_features,
+                state,
+            )
+            log_accept = tempered(gain, temperature) + jumps.logs[LOG_RATIO]
+        elif acceptance == METROPOLIS_UNBALANCED:
+            log_accept = tempered(gain, temperature)
+        elif acceptance == GREEDY:
+            log_accept = 0.0 if gain > 0.0 else -np.inf
+        elif acceptance != ALWAYS:
+            log_accept = 0.0 if better > 0.0 or (better == 0.0 and gain > 0.0) else -np.inf
+        if chance < np.exp(log_accept):
+            work.tally[0] += 1
+            work.score[0] += gain
+            for k in range(len(walk.path)):
+                walk.path[k] += walk.gradient[k]
+            if len(truth.entity) > 0:
+                keep_truth_gain(truth)
+            if acceptance == METROPOLIS and len(o.tables.blocks) > 0:
+                # looking at other transfers for the ratio has overwritten the counts after this one
+                gradient_of(o, work.items, work.drawn, walk.gradient)
+            f.application(o, jumps, work)
