@@ -38,6 +38,8 @@ _ROOMS = {
     "exact": "inference.exact",
     "message_passing": "inference.message_passing",
     "mcmc": "inference.mcmc",
+    "adaptive": "inference.mcmc.adaptive",
+    "cross_entropy": "inference.cross_entropy",
     "moves": "world.moves",
     "learning": "learning",
     "tagging": "apps.tagging",
@@ -71,9 +73,11 @@ __all__ = [
     "Transfer",
     "Variables",
     "__version__",
+    "adaptive",
     "alignment",
     "anneal",
     "coreference",
+    "cross_entropy",
     "exact",
     "learning",
     "mcmc",
@@ -93,7 +97,8 @@ if TYPE_CHECKING:
     from factorwise.apps.alignment.estimator import OntologyAligner
     from factorwise.apps.coreference.estimator import CoreferenceResolver
     from factorwise.apps.tagging.estimator import ChainCRF
-    from factorwise.inference import exact, mcmc, message_passing
+    from factorwise.inference import cross_entropy, exact, mcmc, message_passing
+    from factorwise.inference.mcmc import adaptive
     from factorwise.inference.mcmc.run import Annealed, Samples, anneal, sample
     from factorwise.kernels.primitives import overlap
     from factorwise.model import templates

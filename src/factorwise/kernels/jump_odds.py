@@ -18,7 +18,7 @@ from factorwise.kernels.partitions import LIVE, SPLITTABLE, PartitionArrays
 from factorwise.kernels.random import random_below, random_uniform
 
 SPLIT, MERGE, MOVE = range(3)
-EXPLORE, GUIDED, BY_TRUTH = 3, 4, 5
+EXPLORE, GUIDED = 3, 4
 LOG_PART, LOG_RATIO = range(2)
 LARGEST_LOG_ODDS = 300.0  # beyond it odds would leave the range of floating-point numbers
 SHRUNK = 2.0**-20  # a sum below this share of what it has been is added up afresh
@@ -27,9 +27,8 @@ SHRUNK = 2.0**-20  # a sum below this share of what it has been is added up afre
 class JumpArrays(NamedTuple):
     """The weights of an adaptive proposer, the odds that follow from them, and scratch.
 
-    settings : float64[6]
-        Odds of splits, merges and moves, the share of uniform choices, whether parts are guided, whether the
-        best of several jumps is the best by the truth.
+    settings : float64[5]
+        Odds of splits, merges and moves, the share of uniform choices, whether parts are guided.
     columns : int64[features - 1]
         The statistics of the model that are features; the last feature is the logarithm of the size.
     split_weights, merge_weights : float64[features]

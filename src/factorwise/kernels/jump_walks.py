@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.kernels.compiler import hot, inner, lean_kernel
+from factorwise.kernels.compiler import inner, lean_kernel
 from factorwise.kernels.gradient_walks import (
     ACCEPTANCE,
     ALWAYS,
@@ -25,11 +25,11 @@ from factorwise.kernels.gradient_walks import (
 )
 from factorwise.kernels.jump_draws import draw_jump
 from factorwise.kernels.jump_features import ClusterModel, gradient_of, refresh_cluster
-from factorwise.kernels.jump_odds import BY_TRUTH, LOG_RATIO, JumpArrays, forget_cluster
+from factorwise.kernels.jump_odds import LOG_RATIO, JumpArrays, forget_cluster
 from factorwise.kernels.partition_gradients import anchor_of, apply_drawn
 from factorwise.kernels.partition_moves import WorkArrays
 from factorwise.kernels.partition_sweeps import tempered
-from factorwise.kernels.partitions import LIVE, PartitionArrays
+from factorwise.kernels.partitions import LIVE
 from factorwise.kernels.random import random_uniform
 from factorwise.kernels.truth_gains import TruthArrays, keep_truth_gain, truth_gain
 from factorwise.kernels.updates import UpdateArrays, count_step
@@ -69,20 +69,10 @@ class JumpSamples(NamedTuple):
 
 
 @inner
-def judge(
-    o: ClusterModel,
-    truth: TruthArrays,
-    weights: NDArray[np.float64],
-    work: WorkArrays,
-    walk: WalkArrays,
-) -> tuple[float, float]:
-    """Take the gradient of the jump at hand; return its gain and by how much the truth is nearer."""
+def weigh(o: ClusterModel, weights: NDArray[np.float64], work: WorkArrays, walk: WalkArrays) -> float:
+    """Take the gradient of the jump at hand and return its gain."""
     gradient_of(o, work.items, work.drawn, walk.gradient)
-    count_factors(o.p, work)
-    better = 0.0
-    if len(truth.entity) > 0:
-        better = truth_gain(truth, o.p, work.items, work.drawn[0], work.drawn[1], work.drawn[2])
-    return product(weights, walk.gradient), better
+    return product(weights, walk.gradient)
 
 
 @lean_kernel
@@ -113,8 +103,12 @@ def draw_jumps(
         samples.jumps[sample, 0] = jumps.jump[0]
         samples.jumps[sample, 3] = end
         if drawn:
-            gain, better = judge(o, truth, weights, work, walk)
-            samples.gains[sample], samples.better[sample] = gain, better
+            samples.gains[sample] = weigh(o, weights, work, walk)
+            count_factors(o.p, work)
+            if len(truth.entity) > 0:
+                samples.better[sample] = truth_gain(
+                    truth, o.p, work.items, work.drawn[0], work.drawn[1], work.drawn[2]
+                )
             samples.jumps[sample, 1], samples.jumps[sample, 2] = work.drawn[1], work.drawn[2]
             for index in range(work.drawn[0]):
                 samples.items[end + index] = work.items[index]
@@ -126,7 +120,6 @@ def draw_jumps(
 def propose_jump(
     f: JumpFunctions,
     o: ClusterModel,
-    truth: TruthArrays,
     weights: NDArray[np.float64],
     jumps: JumpArrays,
     work: WorkArrays,
@@ -134,16 +127,15 @@ def propose_jump(
     no_features: NDArray[np.float32],
     state: NDArray[np.uint64],
 ) -> bool:
-    """Draw a jump into ``work`` and set its gradient; of several, the best by the model or by the truth.
+    """Draw a jump into ``work`` and set its gradient; of several, the one with the highest gain.
 
     With no tries at all, the jump that ``work`` holds is taken.
     """
     tries = walk.settings[TRIES]
-    by_truth = jumps.settings[BY_TRUTH] > 0.0
     if tries == 0:
-        judge(o, truth, weights, work, walk)
+        weigh(o, weights, work, walk)
         return True
-    best, kind, found = -np.inf, (-1), False
+    best, kind, found = -np.inf, -1, False
     for _ in range(tries):
         if not draw_jump(
             f.allocation,
@@ -156,26 +148,17 @@ def propose_jump(
         ):
             work.tally[2] += 1
             continue
-        gain, better = judge(o, truth, weights, work, walk)
-        value = better if by_truth else gain
-        if not found or value > best:
-            best, kind, found = value, jumps.jump[0], True
+        gain = weigh(o, weights, work, walk)
+        count_factors(o.p, work)
+        if not found or gain > best:
+            best, kind, found = gain, jumps.jump[0], True
             if tries > 1:
                 copy_proposal(work.items, work.drawn, walk.items, walk.drawn)
     if found and tries > 1:
         copy_proposal(walk.items, walk.drawn, work.items, work.drawn)
         jumps.jump[0] = kind
-        judge(o, truth, weights, work, walk)
-        count_factors_back(o.p, work)
+        weigh(o, weights, work, walk)
     return found
-
-
-@hot
-def count_factors_back(p: PartitionArrays, work: WorkArrays) -> None:
-    """Take back one count: the same jump was judged twice."""
-    seen = work.tally[1]
-    count_factors(p, work)
-    work.tally[1] = 2 * seen - work.tally[1]
 
 
 @inner
@@ -222,7 +205,6 @@ def jump_walk(
         changes = propose_jump(
             f,
             o,
-            truth,
             u.weights,
             jumps,
             work,

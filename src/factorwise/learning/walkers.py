@@ -16,6 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError, TemplateError, require
+from factorwise.inference.mcmc.adaptive.engine import JumpEngine
+from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
+from factorwise.inference.mcmc.adaptive.tuning import Tuning, tune
 from factorwise.inference.mcmc.engine import EngineName, PlainEngineWarning
 from factorwise.inference.mcmc.gradient_engine import GradientEngine, Manner
 from factorwise.inference.mcmc.kernel import Proposal, Proposer
@@ -44,6 +47,9 @@ class TrainingWorld:
         Which of two neighbours is better: what SampleRank learns from.
     truth
         The right world, for learners that compare whole worlds with it.
+    tuning
+        How an `AdaptiveSplitMerge` proposer is tuned while SampleRank walks, by the preference: such a walk
+        is no valid chain. None leaves its weights as they are.
     name
         What to call it in messages.
     """
@@ -53,6 +59,7 @@ class TrainingWorld:
     start: Any
     preference: Preference | None = None
     truth: Any = None
+    tuning: Tuning | None = None
     name: str = ""
 
 
@@ -110,6 +117,13 @@ class Walker(Protocol):
 def make_walker(training: TrainingWorld, engine: EngineName = "auto") -> Walker:
     """Build the walker that ``engine`` asks for; "auto" walks compiled where there is a compiled form."""
     require(engine in ("auto", "compiled", "plain"), "engine", engine, "'auto', 'compiled' or 'plain'")
+    if training.tuning is not None:
+        if not isinstance(training.proposer, AdaptiveSplitMerge) or engine == "plain":
+            raise InvalidArgumentError(
+                f"tuning is for an AdaptiveSplitMerge that walks compiled, but the proposer is"
+                f" {type(training.proposer).__name__} and engine={engine!r}."
+            )
+        return CompiledWalker(training)
     if engine != "plain":
         try:
             return CompiledWalker(training)
@@ -134,7 +148,10 @@ class CompiledWalker:
                 f"{type(preference).__name__} has no compiled form: give a TruthPreference or engine='plain'."
             )
         self.training = training
-        self._engine = GradientEngine(Metropolis(training.model, training.proposer), training.start)
+        adaptive = isinstance(training.proposer, AdaptiveSplitMerge)
+        engine = JumpEngine if adaptive else GradientEngine
+        self._engine = engine(Metropolis(training.model, training.proposer), training.start)
+        self._jumps = 0
         self._truth: TruthArrays | None = preference.arrays(training.start) if preference else None
         self._distance_known = False
 
@@ -170,8 +187,36 @@ class CompiledWalker:
         free: NDArray[np.float64],
         learning: bool = True,
     ) -> int:
-        """Walk and learn."""
-        return self._engine.learn(stream, manner, update, self._truth, steps, free=free, learning=learning)
+        """Walk and learn; with tuning, in stretches between its rounds."""
+        tuning, changed = self.training.tuning, 0
+        stretch = steps if tuning is None else tuning.every
+        if tuning is not None and manner.accept == "metropolis":
+            raise InvalidArgumentError(
+                "a walk whose proposer is tuned on the way is no Metropolis-Hastings chain: walk in another"
+                " manner, such as 'greedy' or 'unbalanced', or freeze the proposer with tuning=None."
+            )
+        while steps > 0:
+            if tuning is not None and isinstance(self._engine, JumpEngine) and self._jumps % stretch == 0:
+                tune(
+                    self._engine,
+                    tuning,
+                    stream,
+                    by="truth" if self._truth is not None else "score",
+                    model_weights=update.weights,
+                    truth=self._truth,
+                )
+            now = min(steps, stretch - self._jumps % stretch)
+            changed += self._engine.learn(
+                stream, manner, update, self._truth, now, free=free, learning=learning
+            )
+            self._jumps += now
+            steps -= now
+        return changed
+
+    @property
+    def proposer(self) -> Proposer:
+        """The proposer, as tuned so far."""
+        return self._engine.proposer if isinstance(self._engine, JumpEngine) else self.training.proposer
 
     def contrast(
         self,

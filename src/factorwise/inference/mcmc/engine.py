@@ -6,6 +6,8 @@ import warnings
 from typing import Any, Literal, Protocol
 
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError, TemplateError, require
+from factorwise.inference.mcmc.adaptive.engine import JumpEngine
+from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
 from factorwise.inference.mcmc.assignment_engine import AssignmentEngine
 from factorwise.inference.mcmc.assignment_gibbs import BlockGibbs, Gibbs
 from factorwise.inference.mcmc.gradient_engine import GradientEngine
@@ -108,6 +110,8 @@ def make_engine(kernel: Any, world: Any, engine: EngineName = "auto", like: Engi
                     program = like.program
                 else:
                     program = PartitionProgram(kernel.model, world.n_items)
+                if isinstance(getattr(kernel, "proposer", None), AdaptiveSplitMerge):
+                    return JumpEngine(kernel, world, program=program)
                 if program.has_tables:
                     return GradientEngine(kernel, world, program=program)
                 return PartitionEngine(kernel, world, program=program)

@@ -15,7 +15,7 @@ from factorwise.kernels import gradient_walks as codes
 from factorwise.kernels.compiler import pointer_to
 from factorwise.kernels.jump_draws import allocate, no_allocation
 from factorwise.kernels.jump_features import ClusterModel, all_features, part_features
-from factorwise.kernels.jump_odds import BY_TRUTH, EXPLORE, GUIDED, MERGE, MOVE, JumpArrays, spread_odds
+from factorwise.kernels.jump_odds import EXPLORE, GUIDED, MERGE, MOVE, JumpArrays, spread_odds
 from factorwise.kernels.jump_ratios import jump_log_ratio, no_log_ratio
 from factorwise.kernels.jump_walks import JumpFunctions, JumpSamples, apply_jump, draw_jumps, jump_walk
 from factorwise.kernels.partition_gradients import transfer_gradient
@@ -74,7 +74,7 @@ class JumpEngine(GradientEngine):
         n, width = world.n_items, proposer.features.size
         self.proposer = proposer
         self._jumps = JumpArrays(
-            settings=np.zeros(6),
+            settings=np.zeros(5),
             columns=proposer.features.columns,
             split_weights=np.zeros(width),
             merge_weights=np.zeros(width),
@@ -268,7 +268,6 @@ class JumpEngine(GradientEngine):
     ) -> int:
         """Walk ``steps`` jumps of SampleRank, with the weights of ``update``; return how many changed it."""
         self._set(manner, free, learning)
-        self._jumps.settings[BY_TRUTH] = manner.accept == "truth"
         return self._advance(stream, manner.temperature, update, truth, steps)
 
     def _advance(

@@ -1,0 +1,113 @@
+"""SampleRank by adaptive jumps: compiled against plain, and with the proposer tuned on the way."""
+
+import numpy as np
+import pytest
+
+from factorwise.errors import InvalidArgumentError
+from factorwise.inference.mcmc.adaptive import AdaptiveSplitMerge, JumpFeatures, JumpWeights, Tuning
+from factorwise.inference.mcmc.gradient_engine import Manner
+from factorwise.inference.mcmc.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.partition_moves import Merge, Split
+from factorwise.learning.preferences import TruthPreference
+from factorwise.learning.samplerank import SampleRank
+from factorwise.learning.updates import as_rule
+from factorwise.learning.walkers import CompiledWalker, PlainWalker, TrainingWorld, make_walker
+from factorwise.model.model import Model
+from factorwise.model.table_templates import PairTableTemplate
+from factorwise.model.templates import ClusterSize
+from factorwise.rng import Stream
+from factorwise.variables.pair_table import PairTable
+from factorwise.world.partition import Partition
+
+ENTITY = [0, 0, 0, 1, 1, 2, 3, 3]
+WAYS = [("metropolis", 1), ("unbalanced", 2), ("greedy", 3), ("always", 1), ("truth", 2)]
+
+
+def small_document(seed=0, noise=0.1):
+    """Eight mentions; two features tell, with some noise, whether two belong together or apart."""
+    generator = np.random.default_rng(seed)
+    same = np.equal.outer(ENTITY, ENTITY)
+    flips = np.triu(generator.random(same.shape) < noise, 1)
+    seen = same ^ flips ^ flips.T
+    return PairTable.from_squares({"alike": seen, "unlike": ~seen})
+
+
+def training_world(*, seed=0, parts="uniform", weights=None, tuning=None, proposer=None):
+    model = Model([PairTableTemplate("pairs", small_document(seed), ["count", "exists"]), ClusterSize()])
+    adaptive = AdaptiveSplitMerge(JumpFeatures(model), parts=parts, explore=0.2)
+    if weights is not None:
+        width = adaptive.features.size
+        values = np.random.default_rng(weights).normal(size=(2, width))
+        adaptive = adaptive.with_weights(JumpWeights(adaptive.features.names, *values, (0.3, 0.5, 0.2)))
+    return TrainingWorld(
+        model=model,
+        proposer=proposer or adaptive,
+        start=Partition.singletons(len(ENTITY)),
+        preference=TruthPreference(ENTITY, "b-cubed"),
+        truth=Partition.from_keys(ENTITY),
+        tuning=tuning,
+    )
+
+
+def learned(world, *, accept="greedy", best_of=1, engine="auto"):
+    learner = SampleRank(accept=accept, best_of=best_of)
+    return learner.fit([world], passes=2, steps=60, seed=3, engine=engine, progress=False)
+
+
+@pytest.mark.parametrize("parts", ["uniform", "guided"])
+@pytest.mark.parametrize(("accept", "best_of"), WAYS)
+def test_compiled_and_plain_walks_learn_the_same(accept, best_of, parts):
+    world = training_world(weights=1, parts=parts)
+    assert isinstance(make_walker(world), CompiledWalker)
+    compiled, plain = (
+        learned(world, accept=accept, best_of=best_of, engine=engine) for engine in ("compiled", "plain")
+    )
+    np.testing.assert_allclose(compiled.last, plain.last, rtol=1e-9, atol=1e-12)
+    assert [record.accepted for record in compiled.history] == [record.accepted for record in plain.history]
+
+
+def test_a_tuned_proposer_leads_the_walk_to_the_truth_in_fewer_jumps():
+    """Counted until the walk, which follows the truth, has come to it, summed over five documents."""
+
+    def jumps_needed(tuning, seed):
+        world = training_world(seed=seed, tuning=tuning)
+        walker, size = make_walker(world), world.model.blocks.size
+        walker.reset(world.start)
+        update, stream = as_rule("mira").arrays(size), Stream(seed)
+        for jump in range(1, 500):
+            walker.walk(stream, Manner("truth"), update, 1, free=np.ones(size))
+            if walker.value == 1.0:
+                return jump
+        return 500
+
+    tuned = sum(jumps_needed(Tuning(every=5, iterations=5, samples=30), seed) for seed in range(5))
+    uniform = sum(jumps_needed(None, seed) for seed in range(5))
+    assert tuned < 0.7 * uniform
+
+
+def test_the_walker_tells_what_its_proposer_has_learned():
+    world = training_world(tuning=Tuning(every=4, iterations=3, samples=20))
+    walker, size = make_walker(world), world.model.blocks.size
+    walker.reset(world.start)
+    assert not walker.proposer.learned.vector.any()
+    update = as_rule("mira").arrays(size)
+    walker.walk(Stream(0), Manner("greedy"), update, 4, free=np.ones(size))
+    assert walker.proposer.learned.vector.any()
+    assert not world.proposer.learned.vector.any(), "the proposer that was given stays as it is"
+
+
+def test_tuning_on_the_way_is_refused_where_the_chain_would_have_to_be_valid():
+    with pytest.raises(InvalidArgumentError, match="no Metropolis-Hastings chain"):
+        learned(training_world(tuning=Tuning()), accept="metropolis")
+
+
+def test_tuning_is_refused_without_an_adaptive_proposer_or_in_plain_python():
+    fixed = training_world(proposer=PartitionMixture([Merge(), Split()]), tuning=Tuning())
+    with pytest.raises(InvalidArgumentError, match="the proposer is PartitionMixture"):
+        make_walker(fixed)
+    with pytest.raises(InvalidArgumentError, match="engine='plain'"):
+        make_walker(training_world(tuning=Tuning()), "plain")
+
+
+def test_a_plain_walker_takes_a_proposer_with_frozen_weights():
+    assert isinstance(make_walker(training_world(), "plain"), PlainWalker)
