@@ -24,6 +24,7 @@ from factorwise.kernels.updates import UpdateArrays
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition
 
+LARGEST_WORLD = 10_000  # items; the square of odds then takes 800 MB
 _NO_FEATURES = np.zeros((0, 0), np.float32)
 
 
@@ -71,6 +72,11 @@ class JumpEngine(GradientEngine):
                 " uniformly, or run with engine='plain'."
             )
         proposer.check(world)
+        if world.n_items > LARGEST_WORLD:
+            raise InvalidArgumentError(
+                f"adaptive jumps keep a square of odds, which {world.n_items} items would make too large: take"
+                f" {LARGEST_WORLD} at the most, such as one document or block at a time."
+            )
         n, width = world.n_items, proposer.features.size
         self.proposer = proposer
         self._jumps = JumpArrays(
