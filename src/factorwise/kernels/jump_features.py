@@ -24,7 +24,9 @@ class ClusterModel(NamedTuple):
     """A clustering, what the factors of a model read of it, and its functions, as pointers.
 
     The gradient of a transfer is a pointer as well: each of the many functions here that ask for it would
-    compile it once more.
+    compile it once more. ``seen`` is ``tables`` with no other aggregates than features need. All this is put
+    together inside the kernels, because numba takes a millisecond to look at a tuple of arrays and pointers
+    that comes from Python.
     """
 
     pair_statistics: Statistics
@@ -34,6 +36,7 @@ class ClusterModel(NamedTuple):
     h: StorageArrays
     e: EdgeArrays
     tables: TableArrays
+    seen: TableArrays
 
 
 @hot
@@ -42,6 +45,14 @@ def gradient_of(
 ) -> None:
     """Set ``out`` to the gradient of a transfer."""
     o.gradient(o.pair_statistics, o.cluster_statistics, o.p, o.h, o.e, o.tables, items, drawn, out)
+
+
+@hot
+def feature_gradient(
+    o: ClusterModel, items: NDArray[np.int32], drawn: NDArray[np.int64], out: NDArray[np.float64]
+) -> None:
+    """Set ``out`` to the gradient of a transfer in the statistics that are features, at least."""
+    o.gradient(o.pair_statistics, o.cluster_statistics, o.p, o.h, o.e, o.seen, items, drawn, out)
 
 
 @inner
@@ -83,7 +94,7 @@ def content_of(
     out: NDArray[np.float64],
 ) -> None:
     """Set ``out`` to what the statistics gain from holding ``items[:m]`` together; all marks must be 0."""
-    p, h, e, tables = o.p, o.h, o.e, o.tables
+    p, h, e, tables = o.p, o.h, o.e, o.seen
     for k in range(len(out)):
         out[k] = 0.0
     spare = len(p.members)
@@ -118,7 +129,7 @@ def add_marked_edges(
 @inner
 def table_content(o: ClusterModel, items: NDArray[np.int32], m: int, out: NDArray[np.float64]) -> None:
     """Add the aggregates of the pairs of ``items[:m]``, as of a new cluster that all of them have joined."""
-    p, tables = o.p, o.tables
+    p, tables = o.p, o.seen
     nothing = len(p.items)  # the row of zeros
     for column in range(tables.counts.shape[1]):
         tables.after[0, column] = 0
@@ -157,7 +168,7 @@ def merge_gradient(
 ) -> int:
     """Set ``jumps.gradient`` to that of merging the cluster taken with another; return the pairs between."""
     jumps.drawn[2] = other
-    gradient_of(o, jumps.items, jumps.drawn, jumps.gradient)
+    feature_gradient(o, jumps.items, jumps.drawn, jumps.gradient)
     pairs = jumps.drawn[0] * int(o.p.clusters[other].size)
     jumps.tally[0] += pairs
     return pairs
@@ -222,7 +233,7 @@ def set_part_odds(
     for index in range(m):
         jumps.items[index] = items[index]
     jumps.drawn[0], jumps.drawn[1], jumps.drawn[2], jumps.drawn[3] = m, source, NEW, 0
-    gradient_of(o, jumps.items, jumps.drawn, jumps.other)
+    feature_gradient(o, jumps.items, jumps.drawn, jumps.other)
     total = 0.0
     for position in range(p.counters[LIVE]):
         cluster = int(p.clusters[position].live)
@@ -233,7 +244,7 @@ def set_part_odds(
         else:
             pairs = m * int(p.clusters[cluster].size)
             jumps.drawn[2] = cluster
-            gradient_of(o, jumps.items, jumps.drawn, jumps.gradient)
+            feature_gradient(o, jumps.items, jumps.drawn, jumps.gradient)
             for k in range(len(jumps.gradient)):
                 jumps.gradient[k] -= jumps.other[k]
         jumps.tally[0] += pairs
@@ -259,7 +270,7 @@ def joining_gradient(
     Members of side k bear mark k + 1, their fields lie in spare slots, and their pairs are counted in the
     table's row n + 1 + k.
     """
-    p, h, e, tables = o.p, o.h, o.e, o.tables
+    p, h, e, tables = o.p, o.h, o.e, o.seen
     for k in range(len(out)):
         out[k] = 0.0
     size = jumps.side_sizes[side]
@@ -310,7 +321,14 @@ def clear_sides(o: ClusterModel, jumps: JumpArrays) -> None:
 
 @lean_kernel
 def all_features(
-    o: ClusterModel,
+    pair_statistics: Statistics,
+    cluster_statistics: Statistics,
+    gradient: Statistics,
+    p: PartitionArrays,
+    h: StorageArrays,
+    e: EdgeArrays,
+    tables: TableArrays,
+    seen: TableArrays,
     jumps: JumpArrays,
     between: NDArray[np.float32],
     within: NDArray[np.float32],
@@ -320,7 +338,7 @@ def all_features(
     Those of the pair at live positions (a, b) with a > b go to row a (a - 1) / 2 + b, those of clusters of
     two or more to rows in their order.
     """
-    p = o.p
+    o = ClusterModel(pair_statistics, cluster_statistics, gradient, p, h, e, tables, seen)
     for cluster in range(len(p.items)):
         jumps.split_odds[cluster] = 0.0
         for other in range(len(p.items)):
@@ -347,11 +365,19 @@ def all_features(
 
 @lean_kernel
 def part_features(
-    o: ClusterModel,
+    pair_statistics: Statistics,
+    cluster_statistics: Statistics,
+    gradient: Statistics,
+    p: PartitionArrays,
+    h: StorageArrays,
+    e: EdgeArrays,
+    tables: TableArrays,
+    seen: TableArrays,
     jumps: JumpArrays,
     items: NDArray[np.int32],
     source: int,
     out: NDArray[np.float32],
 ) -> None:
     """Write the features of a part of a cluster with each live cluster, its own as if it had left it."""
+    o = ClusterModel(pair_statistics, cluster_statistics, gradient, p, h, e, tables, seen)
     set_part_odds(o, jumps, items, len(items), source, out)

@@ -22,6 +22,7 @@ EXPLORE, GUIDED = 3, 4
 LOG_PART, LOG_RATIO = range(2)
 LARGEST_LOG_ODDS = 300.0  # beyond it odds would leave the range of floating-point numbers
 SHRUNK = 2.0**-20  # a sum below this share of what it has been is added up afresh
+SMALL_REST = 2.0**-30  # so is what one entry leaves of a sum, below this share of it
 
 
 class JumpArrays(NamedTuple):
@@ -117,6 +118,20 @@ def set_odds(jumps: JumpArrays, p: PartitionArrays, row: int, column: int, odds:
         jumps.sums[row, 2] = total
     elif total < SHRUNK * jumps.sums[row, 2]:
         sum_row(jumps, p, row)
+
+
+@inner
+def rest_of_row(jumps: JumpArrays, p: PartitionArrays, row: int, column: int) -> float:
+    """Sum of one row of merge odds but for one entry."""
+    rest = jumps.sums[row, 0] - jumps.merge_odds[row, column] + jumps.sums[row, 1]
+    if rest >= SMALL_REST * jumps.sums[row, 0]:
+        return rest
+    rest = 0.0  # the entry is nearly all of the sum, whose second part may have lost what is beside it
+    for position in range(p.counters[LIVE]):
+        other = p.clusters[position].live
+        if other != column:
+            rest += jumps.merge_odds[row, other]
+    return rest
 
 
 @inner

@@ -22,6 +22,7 @@ from factorwise.kernels.jump_odds import (
     SPLIT,
     JumpArrays,
     as_odds,
+    rest_of_row,
     total_merge_odds,
     total_split_odds,
 )
@@ -180,8 +181,7 @@ def split_log_ratio(
     for position in range(clusters):
         cluster = p.clusters[position].live
         if cluster != source:
-            rest = jumps.sums[cluster, 0] - jumps.merge_odds[cluster, source] + jumps.sums[cluster, 1]
-            total += max(rest, 0.0)
+            total += rest_of_row(jumps, p, cluster, source)
     total /= 2.0
     total += set_part_odds(o, jumps, items, m, source, no_features)
     odds = jumps.part_odds[source]

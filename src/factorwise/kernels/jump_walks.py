@@ -23,32 +23,18 @@ from factorwise.kernels.gradient_walks import (
     learn_ranking,
     product,
 )
-from factorwise.kernels.jump_draws import draw_jump
+from factorwise.kernels.jump_draws import Allocation, draw_jump
 from factorwise.kernels.jump_features import ClusterModel, gradient_of, refresh_cluster
 from factorwise.kernels.jump_odds import LOG_RATIO, JumpArrays, forget_cluster
-from factorwise.kernels.partition_gradients import anchor_of, apply_drawn
+from factorwise.kernels.pair_tables import TableArrays
+from factorwise.kernels.partition_gains import StorageArrays
+from factorwise.kernels.partition_gradients import EdgeArrays, Statistics, anchor_of, apply_drawn
 from factorwise.kernels.partition_moves import WorkArrays
 from factorwise.kernels.partition_sweeps import tempered
-from factorwise.kernels.partitions import LIVE
+from factorwise.kernels.partitions import LIVE, PartitionArrays
 from factorwise.kernels.random import random_uniform
 from factorwise.kernels.truth_gains import TruthArrays, keep_truth_gain, truth_gain
 from factorwise.kernels.updates import UpdateArrays, count_step
-
-
-class JumpFunctions(NamedTuple):
-    """Pointers to the larger parts of a walk, which would otherwise be compiled into each of its functions.
-
-    allocation
-        `allocate`, or `no_allocation` where parts are not guided.
-    log_ratio
-        `jump_log_ratio`, or `no_log_ratio` where nothing asks for it.
-    application
-        `apply_jump`.
-    """
-
-    allocation: Callable[..., None]
-    log_ratio: Callable[..., None]
-    application: Callable[..., None]
 
 
 class JumpSamples(NamedTuple):
@@ -77,8 +63,15 @@ def weigh(o: ClusterModel, weights: NDArray[np.float64], work: WorkArrays, walk:
 
 @lean_kernel
 def draw_jumps(
-    f: JumpFunctions,
-    o: ClusterModel,
+    pair_statistics: Statistics,
+    cluster_statistics: Statistics,
+    gradient: Statistics,
+    p: PartitionArrays,
+    h: StorageArrays,
+    e: EdgeArrays,
+    tables: TableArrays,
+    seen: TableArrays,
+    allocation: Allocation,
     truth: TruthArrays,
     weights: NDArray[np.float64],
     jumps: JumpArrays,
@@ -89,10 +82,11 @@ def draw_jumps(
     state: NDArray[np.uint64],
 ) -> None:
     """Draw jumps from the present world and judge them; the world stays as it is."""
+    o = ClusterModel(pair_statistics, cluster_statistics, gradient, p, h, e, tables, seen)
     end = 0
     for sample in range(len(samples.jumps)):
         drawn = draw_jump(
-            f.allocation,
+            allocation,
             o,
             jumps,
             work.items,
@@ -118,7 +112,7 @@ def draw_jumps(
 
 @inner
 def propose_jump(
-    f: JumpFunctions,
+    allocation: Allocation,
     o: ClusterModel,
     weights: NDArray[np.float64],
     jumps: JumpArrays,
@@ -138,7 +132,7 @@ def propose_jump(
     best, kind, found = -np.inf, -1, False
     for _ in range(tries):
         if not draw_jump(
-            f.allocation,
+            allocation,
             o,
             jumps,
             work.items,
@@ -184,8 +178,17 @@ def apply_jump(
 
 @lean_kernel
 def jump_walk(
-    f: JumpFunctions,
-    o: ClusterModel,
+    pair_statistics: Statistics,
+    cluster_statistics: Statistics,
+    gradient: Statistics,
+    p: PartitionArrays,
+    h: StorageArrays,
+    e: EdgeArrays,
+    tables: TableArrays,
+    seen: TableArrays,
+    allocation: Allocation,
+    log_ratio: Callable[..., None],
+    application: Callable[..., None],
     truth: TruthArrays,
     u: UpdateArrays,
     jumps: JumpArrays,
@@ -198,12 +201,16 @@ def jump_walk(
 ) -> None:
     """Walk ``steps`` jumps, learning the model's weights if it shall; the proposer's stay as they are.
 
+    Beside the model's functions it is handed pointers to its own larger parts, which would otherwise be
+    compiled into each function on the way: `allocate`, `jump_log_ratio` and `apply_jump`, or their stand-ins.
+
     Implements: rohanimanesh2009inference, Alg. 1 with the proposer of Eq. 10, 11.
     """
+    o = ClusterModel(pair_statistics, cluster_statistics, gradient, p, h, e, tables, seen)
     acceptance, learning = walk.settings[ACCEPTANCE], walk.settings[LEARNING] != 0
     for _ in range(steps):
         changes = propose_jump(
-            f,
+            allocation,
             o,
             u.weights,
             jumps,
@@ -226,8 +233,8 @@ def jump_walk(
             continue
         log_accept = 0.0
         if acceptance == METROPOLIS:
-            f.log_ratio(
-                f.allocation,
+            log_ratio(
+                allocation,
                 o,
                 jumps,
                 work.items,
@@ -253,4 +260,4 @@ def jump_walk(
             if acceptance == METROPOLIS and len(o.tables.blocks) > 0:
                 # looking at other transfers for the ratio has overwritten the counts after this one
                 gradient_of(o, work.items, work.drawn, walk.gradient)
-            f.application(o, jumps, work)
+            application(o, jumps, work)

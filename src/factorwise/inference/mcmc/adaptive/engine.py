@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +19,7 @@ from factorwise.kernels.jump_draws import allocate, no_allocation
 from factorwise.kernels.jump_features import ClusterModel, all_features, part_features
 from factorwise.kernels.jump_odds import EXPLORE, GUIDED, MERGE, MOVE, JumpArrays, spread_odds
 from factorwise.kernels.jump_ratios import jump_log_ratio, no_log_ratio
-from factorwise.kernels.jump_walks import JumpFunctions, JumpSamples, apply_jump, draw_jumps, jump_walk
+from factorwise.kernels.jump_walks import JumpSamples, apply_jump, draw_jumps, jump_walk
 from factorwise.kernels.partition_gradients import transfer_gradient
 from factorwise.kernels.truth_gains import TruthArrays
 from factorwise.kernels.updates import UpdateArrays
@@ -25,6 +27,8 @@ from factorwise.rng import Stream
 from factorwise.world.partition import Partition
 
 LARGEST_WORLD = 10_000  # items; the square of odds then takes 800 MB
+Pointer = Callable[..., None]
+
 _NO_FEATURES = np.zeros((0, 0), np.float32)
 
 
@@ -74,8 +78,8 @@ class JumpEngine(GradientEngine):
         proposer.check(world)
         if world.n_items > LARGEST_WORLD:
             raise InvalidArgumentError(
-                f"adaptive jumps keep a square of odds, which {world.n_items} items would make too large: take"
-                f" {LARGEST_WORLD} at the most, such as one document or block at a time."
+                f"adaptive jumps keep a square of odds, which {world.n_items} items would make too large:"
+                f" take {LARGEST_WORLD} at the most, such as one document or block at a time."
             )
         n, width = world.n_items, proposer.features.size
         self.proposer = proposer
@@ -111,30 +115,33 @@ class JumpEngine(GradientEngine):
             self._jumps.drawn,
             self._jumps.gradient,
         )
+        self._seen = self._tables._replace(blocks=_needed(self._tables.blocks, proposer.features.columns))
         self._enter(proposer.learned)
-        self._functions_for: tuple[bool, bool] | None = None
+        self._compiled: dict[bool, tuple[Pointer, Pointer, Pointer]] = {}
 
-    def _functions(self, *, ratio: bool) -> JumpFunctions:
-        """Compile what the next walk needs, with or without the probabilities of the way back."""
+    @cached_property
+    def _allocate(self) -> Pointer:
+        o, jumps, state = ClusterModel(*self._inputs), self._jumps, Stream(0).state
         guided = self.proposer.parts == "guided"
-        if self._functions_for != (guided, ratio):
-            o, jumps, state = self._model_arrays, self._jumps, Stream(0).state
-            allocation = pointer_to(allocate if guided else no_allocation, o, jumps, 1, True, state)
+        return pointer_to(allocate if guided else no_allocation, o, jumps, 1, True, state)
+
+    def _parts_of_walk(self, *, ratio: bool) -> tuple[Pointer, Pointer, Pointer]:
+        """Compile what the next walk needs, with or without the probabilities of the way back."""
+        if ratio not in self._compiled:
+            o, jumps = ClusterModel(*self._inputs), self._jumps
+            scratch = jumps.items, jumps.drawn, jumps.gradient
             log_ratio = pointer_to(
                 jump_log_ratio if ratio else no_log_ratio,
-                allocation,
+                self._allocate,
                 o,
                 jumps,
-                jumps.items,
-                jumps.drawn,
-                jumps.gradient,
+                *scratch,
                 _NO_FEATURES,
-                state,
+                Stream(0).state,
             )
             application = pointer_to(apply_jump, o, jumps, self._work)
-            self._compiled = JumpFunctions(allocation, log_ratio, application)
-            self._functions_for = guided, ratio
-        return self._compiled
+            self._compiled[ratio] = self._allocate, log_ratio, application
+        return self._compiled[ratio]
 
     def _enter(self, weights: JumpWeights) -> None:
         jumps = self._jumps
@@ -145,8 +152,9 @@ class JumpEngine(GradientEngine):
         jumps.merge_weights[:] = weights.merge
 
     @property
-    def _model_arrays(self) -> ClusterModel:
-        return ClusterModel(
+    def _inputs(self) -> tuple[Any, Any, Any, Any, Any, Any, Any, Any]:
+        """What every kernel here is given first: a clustering and the factors that read it."""
+        return (
             self._pair,
             self._cluster,
             self._gradient,
@@ -154,12 +162,13 @@ class JumpEngine(GradientEngine):
             self._storage,
             self._edges,
             self._tables,
+            self._seen,
         )
 
     def reset(self, world: Partition) -> None:
         """Stand in a copy of ``world``."""
         super().reset(world)
-        all_features(self._model_arrays, self._jumps, _NO_FEATURES, _NO_FEATURES)
+        all_features(*self._inputs, self._jumps, _NO_FEATURES, _NO_FEATURES)
 
     @property
     def weights(self) -> JumpWeights:
@@ -170,7 +179,7 @@ class JumpEngine(GradientEngine):
     def weights(self, given: JumpWeights) -> None:
         self.proposer = self.proposer.with_weights(given)
         self._enter(given)
-        all_features(self._model_arrays, self._jumps, _NO_FEATURES, _NO_FEATURES)
+        all_features(*self._inputs, self._jumps, _NO_FEATURES, _NO_FEATURES)
 
     @property
     def odds_seen(self) -> int:
@@ -186,14 +195,14 @@ class JumpEngine(GradientEngine):
         clusters, width = self._world.n_clusters, self.proposer.features.size
         between = np.empty((clusters * (clusters - 1) // 2, width), np.float32)
         within = np.empty((self._world.n_splittable, width), np.float32)
-        all_features(self._model_arrays, self._jumps, between, within)
+        all_features(*self._inputs, self._jumps, between, within)
         return between, within
 
     def part_features(self, jump: Jump) -> NDArray[np.float32]:
         """Return the features of a part of a cluster with each cluster, its own as if it had left it."""
         out = np.empty((self._world.n_clusters, self.proposer.features.size), np.float32)
         items = np.array(jump.items, np.int32)
-        part_features(self._model_arrays, self._jumps, items, jump.source, out)
+        part_features(*self._inputs, self._jumps, items, jump.source, out)
         return out
 
     def spread(self, weights: JumpWeights, between: NDArray[np.float32], within: NDArray[np.float32]) -> None:
@@ -222,8 +231,8 @@ class JumpEngine(GradientEngine):
             better=np.zeros(count),
         )
         draw_jumps(
-            self._functions(ratio=False),
-            self._model_arrays,
+            *self._inputs,
+            self._allocate,
             self._no_truth if truth is None else truth,
             self._resting.weights if model_weights is None else model_weights,
             self._jumps,
@@ -281,8 +290,8 @@ class JumpEngine(GradientEngine):
     ) -> int:
         before = int(self._work.tally[0])
         jump_walk(
-            self._functions(ratio=self._walk.settings[codes.ACCEPTANCE] == codes.METROPOLIS),
-            self._model_arrays,
+            *self._inputs,
+            *self._parts_of_walk(ratio=bool(self._walk.settings[codes.ACCEPTANCE] == codes.METROPOLIS)),
             self._no_truth if truth is None else truth,
             update,
             self._jumps,
@@ -301,3 +310,12 @@ class JumpEngine(GradientEngine):
             "contrastive divergence by adaptive jumps has no compiled form: give a PartitionMixture, or learn"
             " with engine='plain'."
         )
+
+
+def _needed(blocks: NDArray[np.void], columns: NDArray[np.int64]) -> NDArray[np.void]:
+    """Aggregates of tables that write some of these statistics."""
+    ends = blocks["offset"] + blocks["size"]
+    needed = [
+        bool(((columns >= lo) & (columns < hi)).any()) for lo, hi in zip(blocks["offset"], ends, strict=True)
+    ]
+    return np.asarray(blocks[np.array(needed, bool)])
