@@ -35,7 +35,7 @@ def numbers(text):
 
 def test_every_example_has_a_test():
     tested = {"chain_marginals", "clustering", "demo", "ising_grid", "own_template", "skip_chain"}
-    assert set(EXAMPLES) == tested
+    assert set(EXAMPLES) == tested | {"adaptive_proposer"}
 
 
 @pytest.mark.parametrize("name", sorted(set(EXAMPLES) - {"demo"}))
@@ -68,6 +68,15 @@ def test_belief_propagation_comes_near_the_junction_tree():
     assert 0 < abs(approximate - exact) < 0.5
     assert 0 < worst < 0.05
     assert "junction tree of width" in output
+
+
+def test_a_trained_proposer_needs_fewer_jumps_than_a_uniform_one():
+    output = run(EXAMPLES["adaptive_proposer"])
+    by = {name: float(weight) for name, weight in re.findall(r"merge by (.+?) +(-?\d+\.\d+)", output)}
+    assert by["pairs: count of alike"] > 1 > -1 > by["pairs: count of unlike"]
+    (trained_score, trained), (uniform_score, uniform) = re.findall(r"score (\S+) after (\d+) jumps", output)
+    assert trained_score == uniform_score
+    assert int(uniform) > 3 * int(trained)
 
 
 def test_clustering_finds_the_people_with_about_the_exact_probabilities():

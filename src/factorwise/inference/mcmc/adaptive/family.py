@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from factorwise.inference.cross_entropy import maximize
 from factorwise.inference.mcmc.adaptive.engine import Jump, JumpEngine
-from factorwise.kernels.jump_odds import MERGE, SPLIT
+from factorwise.kernels.jump_odds import MERGE, MOVE, SPLIT
 from factorwise.rng import Stream
 
 FIT_STEPS = 40  # of L-BFGS; the next iteration goes on from where they end
@@ -105,16 +107,23 @@ class JumpFamily:
 
 
 class Lesson(NamedTuple):
-    """Good jumps from one world: the choices behind them, and the variances of the features chosen by."""
+    """Good jumps from one world: the choices behind them, the variances of the features chosen by, the kinds.
+
+    kinds
+        Share of splits, merges and moves among the jumps.
+    """
 
     choices: list[Choice]
     scales: NDArray[np.float64]
+    kinds: NDArray[np.float64]
 
     @classmethod
     def of(cls, family: JumpFamily, jumps: Sequence[Jump]) -> Lesson:
         """Learn from jumps that all count alike."""
         shares = np.full(len(jumps), 1.0 / max(len(jumps), 1))
-        return cls(family.choices(jumps, shares), family.scales())
+        kinds = np.zeros(MOVE + 1)
+        np.add.at(kinds, np.array([jump.kind for jump in jumps], np.int64), shares)
+        return cls(family.choices(jumps, shares), family.scales(), kinds)
 
 
 def fit_choices(
@@ -125,7 +134,14 @@ def fit_choices(
     Implements: rohanimanesh2009inference, Eq. 2.
     """
     objective = _Objective(choices, len(previous))
-    return maximize(objective, [0], np.ones(1), previous, ridge=ridge, steps=FIT_STEPS)
+    with _linear_algebra().limit(limits=1, user_api="blas"):
+        return maximize(objective, [0], np.ones(1), previous, ridge=ridge, steps=FIT_STEPS)
+
+
+@cache
+def _linear_algebra() -> ThreadpoolController:
+    """Return what limits its threads: products this small are slower in several, which wait by spinning."""
+    return ThreadpoolController()
 
 
 class _Objective:

@@ -14,7 +14,7 @@ from factorwise.inference.mcmc.adaptive.engine import JumpEngine
 from factorwise.inference.mcmc.adaptive.family import Lesson, fit_choices
 from factorwise.inference.mcmc.adaptive.law import JumpWeights
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
-from factorwise.inference.mcmc.adaptive.tuning import By, Tuning
+from factorwise.inference.mcmc.adaptive.tuning import By, Tuning, with_kinds
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.run import PROGRESS_AFTER
 from factorwise.kernels.truth_gains import TruthArrays
@@ -82,4 +82,8 @@ def train_proposer(
         for lesson in lessons
         for choice in lesson.choices
     ]
-    return weights.with_vector(fit_choices(choices, weights.vector, ridge * scales))
+    fitted = weights.with_vector(fit_choices(choices, weights.vector, ridge * scales))
+    if not rounds.kinds:
+        return fitted
+    # those of the last round alone would be those of the end of a climb, where there is little to merge
+    return with_kinds(fitted, np.mean([lesson.kinds for lesson in lessons], axis=0))

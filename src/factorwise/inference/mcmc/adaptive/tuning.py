@@ -129,9 +129,14 @@ def _fitted(family: JumpFamily, weights: JumpWeights, elite: Sequence[Jump], tun
     if not tuning.kinds:
         return fitted
     counts = np.bincount([jump.kind for jump in elite], minlength=MOVE + 1) / len(elite)
-    # a kind that never is drawn must not come to life, and no other may die
+    return with_kinds(fitted, counts)
+
+
+def with_kinds(weights: JumpWeights, shares: NDArray[np.float64]) -> JumpWeights:
+    """Return the same with kinds as often as they were good: no one dies, none that was never drawn lives."""
     allowed = np.array(weights.kinds) > 0
-    return replace(fitted, kinds=tuple(np.where(allowed, np.maximum(counts, SMALLEST_KIND), 0.0).tolist()))
+    kinds = np.where(allowed, np.maximum(shares, SMALLEST_KIND), 0.0)
+    return replace(weights, kinds=tuple(kinds.tolist()))
 
 
 def _towards(old: JumpWeights, fitted: JumpWeights, smoothing: float) -> JumpWeights:
