@@ -8,7 +8,7 @@ READY  := $(VENV)/.ready
 export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/kernels/$(shell cat src/factorwise/kernels/*.py 2>/dev/null | cksum | tr ' ' '-')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow check format lint types layers bench experiments lock clean
+.PHONY: help setup demo test coverage test-slow check format lint types layers bench experiments lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -26,6 +26,10 @@ demo: setup  ## the main job end to end on generated data; writes demo/report.ht
 	$(BIN)/python examples/demo.py
 
 test: setup  ## the tests
+	$(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile $(ARGS)
+
+# not a part of check: tracing makes Python 3.11, and with it compiling, twice as slow
+coverage: setup  ## the tests, and which lines they do not reach; compiled code counts as not reached
 	$(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile --cov --cov-report=term:skip-covered $(ARGS)
 
 test-slow: setup  ## long statistical runs: many seeds, and kernels with bounds checks in a cache of their own

@@ -25,14 +25,14 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-from samplerank_tasks import OUT, TASKS, Task, arguments, spread
+from matplotlib.figure import Figure
+from samplerank_tasks import PASSES, Task, run_tasks, spread
 
 from factorwise.learning.contrastive import ContrastiveDivergence
 from factorwise.learning.perceptron import StructuredPerceptron
 from factorwise.learning.samplerank import Learned, SampleRank
 from factorwise.learning.updates import PassiveAggressive
 
-PASSES, STEPS = 5, 4_000
 TRIES = 5
 
 PAPER = {  # B-cubed and pairwise F1 on ACE, valid and not valid; match F1 on courses and companies
@@ -105,9 +105,7 @@ def learner(method: str, valid: bool, fixed: tuple[str, ...], chosen: dict[str, 
 
 def run(task: Task, method: str, valid: bool, chosen: dict[str, float], seed: int, passes: int) -> Learned:
     """Learn once."""
-    steps = STEPS * (len(task.worlds) > 1) or 50 * task.worlds[0].start.n_items
-    if not valid and method != "Perceptron":
-        steps //= TRIES
+    steps = task.steps if valid or method == "Perceptron" else task.steps // TRIES
     made = learner(method, valid, task.fixed, chosen)
     return made.fit(task.worlds, passes=passes, steps=steps, seed=seed, weights=task.start, progress=False)
 
@@ -173,7 +171,7 @@ def reductions(found: dict[tuple[str, bool, str], list[dict[str, float]]]) -> st
     return "\n".join(lines)
 
 
-def draw(results: dict[str, dict[tuple[str, bool, str], list[dict[str, float]]]]) -> None:
+def draw(results: dict[str, dict[tuple[str, bool, str], list[dict[str, float]]]]) -> Figure:
     """One panel per task: bars for the methods, valid and not-valid chains side by side."""
     figure, panels = plt.subplots(1, len(results), figsize=(4 * len(results), 3.6), squeeze=False)
     for panel, (name, found) in zip(panels[0], results.items(), strict=True):
@@ -198,24 +196,8 @@ def draw(results: dict[str, dict[tuple[str, bool, str], list[dict[str, float]]]]
         low = min(100 * next(iter(r.values())) for runs in found.values() for r in runs)
         panel.set_ylim(max(0, low - 5), None)
     panels[0][0].legend(fontsize=8)
-    figure.tight_layout()
-    OUT.mkdir(exist_ok=True)
-    figure.savefig(OUT / "samplerank_methods.png", dpi=150)
-    print(f"drawn: {OUT.name}/samplerank_methods.png")
-
-
-def main() -> None:
-    options = arguments(__doc__)
-    results = {}
-    for name in options.tasks:
-        task = TASKS[name](options.threads)
-        if options.tune:
-            tune(task)
-        else:
-            results[name] = compare(task, range(options.seeds))
-    if results:
-        draw(results)
+    return figure
 
 
 if __name__ == "__main__":
-    main()
+    run_tasks(__file__, __doc__, tune=tune, compare=compare, draw=draw)

@@ -16,7 +16,8 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
-from samplerank_tasks import OUT, TASKS, Task, arguments, spread
+from matplotlib.figure import Figure
+from samplerank_tasks import PASSES, Task, run_tasks, spread
 
 from factorwise.learning.samplerank import Learned, SampleRank
 from factorwise.learning.updates import (
@@ -28,7 +29,6 @@ from factorwise.learning.updates import (
     UpdateRule,
 )
 
-PASSES, STEPS = 5, 4_000
 PAPER = {"unit": "77.6", "MIRA": "80.5", "confidence-weighted": "81.5"}
 
 TRIED: dict[str, list[UpdateRule]] = {
@@ -66,9 +66,10 @@ CHOSEN: dict[str, dict[str, UpdateRule]] = {
 
 def run(task: Task, rule: UpdateRule, seed: int) -> Learned:
     """Learn once."""
-    steps = STEPS if len(task.worlds) > 1 else 50 * task.worlds[0].start.n_items
     learner = SampleRank(update=rule, accept="greedy", fixed=task.fixed)
-    return learner.fit(task.worlds, passes=PASSES, steps=steps, seed=seed, weights=task.start, progress=False)
+    return learner.fit(
+        task.worlds, passes=PASSES, steps=task.steps, seed=seed, weights=task.start, progress=False
+    )
 
 
 def tune(task: Task) -> None:
@@ -92,7 +93,7 @@ def compare(task: Task, seeds: range) -> dict[str, list[float]]:
     return found
 
 
-def draw(results: dict[str, dict[str, list[float]]]) -> None:
+def draw(results: dict[str, dict[str, list[float]]]) -> Figure:
     """One group of bars per task."""
     figure, panel = plt.subplots(figsize=(7, 3.6))
     width = 0.8 / len(TRIED)
@@ -106,24 +107,8 @@ def draw(results: dict[str, dict[str, list[float]]]) -> None:
     panel.set_ylim(min(100 * min(v) for found in results.values() for v in found.values()) - 3, None)
     panel.set_ylabel("F1 (B-cubed or match)")
     panel.legend(fontsize=8)
-    figure.tight_layout()
-    OUT.mkdir(exist_ok=True)
-    figure.savefig(OUT / "samplerank_rules.png", dpi=150)
-    print(f"drawn: {OUT.name}/samplerank_rules.png")
-
-
-def main() -> None:
-    options = arguments(__doc__)
-    results = {}
-    for name in options.tasks:
-        task = TASKS[name](options.threads)
-        if options.tune:
-            tune(task)
-        else:
-            results[name] = compare(task, range(options.seeds))
-    if results:
-        draw(results)
+    return figure
 
 
 if __name__ == "__main__":
-    main()
+    run_tasks(__file__, __doc__, tune=tune, compare=compare, draw=draw)

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +38,13 @@ from factorwise.learning.walkers import TrainingWorld
 from factorwise.metrics.alignment import score_matches
 from factorwise.metrics.coreference import score_documents
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 OUT = Path(__file__).parent / "out"
 SEEDS = (0, 1, 2)
+PASSES, STEPS = 5, 4_000  # over all worlds, and of each walk where there are several worlds
+STEPS_PER_ITEM = 50  # where there is one
 SEARCH_STEPS = 500  # per mention
 
 
@@ -59,6 +65,11 @@ class Task:
     start: NDArray[np.float64]
     fixed: tuple[str, ...]
     judge: Callable[[NDArray[np.float64], str], dict[str, float]]
+
+    @property
+    def steps(self) -> int:
+        """Steps of one walk."""
+        return STEPS if len(self.worlds) > 1 else STEPS_PER_ITEM * self.worlds[0].start.n_items
 
 
 def coreference(folder: str, threads: int) -> Task:
@@ -168,6 +179,45 @@ TASKS: dict[str, Callable[[int], Task]] = {
     "anatomy": lambda threads: anatomy(),
     "webdirs": lambda threads: web_directories(),
 }
+
+
+def run_tasks(
+    script: str,
+    description: str | None,
+    *,
+    tune: Callable[[Task], None],
+    compare: Callable[[Task, range], Any],
+    draw: Callable[[dict[str, Any]], Figure],
+) -> None:
+    """Do what the command line asks for: try settings, or compare and draw.
+
+    script
+        Its file, which the figure is named after.
+    tune
+        Prints what each setting gives on dev.
+    compare
+        Prints a table over the seeds and returns what ``draw`` needs.
+    draw
+        Makes a figure of the results by task.
+    """
+    options = arguments(description)
+    results = {}
+    for name in options.tasks:
+        task = TASKS[name](options.threads)
+        if options.tune:
+            tune(task)
+        else:
+            results[name] = compare(task, range(options.seeds))
+    if results:
+        save(draw(results), Path(script).stem)
+
+
+def save(figure: Figure, name: str) -> None:
+    """Write a figure to the folder of results."""
+    figure.tight_layout()
+    OUT.mkdir(exist_ok=True)
+    figure.savefig(OUT / f"{name}.png", dpi=150)
+    print(f"drawn: {OUT.name}/{name}.png")
 
 
 def arguments(description: str | None) -> argparse.Namespace:

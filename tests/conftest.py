@@ -24,9 +24,12 @@ settings.load_profile("fixed")
 def pytest_configure(config):
     """Keep compiled code out of the user's home, but where the next run of this checkout finds it.
 
-    And heed Ctrl-C, which some tests send: a shell starts jobs in the background with it ignored.
+    And heed Ctrl-C, which some tests send: a shell starts jobs in the background with it ignored. And keep
+    linear algebra to one thread: matrices are small here, and threads that wait for each other by spinning
+    make SciPy's optimizers a hundred times slower beside another worker.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if not os.environ.get("FACTORWISE_CACHE"):
         if config.pluginmanager.hasplugin("cacheprovider"):
             folder = config.cache.mkdir("factorwise")

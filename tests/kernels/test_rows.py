@@ -21,8 +21,9 @@ from factorwise.kernels.rows import (
     sum_of,
     zero_row,
 )
+from thinning import thinned
 
-KINDS = [(count, dtype) for dtype in (np.float64, np.float32) for count in range(1, 6)]
+KINDS = thinned(range(1, 6), (np.float64, np.float32))
 EXP_ERROR = {np.float64: 4e-16, np.float32: 2.4e-7}  # relative: about two units in the last place
 EXP_RANGE = {np.float64: (-708.0, 709.0), np.float32: (-87.0, 88.0)}
 

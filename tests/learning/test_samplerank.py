@@ -1,8 +1,5 @@
 """SampleRank: by hand, compiled against plain, its mistake bound, and every way of walking it."""
 
-import os
-import subprocess
-import sys
 from itertools import product
 from pathlib import Path
 
@@ -28,6 +25,7 @@ from factorwise.rng import Stream
 from factorwise.variables.pair_table import PairTable
 from factorwise.world import moves
 from factorwise.world.partition import Partition
+from other_process import in_another_process
 from walk_cases import MIXTURES, WHOLE, table_for, tell_tale_world, whole_world
 
 ACCEPTANCES = ("metropolis", "unbalanced", "greedy", "always", "truth")
@@ -264,13 +262,9 @@ print(found.last.tobytes().hex())
 
 
 def test_a_process_with_another_number_of_threads_learns_the_same_bits():
-    names = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "FACTORWISE_THREADS")
-    folder = str(Path(__file__).parents[1])
     here = fitted(SampleRank(), [whole_world(seed, 9) for seed in range(3)], passes=2, seed=7)
-    environment = {**os.environ, **dict.fromkeys(names, "1"), "PYTHONPATH": folder}
-    command = [sys.executable, "-c", IN_ANOTHER_PROCESS]
-    there = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    assert there.stdout.strip() == here.last.tobytes().hex()
+    there = in_another_process(IN_ANOTHER_PROCESS, Path(__file__).parents[1])
+    assert there == here.last.tobytes().hex()
 
 
 def test_restarting_begins_every_pass_at_the_start_and_going_on_does_not():

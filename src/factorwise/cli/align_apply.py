@@ -10,11 +10,10 @@ from typing import Any
 import click
 
 from factorwise.cli.align_data import ontology_options, read_side
-from factorwise.cli.files import writing
+from factorwise.cli.files import STANDARD, check_target, writing
 from factorwise.cli.learned import check_kind
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
-from factorwise.cli.tag_options import STANDARD, check_target
 from factorwise.io.alignments import Correspondence, format_alignment
 
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from factorwise.cli.files import reading
+from factorwise.cli.files import STANDARD, reading, shown
 from factorwise.cli.options import Options
-from factorwise.cli.tag_options import STANDARD, notice, shown
+from factorwise.cli.output import notice
 from factorwise.errors import DataFileError
 from factorwise.io.alignments import EQUIVALENT, Correspondence, parse_alignment, read_alignment
 from factorwise.io.ontologies import Ontology, read_ontology

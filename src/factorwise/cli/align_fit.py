@@ -10,13 +10,12 @@ import click
 import numpy as np
 
 from factorwise.cli.align_data import check_known, ontology_options, read_reference, read_side
-from factorwise.cli.files import speaking_of
-from factorwise.cli.learned import TOP, cost_rows, curve, curve_lines, largest, weight_lines
+from factorwise.cli.files import check_target, shown, speaking_of
+from factorwise.cli.learned import TOP, curve, curve_lines, largest, weight_lines
 from factorwise.cli.learning import check_complete, learning_options, watch
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
-from factorwise.cli.tag_options import check_target, show_progress, shown
-from factorwise.cli.tag_summary import Clock, peak_memory
+from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress
 from factorwise.io.learned import LearnedWeights, write_learned
 from factorwise.io.provenance import provenance
 

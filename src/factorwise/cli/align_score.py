@@ -10,9 +10,9 @@ import click
 import numpy as np
 
 from factorwise.cli.align_data import read_matches, read_reference
+from factorwise.cli.files import STANDARD, shown
 from factorwise.cli.options import Options, verb
-from factorwise.cli.output import aligned, emit
-from factorwise.cli.tag_options import STANDARD, notice, shown
+from factorwise.cli.output import aligned, emit, notice
 from factorwise.io.alignments import Correspondence
 from factorwise.metrics.alignment import OperatingPoint, match_curve, score_matches
 

@@ -13,11 +13,11 @@ import click
 from factorwise.apps.coreference.documents import Document
 from factorwise.cli.coref_data import gathered, given_documents
 from factorwise.cli.coref_prediction import resolved
-from factorwise.cli.files import writing
+from factorwise.cli.files import STANDARD, check_target, shown, writing
 from factorwise.cli.learned import check_kind
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
-from factorwise.cli.tag_options import STANDARD, check_target, show_progress, shown
+from factorwise.cli.progress import show_progress
 
 
 @verb(example="factorwise coref apply test.jsonl --model coref.fw -o found.jsonl")

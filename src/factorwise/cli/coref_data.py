@@ -14,8 +14,7 @@ from factorwise.apps.coreference.documents import (
     parse_documents,
     read_documents,
 )
-from factorwise.cli.files import reading, speaking_of
-from factorwise.cli.tag_options import STANDARD, shown
+from factorwise.cli.files import STANDARD, reading, shown, speaking_of
 from factorwise.errors import DataFileError, InvalidArgumentError
 
 SCOPES = ("document", "topic")

@@ -14,12 +14,12 @@ from factorwise.apps.coreference.documents import Discourse, Document, Scope
 from factorwise.cli.coref_data import SCOPES, check_truth, check_types, gathered, given_documents
 from factorwise.cli.coref_prediction import resolved
 from factorwise.cli.coref_scores import score_lines, size_of
-from factorwise.cli.learned import TOP, cost_rows, curve, curve_lines, largest, weight_lines
+from factorwise.cli.files import STANDARD, check_target, shown
+from factorwise.cli.learned import TOP, curve, curve_lines, largest, weight_lines
 from factorwise.cli.learning import Names, check_complete, learning_options, watch
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
-from factorwise.cli.tag_options import STANDARD, check_target, show_progress, shown
-from factorwise.cli.tag_summary import Clock, peak_memory
+from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress
 from factorwise.io.learned import LearnedWeights, write_learned
 from factorwise.io.provenance import provenance
 from factorwise.metrics.coreference import score_documents

@@ -11,9 +11,9 @@ from factorwise.apps.coreference.documents import Scope
 from factorwise.cli.coref_comparison import compared, with_kept_truth, with_truth_of
 from factorwise.cli.coref_data import SCOPES, given_documents
 from factorwise.cli.coref_scores import each_lines, score_lines, size_of
+from factorwise.cli.files import STANDARD, shown
 from factorwise.cli.options import Options, verb
-from factorwise.cli.output import emit
-from factorwise.cli.tag_options import STANDARD, notice, shown
+from factorwise.cli.output import emit, notice
 from factorwise.metrics.coreference import score_clusterings, score_documents
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from factorwise.cli.output import aligned, size_text
+from factorwise.cli.output import aligned
 from factorwise.errors import ModelFileError
 from factorwise.io.models import read_model
 
@@ -61,17 +61,6 @@ def weight_lines(weights: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Write weights for people."""
     yield "largest weights" if weights else "largest weights: none"
     yield from aligned([(f"{entry['weight']:+.4f}", entry["name"]) for entry in weights])
-
-
-def cost_rows(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Write what a run took for people: the time of its parts, and memory where the system tells."""
-    seconds = document["seconds"]
-    whole = max(seconds["all"], 1e-9)
-    shares = [f"{name} {part:.2f} s ({part / whole:.0%})" for name, part in seconds.items() if name != "all"]
-    rows = [("time", f"{seconds['all']:.2f} s: {', '.join(shares)}")]
-    if document["peak_memory"] is not None:
-        rows.append(("peak memory", size_text(document["peak_memory"])))
-    return rows
 
 
 def _pass_row(record: Mapping[str, Any]) -> tuple[str, ...]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from factorwise.cli.options import Options
+
 
 def emit(document: dict[str, Any], lines: Iterable[str], *, as_json: bool) -> None:
     """Print a result on standard output: ``document`` as JSON, or ``lines``."""
@@ -44,3 +46,9 @@ def size_text(count: int) -> str:
             return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:.1f} TB"
+
+
+def notice(options: Options, text: str) -> None:
+    """Tell the user something on standard error, unless asked to be quiet."""
+    if not options.quiet:
+        click.echo(f"note: {text}", err=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,20 +13,12 @@ from typing import Any, TextIO
 import click
 import numpy as np
 
+from factorwise.cli.files import STANDARD, check_target, shown, writing
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
-from factorwise.cli.tag_options import (
-    STANDARD,
-    ColumnNumbers,
-    Layout,
-    check_target,
-    layout_options,
-    read_table,
-    shown,
-)
+from factorwise.cli.tag_options import ColumnNumbers, Layout, layout_options, read_table
 from factorwise.cli.tag_prediction import Predictions, columns_for, load_model
 from factorwise.errors import DataFileError
-from factorwise.io.atomic import atomic_text
 from factorwise.io.conll import ColumnFile, format_columns
 from factorwise.kernels.threads import Team
 
@@ -158,38 +148,15 @@ def _document(predictions: Predictions, marginals: bool, nbest: int | None) -> d
 
 @contextmanager
 def _opened(output: str, encoding: str) -> Iterator[TextIO]:
-    """Open the output; a file appears whole or not at all."""
+    """Open the output in the encoding of the file, and tell what to do where that lacks a character."""
     try:
-        if output == STANDARD:
-            with _standard_output(encoding) as stream:
-                yield stream
-        else:
-            with atomic_text(output, encoding=encoding) as stream:
-                yield stream
+        with writing(output, encoding) as stream:
+            yield stream
     except UnicodeEncodeError as error:
         raise DataFileError(
             f"{error.object[error.start]!r} cannot be written in {encoding}. Give --encoding utf-8, and IN in"
             " that encoding."
         ) from None
-    except OSError as error:
-        if output == STANDARD:
-            raise  # a reader that has gone is nobody's fault
-        raise DataFileError(
-            f"{output}: could not be written: {error.strerror or error}. Nothing was written, and a file that"
-            " was there is unchanged: check the folder, its permissions and the free space."
-        ) from error
-
-
-@contextmanager
-def _standard_output(encoding: str) -> Iterator[TextIO]:
-    """Write to standard output in the encoding of the file, whatever the terminal's is."""
-    sys.stdout.flush()
-    stream = io.TextIOWrapper(sys.stdout.buffer, encoding=encoding, newline="\n")
-    try:
-        yield stream
-        stream.flush()
-    finally:
-        stream.detach()
 
 
 def _summary(output: Path, table: ColumnFile, seconds: float) -> dict[str, Any]:

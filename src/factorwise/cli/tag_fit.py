@@ -17,8 +17,10 @@ from factorwise.apps.tagging.model_file import read_tagger, write_tagger
 from factorwise.apps.tagging.progress import TrainingBar
 from factorwise.apps.tagging.training import HeldOut, Sentences, train
 from factorwise.apps.tagging.warm import carried_over
+from factorwise.cli.files import STANDARD, shown
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import emit
+from factorwise.cli.progress import Clock, show_progress
 from factorwise.cli.tag_data import (
     Source,
     Trial,
@@ -30,17 +32,9 @@ from factorwise.cli.tag_data import (
     supervision,
     taken_apart,
 )
-from factorwise.cli.tag_options import (
-    STANDARD,
-    ColumnNumbers,
-    NumberList,
-    layout_options,
-    read_table,
-    show_progress,
-    shown,
-)
+from factorwise.cli.tag_options import ColumnNumbers, NumberList, layout_options, read_table
 from factorwise.cli.tag_request import Request
-from factorwise.cli.tag_summary import Clock, summary, summary_lines
+from factorwise.cli.tag_summary import summary, summary_lines
 from factorwise.io.provenance import provenance
 from factorwise.learning.priors import Prior
 

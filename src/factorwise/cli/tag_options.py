@@ -6,18 +6,15 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import click
 
-from factorwise.cli.options import Options
+from factorwise.cli.files import STANDARD, reading, shown
 from factorwise.errors import DataFileError
 from factorwise.io.conll import ColumnFile, parse_columns, read_columns
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-STANDARD = "-"  # standard input or output in place of a file
 
 
 class NumberList(click.ParamType):  # type: ignore[type-arg]
@@ -122,45 +119,8 @@ def read_table(path: str, layout: Layout) -> ColumnFile:
             encoding=encoding,
             comment=layout.comment,
         )
-    try:
+    with reading(path):
         return read_columns(path, separator=layout.separator, encoding=encoding, comment=layout.comment)
-    except FileNotFoundError as error:
-        raise DataFileError(str(error)) from None
-    except OSError as error:
-        raise _unreadable(path, error) from error
-
-
-def read_text(path: Path) -> str:
-    """Read a small text file in UTF-8."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise _unreadable(str(path), error) from error
-    except UnicodeDecodeError as error:
-        raise DataFileError(f"{path}: not text in UTF-8 ({error.reason}). Save it in UTF-8.") from error
-
-
-def _unreadable(path: str, error: OSError) -> DataFileError:
-    return DataFileError(
-        f"{path}: cannot be read: {error.strerror or error}. Check the path and its permissions."
-    )
-
-
-def shown(path: str) -> str:
-    """Return the name of an input for messages."""
-    return "standard input" if path == STANDARD else path
-
-
-def check_target(option: str, path: Path, *inputs: str | Path | None) -> None:
-    """Refuse a file that could not be written or is an input, before work is spent on its content."""
-    if any(one is not None and Path(one).exists() and path.exists() and path.samefile(one) for one in inputs):
-        raise click.UsageError(f"{option} {str(path)!r} is also read from: give another file.")
-    if path.is_dir():
-        raise click.UsageError(f"{option} {str(path)!r} is a folder: give the path of a file in it.")
-    if not path.resolve().parent.is_dir():
-        raise click.UsageError(
-            f"{option} {str(path)!r}: the folder {str(path.parent)!r} does not exist. Make it first."
-        )
 
 
 def column_number(file: ColumnFile, number: int, option: str, name: str) -> int:
@@ -183,14 +143,3 @@ def check_labels(file: ColumnFile, column: int, labels: Sequence[str], name: str
             f"{name}, line {line}: column {column} is empty, where a label should be. Fill it in, or choose"
             " another column."
         )
-
-
-def show_progress(options: Options) -> bool:
-    """Whether a progress bar would be welcome."""
-    return not options.quiet and not options.json and sys.stderr.isatty()
-
-
-def notice(options: Options, text: str) -> None:
-    """Tell the user something on standard error, unless asked to be quiet."""
-    if not options.quiet:
-        click.echo(f"note: {text}", err=True)

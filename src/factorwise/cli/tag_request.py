@@ -10,8 +10,9 @@ import click
 
 from factorwise.apps.tagging.config import TrainingConfig
 from factorwise.apps.tagging.templates import FeatureTemplateError, TemplateSet
+from factorwise.cli.files import STANDARD, check_target, read_text
 from factorwise.cli.tag_data import ClassWeights
-from factorwise.cli.tag_options import STANDARD, Layout, check_target, read_text
+from factorwise.cli.tag_options import Layout
 from factorwise.learning.priors import Prior
 
 #: Algorithms that have no penalty at all.

@@ -9,17 +9,10 @@ from typing import Any
 import click
 import numpy as np
 
+from factorwise.cli.files import shown
 from factorwise.cli.options import Options, verb
-from factorwise.cli.output import aligned, emit
-from factorwise.cli.tag_options import (
-    Layout,
-    check_labels,
-    column_number,
-    layout_options,
-    notice,
-    read_table,
-    shown,
-)
+from factorwise.cli.output import aligned, emit, notice
+from factorwise.cli.tag_options import Layout, check_labels, column_number, layout_options, read_table
 from factorwise.errors import DataFileError
 from factorwise.io.conll import ColumnFile
 from factorwise.metrics.sequence import SCHEMES, Score, SpanCounter

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-import sys
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,37 +13,9 @@ from factorwise.apps.tagging.config import TrainingConfig
 from factorwise.apps.tagging.encoders import ColumnEncoder
 from factorwise.apps.tagging.training import HeldOut, Measure, Step, Trained
 from factorwise.cli.output import aligned, size_text
+from factorwise.cli.progress import Clock, cost_rows, peak_memory
 from factorwise.cli.tag_data import Source, Trial
 from factorwise.cli.tag_request import WITHOUT_PRIOR
-
-
-class Clock:
-    """Measures the parts of a run, one after the other."""
-
-    def __init__(self) -> None:
-        self._began = time.perf_counter()
-        self.parts: dict[str, float] = {}
-
-    @contextmanager
-    def part(self, name: str) -> Iterator[None]:
-        """Measure what happens inside."""
-        began = time.perf_counter()
-        yield
-        self.parts[name] = time.perf_counter() - began
-
-    def seconds(self) -> dict[str, float]:
-        """Return the time of each part, and of all since the clock was made."""
-        return self.parts | {"all": time.perf_counter() - self._began}
-
-
-def peak_memory() -> int | None:
-    """Return the most bytes this process has had in memory; None where the system does not tell."""
-    try:
-        import resource
-    except ImportError:
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def summary(
@@ -158,13 +127,7 @@ def summary_lines(document: dict[str, Any]) -> Iterator[str]:
         found = document["held_out"]
         place = f"{found['sentences']} sentences"
         rows.append(("held out", f"{found['measure']} {found['score']:.4f} on {place}"))
-    seconds = document["seconds"]
-    whole = max(seconds["all"], 1e-9)
-    shares = [f"{name} {part:.2f} s ({part / whole:.0%})" for name, part in seconds.items() if name != "all"]
-    rows.append(("time", f"{seconds['all']:.2f} s: {', '.join(shares)}"))
-    if document["peak_memory"] is not None:
-        rows.append(("peak memory", size_text(document["peak_memory"])))
-    yield from aligned(rows)
+    yield from aligned([*rows, *cost_rows(document)])
 
 
 def _training_text(training: dict[str, Any]) -> str:

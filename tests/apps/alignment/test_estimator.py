@@ -2,10 +2,7 @@
 
 import inspect
 import math
-import os
 import pickle
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
@@ -25,6 +22,7 @@ from factorwise.io.models import ModelFile, read_model, write_model
 from factorwise.io.ontologies import Concept, Ontology
 from factorwise.learning.updates import PassiveAggressive, Unit
 from factorwise.metrics.alignment import score_matches
+from other_process import in_another_process
 
 OURS = ("animal", "brown bear", "house cat", "sheep dog", "red fox", "sea eagle", "grey goose", "wild horse")
 THEIRS = ("beast", "bear, brown", "cat", "sheepdog", "fox", "eagle of the sea", "goose", "tree", "stone")
@@ -347,19 +345,11 @@ print(model.weights_.tobytes().hex(), model.calibration_, model.predict(*UNSEEN)
 
 def test_a_process_with_other_threads_and_hashes_finds_the_same():
     """Sets of words are looked at in another order there."""
-    names = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "FACTORWISE_THREADS")
     place = Path(__file__).parent
-    environment = {
-        **os.environ,
-        **dict.fromkeys(names, "1"),
-        "PYTHONHASHSEED": "7",
-        "PYTHONPATH": os.pathsep.join([str(place), str(place.parents[1])]),
-    }
-    command = [sys.executable, "-c", IN_ANOTHER_PROCESS]
-    there = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    there = in_another_process(IN_ANOTHER_PROCESS, place, place.parents[1])
     model = fitted()
     expected = f"{model.weights_.tobytes().hex()} {model.calibration_} {model.predict(*UNSEEN)}"
-    assert there.stdout.strip() == expected
+    assert there == expected
 
 
 # model files

@@ -2,10 +2,7 @@
 
 import inspect
 import math
-import os
 import pickle
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
@@ -25,6 +22,7 @@ from factorwise.errors import DataFileError, EmptyWorldError, InvalidArgumentErr
 from factorwise.io.models import read_model
 from factorwise.learning.updates import PassiveAggressive, Unit
 from factorwise.metrics.coreference import score_documents
+from other_process import in_another_process
 
 NAMES = ("Ann Lee", "Bob Ray", "Eve Fox", "Max Orr")
 KEPT = ("scope", "types", "without_types", "aggregates", "search_steps", "random_state")
@@ -177,8 +175,8 @@ def test_records_and_documents_are_taken_alike():
     documents = [document_from(one) for one in STORIES]
     model = resolver().fit(documents)
     assert model.weights_.tobytes() == fitted().weights_.tobytes()
-    mixture = [STORIES[0], documents[1], *STORIES[2:]]
-    assert model.predict(documents) == model.predict(mixture) == fitted().predict(iter(STORIES))
+    mixture = [STORIES[0], documents[1]]
+    assert model.predict(documents[:2]) == model.predict(mixture) == fitted().predict(iter(STORIES[:2]))
     assert model.score(mixture) == 1.0
 
 
@@ -249,7 +247,7 @@ def test_a_mention_without_an_entity_cannot_be_learned_from_or_scored():
 @pytest.mark.parametrize("parameters", [{}, {"scope": "topic"}, {"types": ("PER",)}], ids=repr)
 def test_scores_are_the_metrics_of_what_is_predicted(parameters):
     model = rough(**parameters)
-    documents = [*STORIES, *UNSEEN]
+    documents = [*STORIES[:3], UNSEEN[0]]
     groups = {}
     for document, labels in zip(documents, model.predict(documents), strict=True):
         key = document["topic"] if model.scope == "topic" else document["id"]
@@ -325,14 +323,10 @@ print(model.weights_.tobytes().hex(), model.predict(UNSEEN))
 
 def test_a_process_with_other_threads_and_hashes_finds_the_same():
     """Sets of words are looked at in another order there."""
-    tests = Path(__file__).parents[2]
-    names = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "FACTORWISE_THREADS")
-    paths = os.pathsep.join([str(Path(__file__).parent), str(tests)])
-    environment = {**os.environ, **dict.fromkeys(names, "1"), "PYTHONHASHSEED": "7", "PYTHONPATH": paths}
-    command = [sys.executable, "-c", IN_ANOTHER_PROCESS]
-    there = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    place = Path(__file__).parent
+    there = in_another_process(IN_ANOTHER_PROCESS, place, place.parents[1])
     model = resolver(passes=1, steps=40).fit(STORIES)
-    assert there.stdout.strip() == f"{model.weights_.tobytes().hex()} {model.predict(UNSEEN)}"
+    assert there == f"{model.weights_.tobytes().hex()} {model.predict(UNSEEN)}"
 
 
 # model files

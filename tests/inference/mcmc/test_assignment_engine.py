@@ -19,6 +19,7 @@ from factorwise.model.model import Model
 from factorwise.rng import Stream
 from factorwise.variables.variable import Column, Variables
 from factorwise.world.assignment import Assignment
+from thinning import thinned
 
 FALSE_ALARM = 1e-4  # chance that a correct sampler fails one statistical test
 MODELS = {name: case() for name, case in CASES.items()}
@@ -85,8 +86,7 @@ def test_without_hidden_variables_both_forms_stay_and_draw_alike():
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("case", "kernel"), thinned(CASES, KERNELS))
 def test_chains_started_in_equilibrium_stay_there(case, kernel, seed):
     """Starts drawn exactly make the ends independent exact draws, so that the level is honest."""
     temperature, chains, steps = 0.7, 3_000, 7

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
 from factorwise.apps.alignment.matching import (
@@ -24,18 +22,17 @@ from factorwise.apps.alignment.matching import (
     starting_weights,
     training_world,
 )
+from factorwise.apps.learned_estimator import LearnedEstimator
 from factorwise.errors import InvalidArgumentError, require
 from factorwise.inference.mcmc.gradient_engine import Acceptance
-from factorwise.io.learned import LearnedWeights, damaged, plain_settings, read_learned, write_learned
+from factorwise.io.learned import damaged, plain_settings
 from factorwise.io.ontologies import Ontology
-from factorwise.io.provenance import provenance
 from factorwise.learning.preferences import MetricName
-from factorwise.learning.samplerank import Callback, PassRecord, SampleRank
+from factorwise.learning.samplerank import Callback, SampleRank
 from factorwise.learning.updates import UpdateRule, capped_rule
 from factorwise.metrics.alignment import score_matches
 
 KIND = "alignment"
-_KEPT = ("one_to_one", "search_steps", "random_state")
 
 Reference = Iterable[tuple[str, str]]
 
@@ -48,7 +45,7 @@ class Match(NamedTuple):
     confidence: float
 
 
-class OntologyAligner(BaseEstimator):  # type: ignore[misc]
+class OntologyAligner(LearnedEstimator):
     """Match the concepts of two ontologies, with weights learned by SampleRank from known matches.
 
     one_to_one
@@ -80,6 +77,11 @@ class OntologyAligner(BaseEstimator):  # type: ignore[misc]
     calibration_
         Slope and intercept that make a probability of a pair's score.
     """
+
+    _kind = KIND
+    _kept = ("one_to_one", "search_steps", "random_state")
+    _noun = "aligner"
+    _other_features = ": train it again."
 
     def __init__(
         self,
@@ -135,13 +137,11 @@ class OntologyAligner(BaseEstimator):  # type: ignore[misc]
             progress=bool(self.verbose),
             callback=callback,
         )
-        self.weights_: NDArray[np.float64] = learned.weights
-        self.weight_names_: list[str] = [world.model.weight_name(k) for k in range(len(learned.weights))]
-        self.history_: list[PassRecord] = learned.history
+        self._keep(learned, world.model)
         self.calibration_: tuple[float, float] = _calibrated(
             self._scores(candidates), entity[candidates.edges[:, 0]] == entity[candidates.edges[:, 1]]
         )
-        self.settings_: dict[str, Any] = plain_settings(
+        self.settings_ = plain_settings(
             {
                 "one_to_one": self.one_to_one,
                 "search_steps": self.search_steps,
@@ -165,12 +165,7 @@ class OntologyAligner(BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         candidates = Candidates.of(left, right)
         model = matching_model(candidates)
-        if [model.weight_name(k) for k in range(model.blocks.size)] != self.weight_names_:
-            raise InvalidArgumentError(
-                "the model was trained with other features than this version of factorwise computes:"
-                " train it again."
-            )
-        model.weights = self.weights_
+        self._give_weights(model)
         scores = self._scores(candidates)
         if self.one_to_one:
             chosen = best_matching(candidates, scores)
@@ -194,44 +189,23 @@ class OntologyAligner(BaseEstimator):  # type: ignore[misc]
 
     def weights_by_name(self) -> dict[str, float]:
         """Return the weights with their names, the largest in size first; what is fixed is left out."""
-        self._check_fitted()
-        learned = len(self.weights_) - (2 if self.one_to_one else 0)
-        order = np.argsort(-np.abs(self.weights_[:learned]), kind="stable")
-        return {self.weight_names_[k]: float(self.weights_[k]) for k in order}
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the model to a file, ``NAME.fw``: JSON and arrays, no pickle."""
-        self._check_fitted()
-        record = provenance(configuration=self.settings_, seed=self.settings_["random_state"])
-        learned = LearnedWeights(self.weights_, self.weight_names_, self.settings_, self.history_, record)
-        write_learned(path, KIND, learned)
+        everything = super().weights_by_name()
+        fixed = self.weight_names_[-2:] if self.one_to_one else []
+        return {name: weight for name, weight in everything.items() if name not in fixed}
 
     @classmethod
     def load(cls, path: str | PathLike[str], **parameters: Any) -> Self:
         """Read a model that `save` or the command line wrote; ``parameters`` replace its settings."""
-        saved = read_learned(path, KIND, (*_KEPT, "calibration"))
-        made = cls(**{**{name: saved.settings[name] for name in _KEPT}, **parameters})
-        made.weights_, made.weight_names_ = saved.weights, saved.names
-        made.settings_, made.history_ = dict(saved.settings), saved.history
+        made = super().load(path, **parameters)
         try:
-            slope, intercept = map(float, saved.settings["calibration"])
-        except (TypeError, ValueError):
+            slope, intercept = map(float, made.settings_["calibration"])
+        except (KeyError, TypeError, ValueError):
             raise damaged(path) from None
         made.calibration_ = (slope, intercept)
         return made
 
     def _scores(self, candidates: Candidates) -> NDArray[np.float64]:
         return np.asarray(candidates.features @ self.weights_[: len(candidates.names)])
-
-    def _seed(self) -> int:
-        seed = self.random_state
-        whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
-        require(whole, "random_state", seed, "a whole number from 0 on")
-        return int(seed)
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "weights_"):
-            raise NotFittedError("this aligner has learned nothing yet: call fit, or load a model.")
 
 
 def entities_of(left: Ontology, right: Ontology, reference: Sequence[tuple[str, str]]) -> NDArray[np.int64]:

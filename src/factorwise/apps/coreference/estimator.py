@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from os import PathLike
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
 from factorwise.apps.coreference.documents import Discourse, Document, discourses, document_from
 from factorwise.apps.coreference.resolution import (
@@ -21,25 +18,23 @@ from factorwise.apps.coreference.resolution import (
     search,
     training_world,
 )
+from factorwise.apps.learned_estimator import LearnedEstimator
 from factorwise.errors import InvalidArgumentError, require
 from factorwise.inference.mcmc.gradient_engine import Acceptance
-from factorwise.io.learned import LearnedWeights, plain_settings, read_learned, write_learned
-from factorwise.io.provenance import provenance
+from factorwise.io.learned import plain_settings
 from factorwise.kernels.threads import thread_count
 from factorwise.learning.preferences import MetricName
-from factorwise.learning.samplerank import Callback, PassRecord, SampleRank
+from factorwise.learning.samplerank import Callback, SampleRank
 from factorwise.learning.updates import UpdateRule, capped_rule
 from factorwise.metrics.coreference import ClusteringScores, score_documents
-from factorwise.model.model import Model
 
 KIND = "coreference"
-_KEPT = ("scope", "types", "without_types", "aggregates", "search_steps", "random_state")
 
 Documents = Sequence[Document | Mapping[str, Any]]
 Clusters = list[list[int | None]]
 
 
-class CoreferenceResolver(BaseEstimator):  # type: ignore[misc]
+class CoreferenceResolver(LearnedEstimator):
     """Cluster the mentions of documents into entities, with cluster-wise factors learned by SampleRank.
 
     Documents are records with ``tokens``, ``sentences`` and ``mentions`` (each with ``start``, ``end`` and,
@@ -76,6 +71,11 @@ class CoreferenceResolver(BaseEstimator):  # type: ignore[misc]
     history_
         One `PassRecord` per pass: the learning curve.
     """
+
+    _kind = KIND
+    _kept = ("scope", "types", "without_types", "aggregates", "search_steps", "random_state")
+    _noun = "resolver"
+    _other_features = " or with another scope or other aggregates: set those, or train it again."
 
     def __init__(
         self,
@@ -136,10 +136,8 @@ class CoreferenceResolver(BaseEstimator):  # type: ignore[misc]
             progress=bool(self.verbose),
             callback=callback,
         )
-        self.weights_: NDArray[np.float64] = learned.weights
-        self.weight_names_: list[str] = _names(worlds[0].model)
-        self.history_: list[PassRecord] = learned.history
-        self.settings_: dict[str, Any] = plain_settings(
+        self._keep(learned, worlds[0].model)
+        self.settings_ = plain_settings(
             {
                 "scope": self.scope,
                 "types": None if self.types is None else sorted(self.types),
@@ -191,37 +189,10 @@ class CoreferenceResolver(BaseEstimator):  # type: ignore[misc]
         found = in_threads(self._resolve, together, thread_count(self.n_jobs))
         return score_documents([discourse.truth() for discourse in together], found)
 
-    def weights_by_name(self) -> dict[str, float]:
-        """Return the weights with their names, the largest in size first."""
-        self._check_fitted()
-        order = np.argsort(-np.abs(self.weights_), kind="stable")
-        return {self.weight_names_[k]: float(self.weights_[k]) for k in order}
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the model to a file, ``NAME.fw``: JSON and arrays, no pickle."""
-        self._check_fitted()
-        record = provenance(configuration=self.settings_, seed=self.settings_["random_state"])
-        learned = LearnedWeights(self.weights_, self.weight_names_, self.settings_, self.history_, record)
-        write_learned(path, KIND, learned)
-
-    @classmethod
-    def load(cls, path: str | PathLike[str], **parameters: Any) -> Self:
-        """Read a model that `save` or the command line wrote; ``parameters`` replace its settings."""
-        saved = read_learned(path, KIND, _KEPT)
-        made = cls(**{**{name: saved.settings[name] for name in _KEPT}, **parameters})
-        made.weights_, made.weight_names_ = saved.weights, saved.names
-        made.settings_, made.history_ = dict(saved.settings), saved.history
-        return made
-
     def _resolve(self, discourse: Discourse) -> NDArray[np.int64]:
         require(self.search_steps >= 1, "search_steps", self.search_steps, "at least 1")
         model = discourse_model(discourse, self.aggregates)
-        if _names(model) != self.weight_names_:
-            raise InvalidArgumentError(
-                "the model was trained with other features than are computed now, by another version of"
-                " factorwise or with another scope or other aggregates: set those, or train it again."
-            )
-        model.weights = self.weights_
+        self._give_weights(model)
         n = len(discourse.places)
         return search(model, n, steps=self.search_steps * n, seed=self._seed())
 
@@ -232,16 +203,6 @@ class CoreferenceResolver(BaseEstimator):  # type: ignore[misc]
         return discourses(
             _as_documents(documents), scope=self.scope, types=self.types, without_types=self.without_types
         )
-
-    def _seed(self) -> int:
-        seed = self.random_state
-        whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
-        require(whole, "random_state", seed, "a whole number from 0 on")
-        return int(seed)
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "weights_"):
-            raise NotFittedError("this resolver has learned nothing yet: call fit, or load a model.")
 
 
 def _as_documents(documents: Documents) -> list[Document]:
@@ -254,7 +215,3 @@ def _as_documents(documents: Documents) -> list[Document]:
         one if isinstance(one, Document) else document_from(one, where=f"document {number}", name=str(number))
         for number, one in enumerate(documents)
     ]
-
-
-def _names(model: Model) -> list[str]:
-    return [model.weight_name(k) for k in range(model.blocks.size)]

@@ -1,0 +1,95 @@
+"""What the estimators share whose weights SampleRank learns: naming, saving, loading and using them."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from factorwise.errors import InvalidArgumentError, require
+from factorwise.io.learned import LearnedWeights, read_learned, write_learned
+from factorwise.io.provenance import provenance
+from factorwise.learning.samplerank import Learned, PassRecord
+from factorwise.model.model import Model
+
+
+class LearnedEstimator(BaseEstimator):  # type: ignore[misc]
+    """An estimator with named weights, the curve of their learning, and a kind of model file.
+
+    A subclass has a parameter ``random_state``, and its `fit` calls `_keep` and sets ``settings_``, what a
+    model file tells of the training: among it ``random_state`` and all of ``_kept``.
+
+    _kind
+        Of the model file.
+    _kept
+        Parameters that the file keeps, so that a loaded estimator has them again.
+    _noun
+        What the estimator is called in messages.
+    _other_features
+        Why the features may be others than those that were learned with, and what to do, in words.
+    """
+
+    _kind: ClassVar[str]
+    _kept: ClassVar[tuple[str, ...]]
+    _noun: ClassVar[str]
+    _other_features: ClassVar[str]
+
+    random_state: int
+    weights_: NDArray[np.float64]
+    weight_names_: list[str]
+    history_: list[PassRecord]
+    settings_: dict[str, Any]
+
+    def weights_by_name(self) -> dict[str, float]:
+        """Return the weights with their names, the largest in size first."""
+        self._check_fitted()
+        order = np.argsort(-np.abs(self.weights_), kind="stable")
+        return {self.weight_names_[k]: float(self.weights_[k]) for k in order}
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to a file, ``NAME.fw``: JSON and arrays, no pickle."""
+        self._check_fitted()
+        record = provenance(configuration=self.settings_, seed=self.settings_["random_state"])
+        learned = LearnedWeights(self.weights_, self.weight_names_, self.settings_, self.history_, record)
+        write_learned(path, self._kind, learned)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], **parameters: Any) -> Self:
+        """Read a model that `save` or the command line wrote; ``parameters`` replace its settings."""
+        saved = read_learned(path, cls._kind, cls._kept)
+        made = cls(**{**{name: saved.settings[name] for name in cls._kept}, **parameters})
+        made.weights_, made.weight_names_ = saved.weights, saved.names
+        made.settings_, made.history_ = dict(saved.settings), saved.history
+        return made
+
+    def _keep(self, learned: Learned, model: Model) -> None:
+        """Take over what was learned, with the names that the model has for its weights."""
+        self.weights_, self.weight_names_ = learned.weights, _names(model)
+        self.history_ = learned.history
+
+    def _give_weights(self, model: Model) -> None:
+        """Set the weights of a model, which must have the features that they were learned for."""
+        if _names(model) != self.weight_names_:
+            raise InvalidArgumentError(
+                "the model was trained with other features than are computed now, by another version of"
+                f" factorwise{self._other_features}"
+            )
+        model.weights = self.weights_
+
+    def _seed(self) -> int:
+        seed = self.random_state
+        whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
+        require(whole, "random_state", seed, "a whole number from 0 on")
+        return int(seed)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "weights_"):
+            raise NotFittedError(f"this {self._noun} has learned nothing yet: call fit, or load a model.")
+
+
+def _names(model: Model) -> list[str]:
+    return [model.weight_name(k) for k in range(model.blocks.size)]

@@ -1,0 +1,57 @@
+"""How a run goes and what it took: whether to show progress, the time of its parts, and memory."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from factorwise.cli.options import Options
+from factorwise.cli.output import size_text
+
+
+def show_progress(options: Options) -> bool:
+    """Whether a progress bar would be welcome."""
+    return not options.quiet and not options.json and sys.stderr.isatty()
+
+
+class Clock:
+    """Measures the parts of a run, one after the other."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+        self.parts: dict[str, float] = {}
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Measure what happens inside."""
+        began = time.perf_counter()
+        yield
+        self.parts[name] = time.perf_counter() - began
+
+    def seconds(self) -> dict[str, float]:
+        """Return the time of each part, and of all since the clock was made."""
+        return self.parts | {"all": time.perf_counter() - self._began}
+
+
+def peak_memory() -> int | None:
+    """Return the most bytes this process has had in memory; None where the system does not tell."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def cost_rows(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Write what a run took for people: the time of its parts, and memory where the system tells."""
+    seconds = document["seconds"]
+    whole = max(seconds["all"], 1e-9)
+    shares = [f"{name} {part:.2f} s ({part / whole:.0%})" for name, part in seconds.items() if name != "all"]
+    rows = [("time", f"{seconds['all']:.2f} s: {', '.join(shares)}")]
+    if document["peak_memory"] is not None:
+        rows.append(("peak memory", size_text(document["peak_memory"])))
+    return rows
