@@ -32,6 +32,7 @@ from factorwise.kernels.jump_odds import (
 )
 from factorwise.kernels.partitions import LIVE, NEW, SPLITTABLE, PartitionArrays
 from factorwise.kernels.random import random_below, random_uniform
+from factorwise.kernels.restricted_gibbs import sort_ascending
 
 Allocation = Callable[..., None]
 
@@ -182,7 +183,7 @@ def allocate(
     """
     p = o.p
     explore = jumps.settings[EXPLORE]
-    sort_items(jumps.items, size)
+    sort_ascending(jumps.items, size)
     for side in range(2):
         join_side(o, jumps, jumps.jump[1 + side], side)
     log_sides = 0.0
@@ -214,21 +215,6 @@ def no_allocation(
     o: ClusterModel, jumps: JumpArrays, size: int, forced: bool, state: NDArray[np.uint64]
 ) -> None:
     """Stand in for `allocate` where parts are not guided, so that nothing has to be compiled for it."""
-
-
-@inner
-def sort_items(items: NDArray[np.int32], size: int) -> None:
-    """Sort in place, ascending (Shell's method: no memory, and fast enough for the members of a cluster)."""
-    gap = size // 2
-    while gap > 0:
-        for index in range(gap, size):
-            item = items[index]
-            at = index
-            while at >= gap and items[at - gap] > item:
-                items[at] = items[at - gap]
-                at -= gap
-            items[at] = item
-        gap //= 2
 
 
 @inner

@@ -54,6 +54,7 @@ def maximize(
     ridge: ArrayLike = RIDGE,
     around: Around = "zero",
     steps: int = STEPS,
+    quiet: bool = False,
 ) -> Vector:
     r"""Parameters under which the samples are most likely, by L-BFGS from the previous ones.
 
@@ -70,8 +71,9 @@ def maximize(
         Their weights, zero or more, summing to one.
     ridge
         Zero or more; one number, or float64[size] for the parameters one by one.
-    steps
-        Most iterations of L-BFGS; a `ConvergenceWarning` says when they were too few.
+    steps, quiet
+        Most iterations of L-BFGS; a `ConvergenceWarning` says when they were too few, unless it shall be
+        quiet because the caller goes on from there.
 
     Implements: rohanimanesh2009inference, Eq. 2, with a ridge.
     """
@@ -94,7 +96,8 @@ def maximize(
 
     options = {"maxiter": steps, "gtol": GRADIENT, "ftol": IMPROVEMENT}
     found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
-    _warn_of_a_slope(found)
+    if not quiet:
+        _warn_of_a_slope(found)
     return np.asarray(found.x, dtype=np.float64)
 
 

@@ -15,7 +15,8 @@ from factorwise.inference.mcmc.adaptive.engine import Jump, JumpEngine
 from factorwise.kernels.jump_odds import MERGE, MOVE, SPLIT
 from factorwise.rng import Stream
 
-FIT_STEPS = 40  # of L-BFGS; the next iteration goes on from where they end
+ROUND_STEPS = 40  # of L-BFGS in a round; the next iteration goes on from where they end
+LAST_STEPS = 300  # of a fit that nothing follows
 SMALLEST_VARIANCE = 1e-3  # of a feature that hardly differs between the choices
 
 
@@ -80,7 +81,9 @@ class JumpFamily:
         ridge: float,
     ) -> NDArray[np.float64]:
         """Weights under which the jumps are most likely, with a ridge in units of `scales`."""
-        return fit_choices(self.choices(samples, shares), previous, ridge * self.scales())
+        return fit_choices(
+            self.choices(samples, shares), previous, ridge * self.scales(), steps=ROUND_STEPS, quiet=True
+        )
 
     def choices(self, samples: Sequence[Jump], shares: NDArray[np.float64]) -> list[Choice]:
         """Gather the choices behind the jumps, those among the same rows together."""
@@ -127,7 +130,12 @@ class Lesson(NamedTuple):
 
 
 def fit_choices(
-    choices: Sequence[Choice], previous: NDArray[np.float64], ridge: NDArray[np.float64]
+    choices: Sequence[Choice],
+    previous: NDArray[np.float64],
+    ridge: NDArray[np.float64],
+    *,
+    steps: int = LAST_STEPS,
+    quiet: bool = False,
 ) -> NDArray[np.float64]:
     """Weights under which choices are most likely, with a ridge around zero.
 
@@ -135,7 +143,7 @@ def fit_choices(
     """
     objective = _Objective(choices, len(previous))
     with _linear_algebra().limit(limits=1, user_api="blas"):
-        return maximize(objective, [0], np.ones(1), previous, ridge=ridge, steps=FIT_STEPS)
+        return maximize(objective, [0], np.ones(1), previous, ridge=ridge, steps=steps, quiet=quiet)
 
 
 @cache

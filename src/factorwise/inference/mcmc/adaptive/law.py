@@ -21,9 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError, require
-
-LARGEST_LOG_ODDS = 300.0  # beyond it odds would leave the range of floating-point numbers
-ONE_MEMBER = 0.5  # share of moves that take a single member, the others take any proper part
+from factorwise.kernels.jump_draws import ONE_MEMBER
+from factorwise.kernels.jump_odds import LARGEST_LOG_ODDS
 
 Parts = Literal["uniform", "guided"]
 

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.adaptive.features import JumpFeatures
 from factorwise.inference.mcmc.adaptive.law import (
-    ONE_MEMBER,
     JumpWeights,
     Parts,
     available,
@@ -30,6 +29,7 @@ from factorwise.inference.mcmc.adaptive.law import (
     odds_of,
 )
 from factorwise.inference.mcmc.kernel import Proposal
+from factorwise.kernels.jump_draws import ONE_MEMBER
 from factorwise.kernels.jump_odds import MERGE, MOVE, SPLIT
 from factorwise.rng import Stream
 from factorwise.world.diff import NEW, Transfer

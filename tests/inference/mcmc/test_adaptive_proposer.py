@@ -1,0 +1,394 @@
+"""The adaptive split-merge proposer by its definition: probabilities without chance, features, weights."""
+
+import math
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from adaptive_cases import KINDS, SCALES, group_model, model_for, proposer_for, weights_for
+from factorwise.errors import InvalidArgumentError, ShapeError
+from factorwise.inference.exact.clusterings import all_partitions
+from factorwise.inference.mcmc.adaptive import features as features_module
+from factorwise.inference.mcmc.adaptive.features import JumpFeatures
+from factorwise.inference.mcmc.adaptive.law import (
+    JumpWeights,
+    available,
+    log_kind,
+    log_moved_part,
+    log_share,
+    log_uniform_part,
+)
+from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
+from factorwise.inference.mcmc.metropolis import Metropolis
+from factorwise.inference.mcmc.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.partition_moves import Merge, Split
+from factorwise.model.model import Model
+from factorwise.model.table_templates import PairTableTemplate
+from factorwise.rng import Stream
+from factorwise.testing import exact_distribution, kernel_checks, proposer_checks, transition_matrix
+from factorwise.world.diff import NEW
+from factorwise.world.partition import Partition
+from partition_cases import Recalled, Remembering
+from thinning import thinned
+from walk_cases import EVERY, mixed_model, statistics_of, table_for
+
+EXPLORE = (0.0, 0.15, 1.0)
+PARTS = ("uniform", "guided")
+SETTINGS = thinned(PARTS, KINDS, EXPLORE, SCALES)
+WORLDS = all_partitions(4)
+
+
+@cache
+def small_model(n):
+    tables = [table_for(n, 3, share=0.5)]
+    return Remembering(mixed_model(n, ("numbers", "edges", "clusters"), tables, ("count", "exists")))
+
+
+@cache
+def features_of(n):
+    """The features of one model, found once."""
+    return JumpFeatures(small_model(n))
+
+
+def proposer_of(n, parts, kinds, explore, scale):
+    weights = weights_for(features_of(n), kinds, SCALES[scale])
+    return AdaptiveSplitMerge(features_of(n), weights, explore=explore, parts=parts)
+
+
+def all_of(checks):
+    for check in checks:
+        check()
+
+
+def assert_invariant(proposer, worlds, temperatures):
+    model = proposer.features.model
+    sampler = Metropolis(model, Recalled(proposer))
+    for temperature in temperatures:
+        target = exact_distribution(model, worlds, temperature)
+        matrix = transition_matrix(sampler, worlds, temperature)
+        assert matrix.min() > -1e-12
+        np.testing.assert_allclose(target @ matrix, target, rtol=0, atol=1e-12)
+    return matrix
+
+
+@pytest.mark.parametrize(("parts", "kinds", "explore", "scale"), SETTINGS)
+def test_every_setting_passes_the_public_checks(parts, kinds, explore, scale):
+    proposer = proposer_of(4, parts, kinds, explore, scale)
+    all_of(proposer_checks(proposer, WORLDS))
+    all_of(kernel_checks(Metropolis(small_model(4), Recalled(proposer)), WORLDS[::3]))
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("explore", EXPLORE)
+@pytest.mark.parametrize("kinds", KINDS)
+@pytest.mark.parametrize("parts", PARTS)
+def test_every_setting_leaves_the_exact_distribution_invariant(parts, kinds, explore, scale):
+    matrix = assert_invariant(proposer_of(4, parts, kinds, explore, scale), WORLDS, (1.0, 0.7, 2.0))
+    if scale != "large":  # from every world to every other in the end
+        assert (np.linalg.matrix_power((matrix + np.eye(len(WORLDS))) / 2, 64) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("parts", "explore"), [pytest.param("uniform", 0.0, marks=pytest.mark.slow), ("guided", 0.15)]
+)
+def test_five_items_are_no_different(parts, explore):
+    worlds = all_partitions(5)
+    proposer = Recalled(proposer_of(5, parts, "moves too", explore, "random"))
+    proposer.features = features_of(5)
+    all_of(proposer_checks(proposer.proposer, worlds[::26]))
+    assert_invariant(proposer, worlds, (0.7,))
+
+
+@pytest.mark.parametrize("broken", ["forward", "backward"])
+def test_the_checks_notice_a_wrong_probability(broken):
+    """Of a proposer that forgets which share of the choices is uniform."""
+
+    class Forgetful(AdaptiveSplitMerge):
+        def support(self, world):
+            right = list(super().support(world))
+            wrong = AdaptiveSplitMerge(self.features, self.weights, explore=0.0).support(world)
+            for proposal, other in zip(right, wrong, strict=True):
+                field = f"log_{broken}"
+                yield proposal._replace(**{field: getattr(other, field)})
+
+    good = proposer_of(4, "uniform", "moves too", 0.15, "random")
+    checks = list(proposer_checks(Forgetful(good.features, good.weights, explore=0.15), WORLDS))
+    with pytest.raises(AssertionError, match="flows"):
+        all_of(checks)
+
+
+def chances(proposer, world):
+    """Probability of proposing each other world."""
+    found = {}
+    for proposal in proposer.support(world):
+        if proposal.diff is not None:
+            key = world.after(proposal.diff).canonical()
+            found[key] = found.get(key, 0.0) + math.exp(proposal.log_forward)
+    return found
+
+
+@pytest.mark.parametrize("explore", [0.0, 1.0])
+def test_without_weights_it_is_the_uniform_mixture_of_merges_and_splits(explore):
+    uniform = PartitionMixture([Merge(), Split()])
+    for world in all_partitions(5)[::5]:
+        adaptive = AdaptiveSplitMerge(features_of(5), explore=explore)
+        assert chances(adaptive, world) == pytest.approx(chances(uniform, world), rel=1e-12)
+
+
+def test_chosen_clusters_and_pairs_have_the_probabilities_of_the_equations():
+    n, explore = 5, 0.15
+    proposer = proposer_of(n, "uniform", "moves too", explore, "random")
+    features, weights = proposer.features, proposer.learned
+    world = Partition.from_labels([0, 0, 1, 1, 2])
+    clusters = {tuple(members.tolist()) for members in world.clusters()}
+    split, merge, move = (odds / sum(weights.kinds) for odds in weights.kinds)
+    mixed = {c: math.exp(features.within(c, n) @ weights.split) for c in clusters if len(c) > 1}
+    alike = {
+        frozenset({c, d}): math.exp(features.between(c, d, n) @ weights.merge)
+        for c, d in combinations(clusters, 2)
+    }
+
+    def share(odds, key):
+        return (1 - explore) * odds[key] / sum(odds.values()) + explore / len(odds)
+
+    expected = {}
+    for pair in alike:
+        together = tuple(sorted(pair))
+        expected[together[0], together[1]] = merge * share(alike, pair)
+    for c in mixed:  # of two members, there is one way to split and two parts to move
+        expected[c, None] = split * share(mixed, c)
+        for item in c:
+            rest = clusters - {c}
+            odds = {d: math.exp(features.between([item], d, n) @ weights.merge) for d in rest}
+            for d in rest:
+                expected[(item,), d] = move * share(mixed, c) * share(odds, d) / 2
+    found = {}
+    for proposal in proposer.support(world):
+        diff = proposal.diff
+        items = tuple(sorted(diff.items))
+        target = None if diff.target == NEW else tuple(world.members(diff.target).tolist())
+        if target is None:
+            key = tuple(world.members(diff.source).tolist()), None
+        elif items in clusters:
+            key = tuple(sorted([items, target]))
+        else:
+            key = items, target
+        found[key] = found.get(key, 0.0) + math.exp(proposal.log_forward)
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_guided_parts_are_drawn_one_by_one_by_their_affinity():
+    """Three members: two are drawn to be apart, the third joins the one it likes."""
+    n, explore = 4, 0.15
+    proposer = proposer_of(n, "guided", "splits and merges", explore, "random")
+    world = Partition.from_labels([0, 0, 0, 1])
+    features, weights = proposer.features, proposer.learned
+
+    def odds(i, j):
+        return math.exp(features.between([i], [j], n) @ weights.merge)
+
+    expected = {}
+    for alone in range(3):
+        first, second = {0, 1, 2} - {alone}
+        total = 0.0
+        for third, other in ((first, second), (second, first)):  # ``alone`` and ``other`` are apart
+            together, apart = odds(third, other), odds(third, alone)
+            total += 2 / 6 * ((1 - explore) * together / (together + apart) + explore / 2)
+        expected[alone] = 0.5 * total
+    found = dict.fromkeys(range(3), 0.0)
+    for proposal in proposer.support(world):
+        if proposal.diff.target == NEW:
+            part = set(proposal.diff.items)
+            (alone,) = part if len(part) == 1 else {0, 1, 2} - part
+            found[alone] += math.exp(proposal.log_forward)
+    assert found == pytest.approx(expected, rel=1e-12)
+    assert len({round(chance, 6) for chance in expected.values()}) == 3
+
+
+def test_a_single_item_stays_where_it_is():
+    model = mixed_model(1, ("numbers", "sizes"), [])
+    world = Partition.singletons(1)
+    proposer = AdaptiveSplitMerge(JumpFeatures(model))
+    assert proposer.draw(Stream(0), world).diff is None
+    assert [proposal.diff for proposal in proposer.support(world)] == [None]
+    assert not Metropolis(model, proposer).step(Stream(0), world).accepted
+
+
+def test_two_items_only_merge_and_split():
+    proposer = proposer_for(model_for("few", 2))
+    apart, together = Partition.singletons(2), Partition.from_labels([0, 0])
+    for here, there in ((apart, together), (together, apart)):
+        assert chances(proposer, here) == {there.canonical(): pytest.approx(1.0)}
+
+
+TABLE = table_for(6, 3, seed=4)
+
+
+def test_features_of_a_counted_table_are_means_over_pairs():
+    features = JumpFeatures(Model([PairTableTemplate("table", TABLE, ("count",))]))
+    members, first, second = (4, 0, 3), (1, 4), (0, 5, 2)
+    inside = [TABLE.row(i, j) for i, j in combinations(members, 2)]
+    np.testing.assert_allclose(features.within(members, 6)[:-1], np.mean(inside, axis=0), rtol=1e-12)
+    assert features.within(members, 6)[-1] == pytest.approx(math.log(3))
+    across = [TABLE.row(i, j) for i in first for j in second]
+    np.testing.assert_allclose(features.between(first, second, 6)[:-1], np.mean(across, axis=0), rtol=1e-12)
+    assert features.between(first, second, 6)[-1] == pytest.approx(math.log(6))
+
+
+def test_features_are_what_the_statistics_gain_per_pair():
+    """Whatever the template: the statistics of a cluster less those of its members alone, by definition."""
+    n = 6
+    model = mixed_model(n, ("numbers", "edges", "clusters", "repelling pairs"), [table_for(n, 2)], EVERY)
+    features = JumpFeatures(model)
+
+    def held(*clusters):
+        """Statistics of a world with these clusters, less those of one with none."""
+        labels = np.arange(n)
+        for members in clusters:
+            labels[list(members)] = members[0]
+        worlds = Partition.from_keys(labels), Partition.singletons(n)
+        return statistics_of(model, worlds[0]) - statistics_of(model, worlds[1])
+
+    first, second = (5, 1), (0, 3, 4)
+    np.testing.assert_allclose(features.within(second, n)[:-1], held(second) / 3, rtol=1e-9, atol=1e-12)
+    gained = held(first + second) - held(first) - held(second)
+    np.testing.assert_allclose(features.between(first, second, n)[:-1], gained / 6, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(features.between(first, second, n), features.between(second, first, n))
+
+
+def test_features_bear_the_names_of_the_statistics_and_may_be_chosen():
+    model = Model([PairTableTemplate("table", TABLE, ("count", "exists"))])
+    everything = JumpFeatures(model)
+    names = [model.weight_name(k) for k in range(model.blocks.size)]
+    assert everything.names == (*names, "log size")
+    assert everything.size == len(names) + 1
+    chosen = JumpFeatures(model, lambda name: "exists" in name)
+    assert chosen.names == (*(name for name in names if "exists" in name), "log size")
+    assert [names[k] for k in chosen.columns] == list(chosen.names[:-1])
+    np.testing.assert_array_equal(
+        chosen.between([0, 1], [2], 6), everything.between([0, 1], [2], 6)[[*chosen.columns, -1]]
+    )
+    with pytest.raises(InvalidArgumentError, match=r"none of the model's 6 statistics.*some of their names"):
+        JumpFeatures(model, lambda name: False)
+
+
+def test_features_are_found_once_and_forgotten_when_there_are_too_many(monkeypatch):
+    monkeypatch.setattr(features_module, "LARGEST_MEMORY", 3)
+    features = JumpFeatures(Model([PairTableTemplate("table", TABLE, ("count",))]))
+    first = features.between([0], [1], 6)
+    assert features.between([1], [0], 6) is first
+    for item in (2, 3):
+        features.between([0], [item], 6)
+    assert features.between([0], [1], 6) is first
+    features.between([0], [4], 6)  # one too many
+    again = features.between([0], [1], 6)
+    assert again is not first
+    np.testing.assert_array_equal(again, first)
+
+
+def test_parts_have_probabilities_that_sum_to_one():
+    for size in range(2, 9):
+        assert (2 ** (size - 1) - 1) * math.exp(log_uniform_part(size)) == pytest.approx(1.0)
+        parts = [math.comb(size, m) * math.exp(log_moved_part(size, m)) for m in range(1, size)]
+        assert sum(parts) == pytest.approx(1.0)
+    assert log_uniform_part(5_000) == pytest.approx(-4_999 * math.log(2.0))
+    assert math.isfinite(log_moved_part(5_000, 2_000))
+
+
+def test_kinds_with_nothing_to_propose_leave_their_share_to_the_others():
+    kinds = (1.0, 3.0, 4.0)
+    assert available(1, 0) == (False, False, False)
+    assert [math.exp(log_kind(kinds, kind, 5, 2)) for kind in range(3)] == pytest.approx(
+        [1 / 8, 3 / 8, 1 / 2]
+    )
+    assert [log_kind(kinds, kind, 5, 0) for kind in range(3)] == [-math.inf, 0.0, -math.inf]
+    assert [log_kind(kinds, kind, 1, 1) for kind in range(3)] == [0.0, -math.inf, -math.inf]
+    assert log_kind((1.0, 1.0, 0.0), 2, 5, 2) == -math.inf
+    assert math.exp(log_share(2.0, 8.0, 5, 0.2)) == pytest.approx(0.8 / 4 + 0.2 / 5)
+
+
+def test_weights_go_into_one_vector_and_back():
+    weights = JumpWeights(("a", "log size"), [1.0, 2.0], [3.0, 4.0], (1, 2, 0))
+    np.testing.assert_array_equal(weights.vector, [1.0, 2.0, 3.0, 4.0])
+    assert weights.kinds == (1.0, 2.0, 0.0)
+    other = weights.with_vector([5.0, 6.0, 7.0, 8.0])
+    np.testing.assert_array_equal(other.split, [5.0, 6.0])
+    np.testing.assert_array_equal(other.merge, [7.0, 8.0])
+    assert (other.names, other.kinds) == (weights.names, weights.kinds)
+    weights.vector[0] = 9.0
+    given = np.ones(2)
+    kept = JumpWeights(("a", "log size"), given, given)
+    given[0] = 7.0
+    assert weights.split[0] == 1.0
+    assert kept.split[0] == 1.0
+    assert not JumpWeights.zero(("a", "b", "c")).vector.any()
+
+
+TWO = ("a", "log size")
+BAD_WEIGHTS = {
+    "a weight too many": (lambda: JumpWeights(TWO, [1, 2, 3], [1, 2]), ShapeError, "as many split weights"),
+    "a weight too few": (lambda: JumpWeights(TWO, [1, 2], [1]), ShapeError, "as many merge weights"),
+    "too short a vector": (
+        lambda: JumpWeights.zero(TWO).with_vector([1.0, 2.0, 3.0]),
+        ShapeError,
+        "as many merge weights",
+    ),
+    "an infinite weight": (
+        lambda: JumpWeights(TWO, [1, math.inf], [1, 2]),
+        InvalidArgumentError,
+        "must be finite numbers",
+    ),
+    "no splits": (
+        lambda: JumpWeights.zero(TWO, (0, 1, 1)),
+        InvalidArgumentError,
+        "merge is undone by a split",
+    ),
+    "no merges": (
+        lambda: JumpWeights.zero(TWO, (1, 0, 1)),
+        InvalidArgumentError,
+        "first two must be positive",
+    ),
+    "negative moves": (lambda: JumpWeights.zero(TWO, (1, 1, -1)), InvalidArgumentError, "third zero or more"),
+    "endless odds": (lambda: JumpWeights.zero(TWO, (1, math.inf, 0)), InvalidArgumentError, "odds of splits"),
+    "two kinds": (lambda: JumpWeights.zero(TWO, (1, 1)), InvalidArgumentError, "splits, merges and moves"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_WEIGHTS)
+def test_bad_weights_are_refused_with_a_remedy(name):
+    build, error, message = BAD_WEIGHTS[name]
+    with pytest.raises(error, match=message):
+        build()
+
+
+def test_a_proposer_without_weights_prefers_nothing():
+    features = features_of(4)
+    proposer = AdaptiveSplitMerge(features)
+    assert not proposer.learned.vector.any()
+    other = proposer.with_weights(weights_for(features, "moves too", 1.0))
+    assert other.learned.vector.any()
+    assert (other.features, other.explore, other.parts) == (features, proposer.explore, proposer.parts)
+
+
+def test_bad_settings_are_refused_with_a_remedy():
+    features = features_of(4)
+    for explore in (-0.1, 1.1, math.nan):
+        with pytest.raises(InvalidArgumentError, match="explore must be between 0 and 1"):
+            AdaptiveSplitMerge(features, explore=explore)
+    with pytest.raises(InvalidArgumentError, match=r"parts must be one of \['uniform', 'guided'\]"):
+        AdaptiveSplitMerge(features, parts="halves")
+    other = JumpFeatures(group_model([0, 0, 1, 1]))
+    with pytest.raises(InvalidArgumentError, match="choose the same features of models built alike"):
+        AdaptiveSplitMerge(features, JumpWeights.zero(other.names))
+    with pytest.raises(InvalidArgumentError, match="choose the same features"):
+        AdaptiveSplitMerge(features).with_weights(JumpWeights.zero(other.names))
+
+
+def test_worlds_with_types_are_refused():
+    proposer, world = AdaptiveSplitMerge(features_of(4)), Partition.singletons(4, n_types=2)
+    with pytest.raises(InvalidArgumentError, match="mix Merge, Split and RetypeCluster"):
+        proposer.draw(Stream(0), world)
+    with pytest.raises(InvalidArgumentError, match="mix Merge, Split and RetypeCluster"):
+        list(proposer.support(world))
