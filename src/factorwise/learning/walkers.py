@@ -49,7 +49,7 @@ class TrainingWorld:
         The right world, for learners that compare whole worlds with it.
     tuning
         How an `AdaptiveSplitMerge` proposer is tuned while SampleRank walks, by the preference: such a walk
-        is no valid chain. None leaves its weights as they are.
+        is no valid chain. None leaves its weights as they are. Every world tunes a copy of its own.
     name
         What to call it in messages.
     """

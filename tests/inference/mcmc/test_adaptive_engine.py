@@ -12,9 +12,9 @@ import pytest
 from scipy.stats import binomtest, chisquare
 
 from adaptive_cases import KINDS, MODELS, SCALES, group_model, model_for, weights_for
-from factorwise.errors import InvalidArgumentError, NoCompiledFormError
+from factorwise.errors import InvalidArgumentError, NoCompiledFormError, ShapeError
 from factorwise.inference.exact.clusterings import PartitionEnumeration, all_partitions
-from factorwise.inference.mcmc.adaptive.decoding import decode
+from factorwise.inference.mcmc.adaptive.decoding import Climb, decode
 from factorwise.inference.mcmc.adaptive.engine import Jump, JumpEngine
 from factorwise.inference.mcmc.adaptive.family import JumpFamily
 from factorwise.inference.mcmc.adaptive.features import JumpFeatures
@@ -29,10 +29,14 @@ from factorwise.inference.mcmc.partition_mixture import PartitionMixture
 from factorwise.inference.mcmc.partition_moves import Merge, Split
 from factorwise.inference.mcmc.run import sample
 from factorwise.kernels.jump_odds import LOG_RATIO, MERGE, MOVE, SPLIT
+from factorwise.kernels.truth_gains import B_CUBED_F1, truth_arrays
 from factorwise.learning.preferences import TruthPreference
+from factorwise.model.model import Model
 from factorwise.model.partition_program import PartitionProgram
+from factorwise.model.table_templates import PairTableTemplate
 from factorwise.rng import Stream
 from factorwise.testing import exact_distribution
+from factorwise.variables.pair_table import PairTable
 from factorwise.world.diff import Transfer
 from factorwise.world.partition import Partition
 from partition_cases import start_for
@@ -102,13 +106,15 @@ CASES = [pytest.param(case, marks=pytest.mark.slow if case == "functions" else (
 def test_every_model_is_followed(case):
     for parts in ("uniform",) if case == "links" else ("uniform", "guided"):
         engine = engine_for(case, 9, SOME, parts=parts)
-        assert assert_same_trace(engine, Stream(3), (0.7, 3.0, 50.0), 60) > 5
+        assert assert_same_trace(engine, Stream(3), (0.7, 3.0, 50.0), 50) > 5
 
 
 @pytest.mark.parametrize(("parts", "kinds", "explore", "scale"), SETTINGS)
 def test_every_setting_is_followed(parts, kinds, explore, scale):
     engine = engine_for("everything", 9, SOME, parts=parts, kinds=kinds, explore=explore, scale=SCALES[scale])
-    assert assert_same_trace(engine, Stream(7), (1.0, 20.0), 40) > 0
+    for seed in range(2):  # from worlds that some settings would not leave again
+        walk_freely(engine, Stream(seed), 20)
+        assert_same_trace(engine, Stream(seed, 1), (1.0, 20.0), 20)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -116,7 +122,6 @@ def test_larger_worlds_are_followed_for_long(case):
     parts = "uniform" if case == "links" else "guided"
     engine = engine_for(case, 12, parts=parts, scale=2.0)
     walk_freely(engine, Stream(1), 500)
-    engine._start_score = None
     assert assert_same_trace(engine, Stream(2), (0.7, 3.0, 50.0), 25) > 2
 
 
@@ -181,8 +186,10 @@ def assert_odds_are_kept(engine, tolerance=1e-12):
     assert not kept.merge_odds[dead].any()
     assert not kept.merge_odds[:, dead].any()
     assert not kept.split_odds[dead].any()
-    np.testing.assert_array_equal(engine._tables.counts[live], fresh._tables.counts[live])
-    assert not engine._tables.counts[world.n_items :].any()
+    counts, recounted = engine._tables.counts, fresh._tables.counts
+    if len(counts) > 0:
+        np.testing.assert_array_equal(counts[live], recounted[live])
+        assert not counts[world.n_items :].any()  # zeros, and the sides of splits
     assert not world.arrays.items["mark"].any()
     for cluster in live.tolist():
         exact = math.fsum(kept.merge_odds[cluster])
@@ -275,7 +282,7 @@ def pooled(expected, observed):
 )
 def test_chains_started_in_equilibrium_stay_there(parts, kinds, temperature, seed):
     """Starts drawn exactly make the ends independent exact draws, so that the level is honest."""
-    chains = 1_500
+    chains = 1_000
     worlds, target = equilibrium(temperature)
     engine = engine_for("few", 5, worlds[0], parts=parts, kinds=kinds)
     position = {world.canonical(): row for row, world in enumerate(worlds)}
@@ -293,7 +300,7 @@ def test_chains_started_in_equilibrium_stay_there(parts, kinds, temperature, see
 @pytest.mark.statistical
 @pytest.mark.parametrize("parts", ["uniform", "guided"])
 def test_jumps_are_drawn_as_often_as_the_plain_proposer_declares(parts, seed):
-    draws = 4_000
+    draws = 3_000
     world = Partition.from_labels([0, 0, 0, 1, 1, 2])
     engine = engine_for("everything", 6, world, parts=parts)
     expected = {}
@@ -312,7 +319,7 @@ def test_sampling_with_a_trained_proposer_gives_the_exact_chances_of_being_toget
     """Chains of one draw each: the draws are independent, so that counts are binomial."""
     model, _, features = parts_of("few", 5)
     proposer = AdaptiveSplitMerge(features, weights_for(features, "moves too", 1.0), parts="guided")
-    pairs, chains = list(combinations(range(5), 2)), 200
+    pairs, chains = list(combinations(range(5), 2)), 120
     options = {"draws": 1, "burn_in": 300, "chains": chains, "engine": "compiled", "progress": False}
     found = sample(Metropolis(model, proposer), Partition.singletons(5), seed=seed, pairs=pairs, **options)
     together = PartitionEnumeration(model, 5).together()
@@ -426,7 +433,7 @@ def test_after_a_reset_everything_is_that_of_the_new_world():
     assert_odds_are_kept(engine)
 
 
-def jumps_and_rows(engine, count=80):
+def jumps_and_rows(engine, count=40):
     """Jumps of all kinds, and for each its chance by brute force at any weights: a list of (rows, chosen)."""
     features, world = engine.proposer.features, engine.world
     n = world.n_items
@@ -498,9 +505,9 @@ def test_the_gradient_of_the_family_is_that_of_differences(family_and_jumps):
 def test_the_likelihood_of_jumps_is_concave(family_and_jumps):
     family, jumps, _ = family_and_jumps
     shares, rng = np.full(len(jumps), 1 / len(jumps)), np.random.default_rng(1)
-    for _ in range(10):
+    for _ in range(5):
         start, end = rng.normal(scale=3.0, size=(2, family.size))
-        along = [shares @ family.log_prob(start + t * (end - start), jumps) for t in np.linspace(0, 1, 9)]
+        along = [shares @ family.log_prob(start + t * (end - start), jumps) for t in np.linspace(0, 1, 7)]
         assert (np.diff(along, 2) < 1e-4).all()
         assert np.diff(along, 2).min() < -1e-3
 
@@ -781,6 +788,16 @@ BAD = {
         InvalidArgumentError,
         "give truth=",
     ),
+    "mixed with other moves": (
+        lambda: PartitionMixture([adaptive(FOUR), Merge()]),
+        InvalidArgumentError,
+        "not a move that can be mixed",
+    ),
+    "a model for features": (
+        lambda: AdaptiveSplitMerge(FOUR),
+        InvalidArgumentError,
+        "sees features, but Model was given",
+    ),
     "climbing something else": (
         lambda: decode(FOUR, APART, adaptive(FOUR), by="luck"),
         InvalidArgumentError,
@@ -842,3 +859,27 @@ def test_guided_parts_with_links_walk_plainly():
     assert isinstance(engine, PlainEngine)
     uniform = Metropolis(model, AdaptiveSplitMerge(features))
     assert isinstance(make_engine(uniform, Partition.singletons(5), "auto"), JumpEngine)
+
+
+def test_a_truth_that_does_not_fit_is_refused():
+    table = PairTable.from_squares({"alike": np.eye(4)})
+    model = Model([PairTableTemplate("pairs", table, ["count"])])
+    proposer, start = AdaptiveSplitMerge(JumpFeatures(model)), Partition.singletons(4)
+    for wrong in (TruthPreference([0, 0, 1], "b-cubed"), truth_arrays(np.zeros(3, np.int32), B_CUBED_F1)):
+        with pytest.raises(ShapeError, match="tells of 3 items, but the world has 4"):
+            decode(model, start, proposer, by="truth", truth=wrong, progress=False)
+    nobody = TruthPreference([None] * 4, "b-cubed")
+    with pytest.raises(InvalidArgumentError, match="no truth to climb by"):
+        decode(model, start, proposer, by="truth", truth=nobody, progress=False)
+
+
+def test_lessons_are_kept_for_training_alone():
+    table = PairTable.from_squares({"alike": np.ones((4, 4))})
+    model = Model([PairTableTemplate("pairs", table, ["count"])], [1.0])
+    for keep in (False, True):
+        engine = JumpEngine(
+            Metropolis(model, AdaptiveSplitMerge(JumpFeatures(model))), Partition.singletons(4)
+        )
+        climb = Climb(engine, "score", None, Stream(0), keep_lessons=keep)
+        climb.run(3, Tuning(every=1, iterations=2, samples=9), jumps=2, patience=9)
+        assert len(climb.lessons) == 2 * keep

@@ -53,6 +53,12 @@ class PartitionMixture:
     def __post_init__(self) -> None:
         if not self.moves:
             raise InvalidArgumentError("a mixture needs a move: give PartitionMixture([Merge(), ...]).")
+        strangers = [move for move in self.moves if not hasattr(move, "log_probability")]
+        if strangers:
+            raise InvalidArgumentError(
+                f"{type(strangers[0]).__name__} is not a move that can be mixed: a mixture adds up the"
+                " probabilities of moves that depend on sizes alone. Use it as the proposer by itself."
+            )
         weights = tuple(float(w) for w in self.weights) or (1.0,) * len(self.moves)
         if len(weights) != len(self.moves) or not all(w > 0 and math.isfinite(w) for w in weights):
             raise InvalidArgumentError(

@@ -15,10 +15,10 @@ from factorwise.inference.mcmc.adaptive.engine import Jump, JumpEngine
 from factorwise.inference.mcmc.adaptive.family import Lesson
 from factorwise.inference.mcmc.adaptive.law import JumpWeights
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
-from factorwise.inference.mcmc.adaptive.tuning import By, Tuning, tune, value_of
+from factorwise.inference.mcmc.adaptive.tuning import By, Truth, Tuning, begun, tune, value_of
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.run import PROGRESS_AFTER
-from factorwise.kernels.truth_gains import TruthArrays, begin_truth, truth_value
+from factorwise.kernels.truth_gains import TruthArrays, truth_value
 from factorwise.model.model import Model
 from factorwise.rng import Stream, as_stream
 from factorwise.world.partition import Partition
@@ -39,7 +39,7 @@ class Decoded:
     factors_seen, odds_seen
         Pairs of items looked at to judge jumps, and to know their odds.
     converged
-        Whether jumps had stopped to improve the world, before ``jumps`` were made.
+        Whether jumps had stopped improving the world before ``jumps`` were made.
     """
 
     world: Partition
@@ -65,7 +65,7 @@ def decode(
     tuning: Tuning | None = None,
     samples: int = 5,
     by: By = "score",
-    truth: TruthArrays | None = None,
+    truth: Truth | TruthArrays | None = None,
     jumps: int = 10_000,
     until: float = math.inf,
     tolerance: float = 0.0,
@@ -80,8 +80,9 @@ def decode(
         tuning is the best of all that it drew.
     samples
         How many jumps are drawn for each other one.
-    by
-        What is climbed: the model's ``score``, or the metric against the ``truth``.
+    by, truth
+        What is climbed: the model's ``score``, or the metric against the ``truth``, for example a
+        `learning.TruthPreference`. A truth that is not climbed by is told of in the result.
     jumps, until
         Stop after so many jumps, or as soon as what is climbed has come so far.
     tolerance, patience
@@ -95,8 +96,7 @@ def decode(
     require(tolerance >= 0, "tolerance", tolerance, "zero or more")
     require(patience >= 1, "patience", patience, "at least 1")
     require(by in ("score", "truth"), "by", by, "'score' or 'truth'")
-    if by == "truth" and truth is None:
-        raise InvalidArgumentError("to climb the metric against the truth, give truth=.")
+    require(not math.isnan(until), "until", until, "a number")
     climb = Climb(JumpEngine(Metropolis(model, proposer), start), by, truth, as_stream(seed))
     with tqdm(total=jumps, unit="jump", delay=PROGRESS_AFTER, disable=None if progress else True) as bar:
         idle = climb.run(
@@ -106,7 +106,7 @@ def decode(
     return Decoded(
         world=engine.world,
         score=engine.score,
-        value=math.nan if truth is None else truth_value(truth),
+        value=climb.value,
         weights=engine.weights,
         trace=np.array(climb.trace),
         factors_seen=engine.factors_seen,
@@ -121,25 +121,40 @@ class Climb:
     trace
         What is climbed, before and after each jump.
     lessons
-        What each round of tuning found good.
+        What each round of tuning found good, where it is asked to ``keep_lessons``: each holds the features
+        of a whole world.
     """
 
-    def __init__(self, engine: JumpEngine, by: By, truth: TruthArrays | None, stream: Stream) -> None:
+    def __init__(
+        self,
+        engine: JumpEngine,
+        by: By,
+        truth: Truth | TruthArrays | None,
+        stream: Stream,
+        *,
+        keep_lessons: bool = False,
+    ) -> None:
         self.engine = engine
         self._by: By = by
-        self._truth = truth
+        self._truth = begun(truth, engine.view)
         self._stream = stream
-        if truth is not None:
-            begin_truth(truth, engine.view.arrays)
+        self._keep_lessons = keep_lessons
+        if by == "truth" and math.isnan(self.value):
+            raise InvalidArgumentError(
+                "there is no truth to climb by: give truth=, with the entities of some items at least."
+            )
         self.trace = [self.height]
         self.lessons: list[Lesson] = []
 
     @property
+    def value(self) -> float:
+        """The metric against the truth; nan without one."""
+        return math.nan if self._truth is None else truth_value(self._truth)
+
+    @property
     def height(self) -> float:
         """What is climbed."""
-        if self._by == "truth" and self._truth is not None:
-            return truth_value(self._truth)
-        return self.engine.score
+        return self.value if self._by == "truth" else self.engine.score
 
     def run(
         self,
@@ -177,6 +192,6 @@ class Climb:
 
     def _tuned(self, tuning: Tuning) -> Jump | None:
         best, lesson = tune(self.engine, tuning, self._stream, by=self._by, truth=self._truth)
-        if best is not None and value_of(best, self._by) > 0.0:
+        if self._keep_lessons and best is not None and value_of(best, self._by) > 0.0:
             self.lessons.append(lesson)
         return best

@@ -29,6 +29,7 @@ from factorwise.world.partition import Partition
 LARGEST_WORLD = 10_000  # items; the square of odds then takes 800 MB
 Pointer = Callable[..., None]
 
+# kernels that may write features get this where they shall not: they make no arrays of their own
 _NO_FEATURES = np.zeros((0, 0), np.float32)
 
 

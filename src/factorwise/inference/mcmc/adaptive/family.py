@@ -35,7 +35,8 @@ class JumpFamily:
     A split chooses a cluster, a merge a pair, a move a cluster and a target for the part that leaves it.
     The outcomes of different kinds are disjoint, so the log-likelihood is a sum of terms
     :math:`\lambda \cdot \phi_k - \log \sum_j e^{\lambda \cdot \phi_j}`, each concave. Which kind is drawn
-    and how often uniformly plays no part.
+    and how often uniformly plays no part. `cross_entropy` can search with it; `tune` takes the pieces one by
+    one, because it learns from all improving jumps of a round.
 
     Implements: rohanimanesh2009inference, Remark 1.
     """

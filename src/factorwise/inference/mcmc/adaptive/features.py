@@ -61,6 +61,8 @@ class JumpFeatures:
     def within(self, members: Sequence[int], n_items: int) -> NDArray[np.float64]:
         """Features of one cluster of two or more, in a world of ``n_items``."""
         key = frozenset({frozenset(members)})
+        if len(set(members)) < 2:
+            raise InvalidArgumentError(f"a cluster with pairs has two members or more, but has {members}.")
         if key not in self._known:
             world, first = _apart(n_items, members[:1]), members[0]
             held = np.zeros(self.model.blocks.size)
@@ -69,24 +71,27 @@ class JumpFeatures:
                 held += self.model.difference(world, joins).to_dense(len(held))
                 world.apply(joins)
             pairs = len(members) * (len(members) - 1) / 2
-            self._remember(key, np.append(held[self.columns] / pairs, math.log(len(members))))
+            return self._remembered(key, np.append(held[self.columns] / pairs, math.log(len(members))))
         return self._known[key]
 
     def between(self, first: Sequence[int], second: Sequence[int], n_items: int) -> NDArray[np.float64]:
         """Features of two clusters, in either order, in a world of ``n_items``."""
         key = frozenset({frozenset(first), frozenset(second)})
+        if not first or not second or set(first) & set(second):
+            raise InvalidArgumentError(f"two clusters share no member, but {first} and {second} were given.")
         if key not in self._known:
             world = _apart(n_items, first, second)
             joins = merge(world, world.cluster_of(first[0]), world.cluster_of(second[0]))
             gradient = self.model.difference(world, joins).to_dense(self.model.blocks.size)
             pairs = len(first) * len(second)
-            self._remember(key, np.append(gradient[self.columns] / pairs, math.log(pairs)))
+            return self._remembered(key, np.append(gradient[self.columns] / pairs, math.log(pairs)))
         return self._known[key]
 
-    def _remember(self, key: frozenset[frozenset[int]], found: NDArray[np.float64]) -> None:
+    def _remembered(self, key: frozenset[frozenset[int]], found: NDArray[np.float64]) -> NDArray[np.float64]:
         if len(self._known) >= LARGEST_MEMORY:
             self._known.clear()
         self._known[key] = found
+        return found
 
 
 def _apart(n_items: int, *clusters: Sequence[int]) -> Partition:

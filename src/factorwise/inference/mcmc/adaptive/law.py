@@ -27,7 +27,7 @@ from factorwise.kernels.jump_odds import LARGEST_LOG_ODDS
 Parts = Literal["uniform", "guided"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class JumpWeights:
     """What an adaptive proposer has learned: a weight per feature for splits and for merges.
 
@@ -45,8 +45,10 @@ class JumpWeights:
     kinds: tuple[float, float, float] = (0.5, 0.5, 0.0)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(self.names))
         for name in ("split", "merge"):
             given = np.array(getattr(self, name), np.float64)
+            given.flags.writeable = False
             if given.shape != (len(self.names),):
                 raise ShapeError(
                     f"{len(self.names)} features need as many {name} weights, but the shape is {given.shape}."
@@ -74,7 +76,10 @@ class JumpWeights:
 
 def checked_kinds(given: tuple[float, float, float]) -> tuple[float, float, float]:
     """Return odds of splits, merges and moves; splits and merges must both be possible."""
-    kinds = tuple(float(odds) for odds in given)
+    try:
+        kinds = tuple(float(odds) for odds in given)
+    except (TypeError, ValueError):
+        kinds = ()
     fits = len(kinds) == 3 and all(0 <= odds < math.inf for odds in kinds) and min(kinds[:2]) > 0
     if not fits:
         raise InvalidArgumentError(

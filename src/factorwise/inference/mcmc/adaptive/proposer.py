@@ -38,7 +38,7 @@ from factorwise.world.partition import Partition
 Members = tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AdaptiveSplitMerge:
     """Splits clusters that look mixed, merges pairs that look alike, by weights of its own.
 
@@ -63,6 +63,11 @@ class AdaptiveSplitMerge:
 
     def __post_init__(self) -> None:
         check_law(self.explore, self.parts)
+        if not isinstance(self.features, JumpFeatures):
+            raise InvalidArgumentError(
+                f"an adaptive proposer sees features, but {type(self.features).__name__} was given: build"
+                " AdaptiveSplitMerge(JumpFeatures(model))."
+            )
         if self.weights is None:
             object.__setattr__(self, "weights", JumpWeights.zero(self.features.names))
         elif self.weights.names != self.features.names:

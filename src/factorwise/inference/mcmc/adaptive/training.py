@@ -14,7 +14,7 @@ from factorwise.inference.mcmc.adaptive.engine import JumpEngine
 from factorwise.inference.mcmc.adaptive.family import Lesson, fit_choices
 from factorwise.inference.mcmc.adaptive.law import JumpWeights
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
-from factorwise.inference.mcmc.adaptive.tuning import By, Tuning, with_kinds
+from factorwise.inference.mcmc.adaptive.tuning import By, Truth, Tuning, with_kinds
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.run import PROGRESS_AFTER
 from factorwise.kernels.truth_gains import TruthArrays
@@ -32,12 +32,12 @@ class TunedDocument:
     start
         Where the climb begins.
     truth
-        Judges jumps, where it is given.
+        Judges jumps, where it is given: for example a `learning.TruthPreference`.
     """
 
     proposer: AdaptiveSplitMerge
     start: Partition
-    truth: TruthArrays | None = None
+    truth: Truth | TruthArrays | None = None
 
 
 def train_proposer(
@@ -58,7 +58,7 @@ def train_proposer(
     ridge
         Of the last fit, over all rounds.
     """
-    if not documents:
+    if isinstance(documents, TunedDocument) or not documents:
         raise InvalidArgumentError("give one or more documents to train on: [TunedDocument(...), ...].")
     rounds, stream = tuning or Tuning(), as_stream(seed)
     weights, lessons = documents[0].proposer.learned, list[Lesson]()
@@ -69,7 +69,7 @@ def train_proposer(
             proposer = document.proposer.with_weights(weights)
             engine = JumpEngine(Metropolis(proposer.features.model, proposer), document.start)
             by: By = "score" if document.truth is None else "truth"
-            climb = Climb(engine, by, document.truth, stream)
+            climb = Climb(engine, by, document.truth, stream, keep_lessons=True)
             climb.run(samples, rounds, jumps=jumps, patience=patience)
             weights = engine.weights
             lessons += climb.lessons

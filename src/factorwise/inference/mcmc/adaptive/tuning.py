@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import require
+from factorwise.errors import ShapeError, require
 from factorwise.inference.cross_entropy import elite_of
 from factorwise.inference.mcmc.adaptive.engine import Jump, JumpEngine
 from factorwise.inference.mcmc.adaptive.family import JumpFamily, Lesson
 from factorwise.inference.mcmc.adaptive.law import JumpWeights
 from factorwise.kernels.jump_odds import MOVE
-from factorwise.kernels.truth_gains import TruthArrays
+from factorwise.kernels.truth_gains import TruthArrays, begin_truth
 from factorwise.rng import Stream
+from factorwise.world.partition import Partition
 
 By = Literal["score", "truth"]
+
+
+class Truth(Protocol):
+    """What knows the truth of a world's items, such as `learning.TruthPreference`."""
+
+    def arrays(self, world: Partition) -> TruthArrays:
+        """Return what compiled walks judge by, begun at ``world``."""
+        ...
+
 
 SMALLEST_KIND = 0.05  # share that a kind of jump keeps, however seldom it is good
 
@@ -100,7 +110,7 @@ def tune(
         jumps = engine.draw(stream, tuning.samples, model_weights=model_weights, truth=truth)
         if not jumps:
             break
-        values = np.array([jump.gain if by == "score" else jump.better for jump in jumps])
+        values = np.array([value_of(jump, by) for jump in jumps])
         if best is None or values.max() > value_of(best, by):
             best = jumps[int(values.argmax())]
         elite = [jumps[member] for member in elite_of(values, tuning.elite).members]
@@ -112,6 +122,19 @@ def tune(
         weights = _towards(weights, _fitted(family, weights, elite, tuning), tuning.smoothing)
     engine.weights = weights
     return Round(best, Lesson.of(family, elite))
+
+
+def begun(truth: Truth | TruthArrays | None, world: Partition) -> TruthArrays | None:
+    """Return what walks from ``world`` are judged by; an error where it tells of another number of items."""
+    if truth is None or not isinstance(truth, TruthArrays):
+        return None if truth is None else truth.arrays(world)
+    if len(truth.entity) != world.n_items:
+        raise ShapeError(
+            f"the truth tells of {len(truth.entity)} items, but the world has {world.n_items}: give one"
+            " entity per item."
+        )
+    begin_truth(truth, world.arrays)
+    return truth
 
 
 def value_of(jump: Jump, by: By) -> float:
