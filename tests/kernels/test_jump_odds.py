@@ -32,13 +32,14 @@ def arrays_for(n):
     """Odds of n clusters, all zero, with no features."""
     nothing, square = np.zeros(0), np.zeros((n, n))
     return JumpArrays(
-        settings=np.zeros(5),
+        settings=np.zeros(6),
         columns=np.zeros(0, np.int64),
         split_weights=nothing,
         merge_weights=nothing,
         contents=np.zeros((n, 0)),
         split_odds=np.zeros(n),
         merge_odds=square,
+        between=square.copy(),
         sums=np.zeros((n, 3)),
         gradient=nothing,
         other=nothing,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.kernels.compiler import hot, inner, lean_kernel
-from factorwise.kernels.jump_odds import JumpArrays, as_odds, set_odds, sum_row
+from factorwise.kernels.jump_odds import JumpArrays, as_odds, forget_cluster, set_odds, sum_row
 from factorwise.kernels.pair_tables import TableArrays, add_aggregate, row_of
 from factorwise.kernels.partition_gains import StorageArrays, place
 from factorwise.kernels.partition_gradients import EdgeArrays, Statistics
@@ -56,14 +56,28 @@ def feature_gradient(
 
 
 @inner
-def log_odds_of(
-    jumps: JumpArrays, gradient: NDArray[np.float64], weights: NDArray[np.float64], pairs: int, size: int
-) -> float:
-    """Log-odds from statistics gained by ``pairs`` pairs of items; ``size`` enters by its logarithm."""
+def weighed(jumps: JumpArrays, gradient: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+    """Sum of the statistics that are features, times their weights."""
     total = 0.0
     for k in range(len(jumps.columns)):
         total += weights[k] * gradient[jumps.columns[k]]
+    return total
+
+
+@hot
+def log_odds_by(
+    jumps: JumpArrays, total: float, weights: NDArray[np.float64], pairs: int, size: int
+) -> float:
+    """Log-odds from the weighed statistics of ``pairs`` pairs of items; ``size`` enters by its logarithm."""
     return total / pairs + weights[len(jumps.columns)] * np.log(size)
+
+
+@inner
+def log_odds_of(
+    jumps: JumpArrays, gradient: NDArray[np.float64], weights: NDArray[np.float64], pairs: int, size: int
+) -> float:
+    """Log-odds from statistics gained by ``pairs`` pairs of items."""
+    return log_odds_by(jumps, weighed(jumps, gradient, weights), weights, pairs, size)
 
 
 @inner
@@ -189,10 +203,47 @@ def refresh_cluster(
         if other == cluster:
             continue
         pairs = merge_gradient(o, jumps, other)
-        odds = as_odds(log_odds_of(jumps, jumps.gradient, jumps.merge_weights, pairs, pairs))
-        jumps.merge_odds[cluster, other] = odds
-        set_odds(jumps, p, other, cluster, odds)
+        total = weighed(jumps, jumps.gradient, jumps.merge_weights)
+        enter_between(jumps, p, cluster, other, total, pairs)
     sum_row(jumps, p, cluster)
+
+
+@inner
+def enter_between(
+    jumps: JumpArrays, p: PartitionArrays, cluster: int, other: int, total: float, pairs: int
+) -> None:
+    """Enter what two clusters would gain from merging, and their odds; the cluster's own sum is set later."""
+    odds = as_odds(log_odds_by(jumps, total, jumps.merge_weights, pairs, pairs))
+    jumps.between[cluster, other] = total
+    jumps.between[other, cluster] = total
+    jumps.merge_odds[cluster, other] = odds
+    set_odds(jumps, p, other, cluster, odds)
+
+
+@inner
+def join_odds(
+    jumps: JumpArrays, p: PartitionArrays, joined: int, gone: int, gradient: NDArray[np.float64]
+) -> None:
+    """Compute all odds of a cluster that another has joined, from those of both and the merge's gradient.
+
+    Only where all features are sums over pairs of items: then what the two gain from a third adds up, and no
+    pair has to be looked at again. The odds of the one that is gone are cleared.
+    """
+    size = int(p.clusters[joined].size)
+    total = 0.0
+    for k in range(len(jumps.columns)):
+        content = jumps.contents[joined, k] + jumps.contents[gone, k] + gradient[jumps.columns[k]]
+        jumps.contents[joined, k] = content
+        total += jumps.split_weights[k] * content
+    pairs = size * (size - 1) // 2
+    jumps.split_odds[joined] = as_odds(log_odds_by(jumps, total, jumps.split_weights, pairs, size))
+    for position in range(p.counters[LIVE]):
+        other = int(p.clusters[position].live)
+        if other != joined:
+            both = jumps.between[joined, other] + jumps.between[gone, other]
+            enter_between(jumps, p, joined, other, both, size * int(p.clusters[other].size))
+    forget_cluster(jumps, p, gone)
+    sum_row(jumps, p, joined)
 
 
 @inner
@@ -353,7 +404,10 @@ def all_features(
         for before in range(position):
             other = int(p.clusters[before].live)
             pairs = merge_gradient(o, jumps, other)
-            odds = as_odds(log_odds_of(jumps, jumps.gradient, jumps.merge_weights, pairs, pairs))
+            total = weighed(jumps, jumps.gradient, jumps.merge_weights)
+            odds = as_odds(log_odds_by(jumps, total, jumps.merge_weights, pairs, pairs))
+            jumps.between[cluster, other] = total
+            jumps.between[other, cluster] = total
             jumps.merge_odds[cluster, other] = odds
             jumps.merge_odds[other, cluster] = odds
             if len(between) > 0:

@@ -18,7 +18,7 @@ from factorwise.kernels.partitions import LIVE, SPLITTABLE, PartitionArrays
 from factorwise.kernels.random import random_below, random_uniform
 
 SPLIT, MERGE, MOVE = range(3)
-EXPLORE, GUIDED = 3, 4
+EXPLORE, GUIDED, ADDITIVE = 3, 4, 5
 LOG_PART, LOG_RATIO = range(2)
 LARGEST_LOG_ODDS = 300.0  # beyond it odds would leave the range of floating-point numbers
 SHRUNK = 2.0**-20  # a sum below this share of what it has been is added up afresh
@@ -28,8 +28,9 @@ SMALL_REST = 2.0**-30  # so is what one entry leaves of a sum, below this share 
 class JumpArrays(NamedTuple):
     """The weights of an adaptive proposer, the odds that follow from them, and scratch.
 
-    settings : float64[5]
-        Odds of splits, merges and moves, the share of uniform choices, whether parts are guided.
+    settings : float64[6]
+        Odds of splits, merges and moves, the share of uniform choices, whether parts are guided, whether all
+        features are sums over pairs of items.
     columns : int64[features - 1]
         The statistics of the model that are features; the last feature is the logarithm of the size.
     split_weights, merge_weights : float64[features]
@@ -40,6 +41,8 @@ class JumpArrays(NamedTuple):
         By cluster id; zero for clusters of one and for ids not in use.
     merge_odds : float64[n, n]
         By two cluster ids; zero where one is not in use.
+    between : float64[n, n]
+        By two cluster ids: the weighed statistics that merging them gains, before they are taken per pair.
     sums : float64[n, 3]
         Sum of each row of ``merge_odds`` in two parts, and the largest it has been since it was added up.
     gradient, other : float64[weights]
@@ -66,6 +69,7 @@ class JumpArrays(NamedTuple):
     contents: NDArray[np.float64]
     split_odds: NDArray[np.float64]
     merge_odds: NDArray[np.float64]
+    between: NDArray[np.float64]
     sums: NDArray[np.float64]
     gradient: NDArray[np.float64]
     other: NDArray[np.float64]

@@ -24,8 +24,8 @@ from factorwise.kernels.gradient_walks import (
     product,
 )
 from factorwise.kernels.jump_draws import Allocation, draw_jump
-from factorwise.kernels.jump_features import ClusterModel, gradient_of, refresh_cluster
-from factorwise.kernels.jump_odds import LOG_RATIO, JumpArrays, forget_cluster
+from factorwise.kernels.jump_features import ClusterModel, gradient_of, join_odds, refresh_cluster
+from factorwise.kernels.jump_odds import ADDITIVE, LOG_RATIO, JumpArrays, forget_cluster
 from factorwise.kernels.pair_tables import TableArrays
 from factorwise.kernels.partition_gains import StorageArrays
 from factorwise.kernels.partition_gradients import EdgeArrays, Statistics, anchor_of, apply_drawn
@@ -160,6 +160,7 @@ def apply_jump(
     o: ClusterModel,
     jumps: JumpArrays,
     work: WorkArrays,
+    gradient: NDArray[np.float64],
 ) -> None:
     """Apply the jump whose gradient was just taken, and bring the odds of what has changed up to date."""
     p = o.p
@@ -168,6 +169,10 @@ def apply_jump(
     apply_drawn(p, o.h, o.tables, work.items, work.drawn)
     joined = int(p.items[work.items[0]].label)
     left = -1 if staying < 0 else int(p.items[staying].label)
+    if left < 0 and jumps.settings[ADDITIVE] > 0.0:
+        gone = target if joined == source else source
+        join_odds(jumps, p, joined, gone, gradient)
+        return
     for cluster in (source, target):
         if cluster >= 0 and p.clusters[cluster].live_at >= p.counters[LIVE]:
             forget_cluster(jumps, p, cluster)
@@ -260,4 +265,4 @@ def jump_walk(
             if acceptance == METROPOLIS and len(o.tables.blocks) > 0:
                 # looking at other transfers for the ratio has overwritten the counts after this one
                 gradient_of(o, work.items, work.drawn, walk.gradient)
-            application(o, jumps, work)
+            application(o, jumps, work, walk.gradient)

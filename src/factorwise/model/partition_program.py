@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import ShapeError, TemplateError
-from factorwise.kernels.pair_tables import BLOCK, LINKED, TableArrays
-from factorwise.kernels.partition_code import Term, gains_module, statistics_module
+from factorwise.kernels.pair_tables import BLOCK, COUNT, LINKED, TableArrays
+from factorwise.kernels.partition_code import PairTerm, Term, VectorTerm, gains_module, statistics_module
 from factorwise.kernels.partition_gains import add_statistics
 from factorwise.kernels.partition_gradients import EdgeArrays
 from factorwise.kernels.simd import LANES
@@ -100,6 +100,21 @@ class PartitionProgram:
             sums=np.zeros(width, np.int32),
             blocks=np.array(self._table_blocks, BLOCK),
         )
+
+    def pair_sums(self) -> set[int]:
+        """Return the statistics that are sums over the pairs of items in a cluster, each pair by itself."""
+        found: set[int] = set()
+        for term in self.terms:
+            if isinstance(term, PairTerm):
+                found.update(range(term.offset, term.offset + term.size))
+            elif isinstance(term, VectorTerm):
+                found.add(term.offset)
+        for features, offset in self._edge_features:
+            found.update(range(offset, offset + features.shape[1]))
+        for code, _, size, offset in self._table_blocks:
+            if code == COUNT:
+                found.update(range(offset, offset + size))
+        return found
 
     def edge_arrays(self) -> EdgeArrays:
         """Lay out the given pairs with the features that are not zero."""

@@ -223,6 +223,23 @@ def test_the_odds_of_a_long_walk_are_those_of_a_fresh_look(case):
         assert max(spans) > (1e40 if options else 10.0)
 
 
+def only_counts(name):
+    return ": count of" in name
+
+
+def test_merges_look_at_no_pair_again_where_all_features_are_sums_over_pairs():
+    summed, other = engine_for("tables", 24, chosen=only_counts), engine_for("tables", 24, chosen=counted)
+    for engine, again in ((summed, False), (other, True)):
+        for round_ in range(4):
+            walk_freely(engine, Stream(round_), 400)
+            assert_odds_are_kept(engine)
+            merge = next(jump for jump in engine.draw(Stream(round_, 1), 100) if jump.kind == MERGE)
+            seen = engine.odds_seen
+            engine.take(merge)
+            assert (engine.odds_seen > seen) == again
+            assert_odds_are_kept(engine)
+
+
 def test_the_odds_of_a_long_walk_with_functions_of_single_precision_are_as_good_as_these():
     engine = engine_for("everything", 30, parts="guided")
     for round_ in range(3):

@@ -17,7 +17,7 @@ from factorwise.kernels import gradient_walks as codes
 from factorwise.kernels.compiler import pointer_to
 from factorwise.kernels.jump_draws import allocate, no_allocation
 from factorwise.kernels.jump_features import ClusterModel, all_features, part_features
-from factorwise.kernels.jump_odds import EXPLORE, GUIDED, MERGE, MOVE, JumpArrays, spread_odds
+from factorwise.kernels.jump_odds import ADDITIVE, EXPLORE, GUIDED, MERGE, MOVE, JumpArrays, spread_odds
 from factorwise.kernels.jump_ratios import jump_log_ratio, no_log_ratio
 from factorwise.kernels.jump_walks import JumpSamples, apply_jump, draw_jumps, jump_walk
 from factorwise.kernels.partition_gradients import transfer_gradient
@@ -26,7 +26,7 @@ from factorwise.kernels.updates import UpdateArrays
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition
 
-LARGEST_WORLD = 10_000  # items; the square of odds then takes 800 MB
+LARGEST_WORLD = 10_000  # items; two squares of numbers then take 1.6 GB
 Pointer = Callable[..., None]
 
 # kernels that may write features get this where they shall not: they make no arrays of their own
@@ -85,13 +85,14 @@ class JumpEngine(GradientEngine):
         n, width = world.n_items, proposer.features.size
         self.proposer = proposer
         self._jumps = JumpArrays(
-            settings=np.zeros(5),
+            settings=np.zeros(6),
             columns=proposer.features.columns,
             split_weights=np.zeros(width),
             merge_weights=np.zeros(width),
             contents=np.zeros((n, width - 1)),
             split_odds=np.zeros(n),
             merge_odds=np.zeros((n, n)),
+            between=np.zeros((n, n)),
             sums=np.zeros((n, 3)),
             gradient=np.zeros(self.kernel.model.blocks.size),
             other=np.zeros(self.kernel.model.blocks.size),
@@ -140,7 +141,7 @@ class JumpEngine(GradientEngine):
                 _NO_FEATURES,
                 Stream(0).state,
             )
-            application = pointer_to(apply_jump, o, jumps, self._work)
+            application = pointer_to(apply_jump, o, jumps, self._work, jumps.gradient)
             self._compiled[ratio] = self._allocate, log_ratio, application
         return self._compiled[ratio]
 
@@ -149,6 +150,7 @@ class JumpEngine(GradientEngine):
         jumps.settings[: MOVE + 1] = weights.kinds
         jumps.settings[EXPLORE] = self.proposer.explore
         jumps.settings[GUIDED] = self.proposer.parts == "guided"
+        jumps.settings[ADDITIVE] = set(jumps.columns.tolist()) <= self.program.pair_sums()
         jumps.split_weights[:] = weights.split
         jumps.merge_weights[:] = weights.merge
 
