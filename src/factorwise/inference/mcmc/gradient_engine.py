@@ -180,6 +180,12 @@ class GradientEngine:
         """Walk ``steps`` steps of SampleRank, with the weights of ``update``; return how many changed it."""
         self._set(manner, free, learning)
         before = int(self._work.tally[0])
+        self._run(stream, manner.temperature, update, self._no_truth if truth is None else truth, steps)
+        return int(self._work.tally[0]) - before
+
+    def _run(
+        self, stream: Stream, temperature: float, update: UpdateArrays, truth: TruthArrays, steps: int
+    ) -> None:
         samplerank_walk(
             self._pair,
             self._cluster,
@@ -187,16 +193,15 @@ class GradientEngine:
             self._storage,
             self._edges,
             self._tables,
-            self._no_truth if truth is None else truth,
+            truth,
             update,
             self._moves,
             self._work,
             self._walk,
             stream.state,
-            float(manner.temperature),
+            float(temperature),
             steps,
         )
-        return int(self._work.tally[0]) - before
 
     def contrast(
         self,

@@ -118,6 +118,9 @@ class JumpEngine(GradientEngine):
             self._jumps.gradient,
         )
         self._seen = self._tables._replace(blocks=_needed(self._tables.blocks, proposer.features.columns))
+        self._jumps.settings[EXPLORE] = proposer.explore
+        self._jumps.settings[GUIDED] = proposer.parts == "guided"
+        self._jumps.settings[ADDITIVE] = set(self._jumps.columns.tolist()) <= self.program.pair_sums()
         self._enter(proposer.learned)
         self._compiled: dict[bool, tuple[Pointer, Pointer, Pointer]] = {}
 
@@ -148,9 +151,6 @@ class JumpEngine(GradientEngine):
     def _enter(self, weights: JumpWeights) -> None:
         jumps = self._jumps
         jumps.settings[: MOVE + 1] = weights.kinds
-        jumps.settings[EXPLORE] = self.proposer.explore
-        jumps.settings[GUIDED] = self.proposer.parts == "guided"
-        jumps.settings[ADDITIVE] = set(jumps.columns.tolist()) <= self.program.pair_sums()
         jumps.split_weights[:] = weights.split
         jumps.merge_weights[:] = weights.merge
 
@@ -271,31 +271,15 @@ class JumpEngine(GradientEngine):
         self._work.drawn[:] = len(jump.items), jump.source, jump.target, 0
         self._set(Manner("always"), None, False)
         self._walk.settings[codes.TRIES] = 0
-        self._advance(Stream(0), 1.0, self._resting, truth, 1)
+        self._run(Stream(0), 1.0, self._resting, self._no_truth if truth is None else truth, 1)
 
-    def learn(
-        self,
-        stream: Stream,
-        manner: Manner,
-        update: UpdateArrays,
-        truth: TruthArrays | None,
-        steps: int,
-        *,
-        free: NDArray[np.float64] | None = None,
-        learning: bool = True,
-    ) -> int:
-        """Walk ``steps`` jumps of SampleRank, with the weights of ``update``; return how many changed it."""
-        self._set(manner, free, learning)
-        return self._advance(stream, manner.temperature, update, truth, steps)
-
-    def _advance(
-        self, stream: Stream, temperature: float, update: UpdateArrays, truth: TruthArrays | None, steps: int
-    ) -> int:
-        before = int(self._work.tally[0])
+    def _run(
+        self, stream: Stream, temperature: float, update: UpdateArrays, truth: TruthArrays, steps: int
+    ) -> None:
         jump_walk(
             *self._inputs,
             *self._parts_of_walk(ratio=bool(self._walk.settings[codes.ACCEPTANCE] == codes.METROPOLIS)),
-            self._no_truth if truth is None else truth,
+            truth,
             update,
             self._jumps,
             self._work,
@@ -305,7 +289,6 @@ class JumpEngine(GradientEngine):
             float(temperature),
             steps,
         )
-        return int(self._work.tally[0]) - before
 
     def contrast(self, *arguments: object, **options: object) -> int:
         """Refuse: contrastive divergence walks by other moves."""
