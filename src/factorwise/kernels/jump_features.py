@@ -72,6 +72,12 @@ def log_odds_by(
     return total / pairs + weights[len(jumps.columns)] * np.log(size)
 
 
+@hot
+def mixed_odds(jumps: JumpArrays, total: float, size: int) -> float:
+    """Odds of splitting a cluster of so many members whose weighed content is given."""
+    return as_odds(log_odds_by(jumps, total, jumps.split_weights, size * (size - 1) // 2, size))
+
+
 @inner
 def log_odds_of(
     jumps: JumpArrays, gradient: NDArray[np.float64], weights: NDArray[np.float64], pairs: int, size: int
@@ -235,8 +241,7 @@ def join_odds(
         content = jumps.contents[joined, k] + jumps.contents[gone, k] + gradient[jumps.columns[k]]
         jumps.contents[joined, k] = content
         total += jumps.split_weights[k] * content
-    pairs = size * (size - 1) // 2
-    jumps.split_odds[joined] = as_odds(log_odds_by(jumps, total, jumps.split_weights, pairs, size))
+    jumps.split_odds[joined] = mixed_odds(jumps, total, size)
     for position in range(p.counters[LIVE]):
         other = int(p.clusters[position].live)
         if other != joined:
@@ -259,11 +264,9 @@ def set_split_odds(
         jumps.contents[cluster, k] = jumps.gradient[jumps.columns[k]]
     jumps.split_odds[cluster] = 0.0
     if size > 1:
-        pairs = size * (size - 1) // 2
-        jumps.tally[0] += pairs
-        jumps.split_odds[cluster] = as_odds(
-            log_odds_of(jumps, jumps.gradient, jumps.split_weights, pairs, size)
-        )
+        jumps.tally[0] += size * (size - 1) // 2
+        total = weighed(jumps, jumps.gradient, jumps.split_weights)
+        jumps.split_odds[cluster] = mixed_odds(jumps, total, size)
 
 
 @inner

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from factorwise.kernels.compiler import hot, inner
 from factorwise.kernels.jump_draws import ONE_MEMBER, Allocation, is_able
-from factorwise.kernels.jump_features import ClusterModel, clear_sides, content_of, set_part_odds
+from factorwise.kernels.jump_features import ClusterModel, clear_sides, content_of, mixed_odds, set_part_odds
 from factorwise.kernels.jump_odds import (
     EXPLORE,
     GUIDED,
@@ -21,7 +21,6 @@ from factorwise.kernels.jump_odds import (
     MOVE,
     SPLIT,
     JumpArrays,
-    as_odds,
     rest_of_row,
     total_merge_odds,
     total_split_odds,
@@ -131,13 +130,6 @@ def merge_log_ratio(
     allocation(o, jumps, size, True, state)
     clear_sides(o, jumps)
     return back + jumps.logs[LOG_PART] - np.log(size) - np.log(size - 1) - forward
-
-
-@hot
-def mixed_odds(jumps: JumpArrays, weighed: float, size: int) -> float:
-    """Odds of splitting a cluster whose weighed content is given."""
-    pairs = size * (size - 1) // 2
-    return as_odds(weighed / pairs + jumps.split_weights[len(jumps.columns)] * np.log(size))
 
 
 @inner
