@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
 from typing import Any
 
@@ -36,8 +36,12 @@ class Team:
             work(0, count)
             return
         edges = np.linspace(0, count, min(count, self.threads * PARTS_PER_THREAD) + 1).astype(int).tolist()
-        for done in [self._pool.submit(work, a, b) for a, b in pairwise(edges)]:
-            done.result()
+        parts = [self._pool.submit(work, a, b) for a, b in pairwise(edges)]
+        try:
+            for part in parts:
+                part.result()
+        finally:
+            wait(parts)  # an interrupt reaches this thread alone: the others must not be left at work
 
     def close(self) -> None:
         """Let the threads go."""

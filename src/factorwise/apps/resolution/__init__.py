@@ -1,0 +1,1 @@
+"""Entity resolution: records in, entities out."""

@@ -1,0 +1,164 @@
+"""What resolving a table gives: entities, how sure they are, what else they could be, one record for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from factorwise.apps.resolution.linking import Linked
+from factorwise.inference.mcmc.linkage_posterior import LinkPosterior, alternatives
+from factorwise.inference.mcmc.linkage_search import Found
+
+MOST_PAIRS = 1_000_000  # doubtful pairs that are listed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Resolution:
+    """The entities of the records of a table.
+
+    ids, entity
+        Of each record its id and the name of its entity, as Arrow arrays.
+    labels : int32[records]
+        The same as numbers: records with one number are of one entity.
+    confidence : float32[records]
+        The probability of each record's entity, given those of all other records.
+    linked, found
+        The links that were weighed, and how the search ended.
+    posterior
+        Draws of other clusterings, if asked for.
+    """
+
+    ids: pa.Array
+    entity: pa.Array
+    labels: NDArray[np.int32]
+    confidence: NDArray[np.float32]
+    linked: Linked
+    found: Found
+    posterior: LinkPosterior | None = None
+
+    @property
+    def n_entities(self) -> int:
+        """Number of entities."""
+        return len(np.unique(self.labels))
+
+    def table(self) -> pa.Table:
+        """Return one row per record: id, entity, confidence."""
+        return pa.table({"id": self.ids, "entity": self.entity, "confidence": pa.array(self.confidence)})
+
+    def entities(self) -> pa.Table:
+        """Return one row per entity: its name, its records, and its coherence.
+
+        The coherence is the least confidence of its records.
+        """
+        _, first, number, size = np.unique(
+            self.labels, return_index=True, return_inverse=True, return_counts=True
+        )
+        least = np.ones(len(first), np.float32)
+        np.minimum.at(least, number, self.confidence)
+        names = self.entity.take(pa.array(first))
+        return pa.table({"entity": names, "records": pa.array(size), "coherence": pa.array(least)})
+
+    def pairs(self) -> pa.Table:
+        """Return the doubtful pairs: ids, the probability that they co-refer, and its effective sample size."""
+        if self.posterior is None:
+            raise ValueError("no posterior was drawn: resolve with posterior=True.")
+        rows = self.posterior.doubtful()[:MOST_PAIRS]
+        graph, row_of = self.linked.walk.graph, self._row_of_unit()
+        first, second = graph.first[rows], graph.second[rows]
+        columns = {
+            "id": self.ids.take(pa.array(row_of[first])),
+            "other": self.ids.take(pa.array(row_of[second])),
+            "probability": pa.array(self.posterior.together[rows]),
+            "draws": pa.array(self._effective_draws(first, second)),
+        }
+        return pa.table(columns)
+
+    def second_best(self) -> pa.Table:
+        """Return for the records of doubtful groups their entity in the best and in the next clustering."""
+        if self.posterior is None:
+            raise ValueError("no posterior was drawn: resolve with posterior=True.")
+        row_of = self._row_of_unit()
+        columns: dict[str, list[Any]] = {"group": [], "row": [], "best": [], "second": [], "chance": []}
+        for number, group in enumerate(alternatives(self.posterior, self.linked.walk)):
+            columns["group"] += [number] * len(group.items)
+            columns["row"] += row_of[group.items].tolist()
+            columns["best"] += group.best.tolist()
+            columns["second"] += group.second.tolist()
+            columns["chance"] += [group.chances[1]] * len(group.items)
+        rows = columns.pop("row")
+        ids = self.ids.take(pa.array(rows, pa.int64()))
+        return pa.table({"group": columns.pop("group"), "id": ids, **columns})
+
+    def canonical(self, table: pa.Table) -> pa.Table:
+        """Return one record per entity: in each column the value that most of its records have.
+
+        Of values that are equally frequent the longest wins, then the first in the order of letters; missing
+        ones do not count.
+        """
+        _, first, number = np.unique(self.labels, return_index=True, return_inverse=True)
+        columns = {"entity": self.entity.take(pa.array(first))}
+        columns["records"] = pa.array(np.bincount(number))
+        for name in table.column_names:
+            if name not in columns:
+                columns[name] = _most_common(table.column(name).combine_chunks(), number, len(first))
+        return pa.table(columns)
+
+    def _row_of_unit(self) -> NDArray[np.int64]:
+        rows = np.zeros(self.linked.walk.n_items, np.int64)
+        rows[self.linked.unit[::-1]] = np.arange(len(self.linked.unit))[::-1]
+        return rows
+
+    def _effective_draws(self, first: NDArray[np.int32], second: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Return the effective sample size of the pairs, by Geyer's initial positive sequence."""
+        assert self.posterior is not None
+        return effective_sizes(self.posterior.traces(first, second))
+
+
+def effective_sizes(traces: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Effective number of draws of indicators, (chains, draws, pairs): all draws where nothing is correlated.
+
+    Implements: vehtari2021rank, Sec. 3 (the plain form, without ranks: indicators have but two).
+    """
+    chains, draws, count = traces.shape
+    if draws < 4 or count == 0:
+        return np.full(count, float(chains * draws))
+    values = traces.astype(np.float64)
+    centered = values - values.mean(axis=1, keepdims=True)
+    size = 1 << (2 * draws - 1).bit_length()
+    spectrum = np.fft.rfft(centered, size, axis=1)
+    lagged = np.fft.irfft(spectrum * spectrum.conj(), size, axis=1)[:, :draws].mean(axis=0) / draws
+    within = lagged[0] * draws / (draws - 1)
+    between = values.mean(axis=1).var(axis=0, ddof=1) if chains > 1 else np.zeros(count)
+    total = within * (draws - 1) / draws + between
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rho = 1.0 - (within - lagged) / total
+    pairs = rho[: draws // 2 * 2].reshape(-1, 2, count).sum(axis=1)
+    running = np.cumprod(pairs > 0.0, axis=0).astype(bool)
+    pairs = np.minimum.accumulate(np.where(running, pairs, 0.0), axis=0)
+    tau = np.maximum(-1.0 + 2.0 * pairs.sum(axis=0), 1.0 / np.log10(chains * draws))
+    return np.where(total > 0.0, chains * draws / tau, np.nan)
+
+
+def _most_common(column: pa.Array, number: NDArray[np.int64], count: int) -> pa.Array:
+    if pa.types.is_nested(column.type):
+        column = pc.binary_join(column.cast(pa.list_(pa.string())), "|")
+    coded = column.dictionary_encode()
+    codes = np.asarray(coded.indices.fill_null(-1), dtype=np.int64)
+    texts = coded.dictionary.cast(pa.string())
+    there = codes >= 0
+    width = max(len(coded.dictionary), 1)
+    cells, seen = np.unique(number[there] * width + codes[there], return_counts=True)
+    order = np.empty(len(texts), np.int64)
+    order[np.asarray(pc.sort_indices(texts))] = np.arange(len(texts))
+    lengths = np.asarray(pc.utf8_length(texts), dtype=np.int64)
+    entity, code = cells // width, cells % width
+    best = np.lexsort((order[code], -lengths[code], -seen, entity)) if len(cells) else np.zeros(0, np.int64)
+    chosen = np.full(count, -1, np.int64)
+    first = np.append(True, entity[best][1:] != entity[best][:-1]) if len(best) else np.zeros(0, bool)
+    chosen[entity[best][first]] = code[best][first]
+    return coded.dictionary.take(pa.array(chosen, mask=chosen < 0))

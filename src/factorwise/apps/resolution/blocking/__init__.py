@@ -1,0 +1,21 @@
+"""Blocking: which pairs of records are worth comparing at all."""
+
+from factorwise.apps.resolution.blocking.candidates import (
+    Candidates,
+    RuleBlocks,
+    default_budget,
+    find_candidates,
+)
+from factorwise.apps.resolution.blocking.choosing import default_rules, learned_rules
+from factorwise.apps.resolution.blocking.rules import Part, Rule
+
+__all__ = [
+    "Candidates",
+    "Part",
+    "Rule",
+    "RuleBlocks",
+    "default_budget",
+    "default_rules",
+    "find_candidates",
+    "learned_rules",
+]

@@ -1,0 +1,249 @@
+"""Keys of blocking rules: items with the same key of a rule are candidates.
+
+A key is computed once for each *different* value of a normal form and then looked up for the rows. An item in
+which a part is missing has no key. Keys of bands depend on the text alone, all others on the order of the
+values: keys are comparable within one table only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from factorwise.apps.resolution.blocking.rules import Part, Rule
+from factorwise.apps.resolution.forms import (
+    Form,
+    Lists,
+    NormalTable,
+    Numbers,
+    Strings,
+    encoded,
+    offsets_of,
+    ranges,
+)
+from factorwise.apps.resolution.phonetics import sounds
+from factorwise.errors import InvalidArgumentError
+from factorwise.types import Bools, Ints
+
+Keys = NDArray[np.uint64]
+_F = TypeVar("_F", Strings, Numbers, Lists)
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_LONGEST = 2_000  # bytes of a text that shingles are taken from
+_BYTES = 1 << 24  # bytes of texts shingled in one go
+_PAIRED = 8  # rarest items of a row that are combined with one another
+
+
+class KeyRows(NamedTuple):
+    """Keys of items.
+
+    item : int32[rows]
+        Ascending; an item with several keys stands several times.
+    key : uint64[rows]
+    """
+
+    item: NDArray[np.int32]
+    key: Keys
+
+
+class _PartKeys(NamedTuple):
+    """Keys of one part: item i has those from ``offsets[i]``; without offsets each has one if ``present``."""
+
+    key: Keys
+    present: Bools
+    offsets: NDArray[np.int64] | None = None
+
+
+class KeyMaker:
+    """Computes keys of rules over one table, each part once."""
+
+    def __init__(self, normal: NormalTable) -> None:
+        self.normal = normal
+        self._parts: dict[Part, _PartKeys] = {}
+
+    def keys(self, rule: Rule) -> KeyRows:
+        """Return the keys of all items under a rule."""
+        counts = Counter(rule.parts)
+        several = [part for part in counts if self._of(part).offsets is not None]
+        key = np.zeros(self.normal.n_rows, np.uint64)
+        present = np.ones(self.normal.n_rows, bool)
+        for part in counts:
+            found = self._of(part)
+            present &= found.present
+            if found.offsets is None:
+                key = combined(key, found.key)
+        item = np.flatnonzero(present).astype(np.int32)
+        rows = KeyRows(item, key[item])
+        for part in several:
+            rows = _crossed(rows, self._of(part) if counts[part] == 1 else self._pairs(part))
+        return rows
+
+    def forget(self) -> None:
+        """Drop the keys of parts, which the next rules do not need."""
+        self._parts.clear()
+
+    def _of(self, part: Part) -> _PartKeys:
+        if part not in self._parts:
+            self._parts[part] = _part_keys(self.normal[part.field][part.form], part)
+        return self._parts[part]
+
+    def _pairs(self, part: Part) -> _PartKeys:
+        """Every two different keys of an item, of the rarest ones."""
+        return _paired(self._of(replace(part, size=min(part.size or _PAIRED, _PAIRED))))
+
+
+def mixed(words: Keys) -> Keys:
+    """Scramble 64-bit words, each to one of its own (the SplitMix64 output function)."""
+    words = words + _GOLDEN
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+def combined(key: Keys, other: Keys) -> Keys:
+    """Keys of a conjunction; the order of its parts matters."""
+    return mixed(key * np.uint64(3) + other)
+
+
+def rarest(counts: Ints, codes: Ints, offsets: NDArray[np.int64], most: int, size: int) -> Bools:
+    """Which items of lists are had by two to ``most`` records, and among the ``size`` rarest of their row."""
+    count = counts[codes]
+    kept = (count >= 2) & ((count <= most) if most else True)
+    if not size:
+        return np.asarray(kept)
+    row = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    places = np.flatnonzero(kept)
+    order = places[np.lexsort((codes[places], count[places], row[places]))]
+    first = np.searchsorted(row[order], row[order], side="left")
+    chosen = np.zeros(len(codes), bool)
+    chosen[order[np.arange(len(order)) - first < size]] = True
+    return chosen
+
+
+def _part_keys(form: Form, part: Part) -> _PartKeys:
+    if part.cut == "items":
+        return _item_keys(_as(form, Lists, part), part)
+    if part.cut == "rounded":
+        return _rounded_keys(_as(form, Numbers, part), part.size)
+    if part.cut == "whole" and isinstance(form, Numbers):
+        values = np.where(form.missing, 0.0, form.values) + 0.0  # no negative zero
+        return _PartKeys(mixed(values.view(np.uint64)), ~form.missing)
+    strings = _as(form, Strings, part)
+    if part.cut == "bands":
+        return _band_keys(strings, part)
+    if part.cut == "prefix":
+        strings = _prefixes(strings, int(part.size))
+    elif part.cut == "sound":
+        strings = encoded(sounds(strings.values)).rows(strings.codes)
+    return _PartKeys(mixed(strings.codes.astype(np.uint64)), ~strings.missing)
+
+
+def _as(form: Form, wanted: type[_F], part: Part) -> _F:
+    if not isinstance(form, wanted):
+        raise InvalidArgumentError(
+            f"a blocking rule cuts form {part.form!r} of field {part.field!r} by {part.cut!r}, which is for"
+            f" {wanted.__name__}, but the form is {type(form).__name__}."
+            " Change the kind of the field or the rule."
+        )
+    return form
+
+
+def _prefixes(strings: Strings, size: int) -> Strings:
+    cut = pc.utf8_slice_codeunits(strings.values, 0, size).dictionary_encode()
+    return Strings(np.asarray(cut.indices, np.int32), cut.dictionary).rows(strings.codes)
+
+
+def _item_keys(lists: Lists, part: Part) -> _PartKeys:
+    counts = np.bincount(lists.codes, minlength=len(lists.values))
+    kept = rarest(counts, lists.codes, lists.offsets, part.most, int(part.size))
+    offsets = offsets_of(kept.view(np.int8))[lists.offsets]
+    key = mixed(np.arange(len(lists.values), dtype=np.uint64))[lists.codes[kept]]
+    return _PartKeys(key, np.diff(offsets) > 0, offsets)
+
+
+def _rounded_keys(numbers: Numbers, unit: float) -> _PartKeys:
+    present = ~numbers.missing & np.isfinite(numbers.values)
+    scaled = numbers.values[present] / unit
+    both = np.stack([np.floor(scaled) * 2, np.floor(scaled + 0.5) * 2 + 1], axis=1).ravel() + 0.0
+    return _PartKeys(mixed(both.view(np.uint64)), present, offsets_of(2 * present))
+
+
+def _crossed(rows: KeyRows, found: _PartKeys) -> KeyRows:
+    """Combine each row with every key that its item has in another part."""
+    assert found.offsets is not None
+    lengths = np.diff(found.offsets)[rows.item]
+    places = ranges(found.offsets[rows.item], lengths)
+    item, key = np.repeat(rows.item, lengths), np.repeat(rows.key, lengths)
+    return KeyRows(item, combined(key, found.key[places]))
+
+
+def _paired(found: _PartKeys) -> _PartKeys:
+    assert found.offsets is not None
+    stops = np.repeat(found.offsets[1:], np.diff(found.offsets))
+    place = np.arange(len(found.key))
+    after = stops - place - 1  # a key is combined with those that follow it in its row
+    left, right = found.key[np.repeat(place, after)], found.key[ranges(place + 1, after)]
+    offsets = offsets_of(after)[found.offsets]
+    key = combined(np.minimum(left, right), np.maximum(left, right))
+    return _PartKeys(key, np.diff(offsets) > 0, offsets)
+
+
+def _band_keys(strings: Strings, part: Part) -> _PartKeys:
+    """Band keys of each different text, looked up for the rows."""
+    of_value = band_hashes(strings.values, int(part.size), part.bands, part.rows)
+    present = ~strings.missing
+    return _PartKeys(
+        of_value[strings.codes[present]].ravel(), present, offsets_of(present.astype(np.int64) * part.bands)
+    )
+
+
+def band_hashes(values: pa.Array, size: int, bands: int, rows: int) -> Keys:
+    """Return uint64[values, bands]: what similar texts are likely to share at least one of.
+
+    The probability that two texts share a given band is the Jaccard similarity of their sets of shingles
+    (runs of ``size`` bytes; a shorter text is one shingle), to the power of ``rows``.
+    """
+    found = np.zeros((len(values), bands), np.uint64)
+    texts = pc.binary_slice(values.cast(pa.binary()), 0, _LONGEST)
+    step = max(1, int(_BYTES * len(texts) / max(texts.nbytes, 1)))
+    for start in range(0, len(texts), step):
+        shingles, starts = _shingles(texts.slice(start, step), size)
+        for band in range(bands):
+            key = np.full(len(starts), band, np.uint64)
+            for row in range(rows):
+                seed = mixed(np.array([band * rows + row], np.uint64)) | np.uint64(1)
+                # A product with an odd number permutes; its high bits decide, so the minimum is a fair draw.
+                key = combined(key, np.minimum.reduceat(shingles * seed, starts))
+            found[start : start + step, band] = key
+    return found
+
+
+def _shingles(texts: pa.Array, size: int) -> tuple[Keys, NDArray[np.int64]]:
+    """Hashes of the shingles of texts one after the other, and where those of each text begin."""
+    flat = pa.concat_arrays([texts])
+    buffers = flat.buffers()
+    bounds = np.frombuffer(buffers[1], np.int32, count=len(flat) + 1, offset=4 * flat.offset)
+    data = buffers[2] if buffers[2] is not None else b""
+    letters = np.append(np.frombuffer(data, np.uint8), np.zeros(size, np.uint8)).astype(np.uint64)
+    lengths = np.diff(bounds).astype(np.int64)
+    counts = np.maximum(lengths - size + 1, 1)
+    places = ranges(bounds[:-1].astype(np.int64), counts)
+    last = np.repeat(bounds[1:].astype(np.int64), counts)
+    key = np.zeros(len(places), np.uint64)
+    for shift in range(size):
+        at = places + shift
+        key = key * np.uint64(257) + np.where(at < last, letters[at], 0)
+    return mixed(key), offsets_of(counts)[:-1]
+
+
+def key_rows(normal: NormalTable, rules: Sequence[Rule]) -> list[KeyRows]:
+    """Return the keys of all items under each rule."""
+    maker = KeyMaker(normal)
+    return [maker.keys(rule) for rule in rules]

@@ -1,0 +1,183 @@
+"""The rules to choose from: what records of one entity tend to share, by kind of field.
+
+An *atom* is a key part or a few that belong together. It comes with the *traits* it relies on: which part of
+which field must have come through unspoiled, and in what share of records of one entity it has not, by rough
+experience. Atoms that alone put too many records together are combined two by two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from factorwise.apps.resolution.blocking.blocks import blocks_of, pair_count
+from factorwise.apps.resolution.blocking.keys import KeyMaker
+from factorwise.apps.resolution.blocking.rules import Part, Rule
+from factorwise.apps.resolution.fields import FieldSpec
+from factorwise.apps.resolution.forms import NormalField, NormalTable
+
+SAMPLE = 40_000  # rows from which numbers of pairs are estimated
+_BROAD = 1.0  # pairs an item from which on an atom is worth combining with another
+_RARE = 100  # records that may share a rare item
+
+# Atoms by kind: (form, cut, size), and by trait how often it is spoiled. "words" is the whole of a text.
+_ATOMS: Mapping[str, Sequence[tuple[tuple[tuple[str, str, float], ...], Mapping[str, float]]]] = {
+    "name": (
+        ((("last", "whole", 0),), {"last": 0.15, "order": 0.03}),
+        ((("last_sound", "whole", 0),), {"last": 0.08, "order": 0.03}),
+        ((("last", "prefix", 3),), {"last": 0.08, "order": 0.03}),
+        ((("root", "whole", 0),), {"first": 0.25, "order": 0.03}),
+        ((("first_sound", "whole", 0),), {"first": 0.2, "order": 0.03}),
+        ((("first_initial", "whole", 0),), {"first": 0.04, "order": 0.03}),
+        ((("first", "prefix", 3),), {"first": 0.15, "order": 0.03}),
+        (
+            (("last", "whole", 0), ("first_initial", "whole", 0)),
+            {"last": 0.15, "first": 0.04, "order": 0.03},
+        ),
+        (
+            (("last_sound", "whole", 0), ("first_initial", "whole", 0)),
+            {"last": 0.08, "first": 0.04, "order": 0.03},
+        ),
+        ((("last", "whole", 0), ("root", "whole", 0)), {"last": 0.15, "first": 0.25, "order": 0.03}),
+        ((("tokens", "items", 0), ("tokens", "items", 0)), {"last": 0.15, "first": 0.25}),
+    ),
+    "text": (
+        ((("text", "whole", 0),), {"words": 0.5}),
+        ((("text", "prefix", 6),), {"words": 0.35}),
+        ((("tokens", "items", 4),), {"words": 0.1}),
+        ((("tokens", "items", 0), ("tokens", "items", 0)), {"words": 0.2}),
+        ((("text", "bands", 3),), {"words": 0.15}),
+    ),
+    "category": (((("text", "whole", 0),), {"value": 0.1}),),
+    "identifier": (((("code", "whole", 0),), {"value": 0.15}), ((("code", "prefix", 4),), {"value": 0.1})),
+    "list": (
+        ((("keys", "items", 0),), {"items": 0.3}),
+        ((("keys", "items", 0), ("keys", "items", 0)), {"items": 0.5}),
+        ((("items", "items", 0),), {"items": 0.35}),
+        ((("items", "items", 0), ("items", "items", 0)), {"items": 0.5}),
+    ),
+    "number": (((("number", "whole", 0),), {"value": 0.2}),),
+    "date": (
+        ((("date", "whole", 0),), {"year": 0.1, "day": 0.15}),
+        ((("year", "whole", 0),), {"year": 0.1}),
+        ((("month", "whole", 0), ("day", "whole", 0)), {"day": 0.15}),
+    ),
+    "address": (
+        ((("text", "whole", 0),), {"words": 0.5}),
+        ((("street", "whole", 0),), {"words": 0.35}),
+        ((("number", "whole", 0), ("street", "prefix", 4)), {"words": 0.2, "number": 0.1}),
+        ((("number", "whole", 0),), {"number": 0.1}),
+        ((("postcode", "whole", 0),), {"postcode": 0.1}),
+        ((("tokens", "items", 4),), {"words": 0.15}),
+        ((("tokens", "items", 0), ("tokens", "items", 0)), {"words": 0.2}),
+        ((("text", "bands", 3),), {"words": 0.2}),
+    ),
+    "email": (((("email", "whole", 0),), {"value": 0.2}), ((("local", "whole", 0),), {"value": 0.15})),
+    "phone": (((("phone", "whole", 0),), {"value": 0.2}), ((("tail", "whole", 0),), {"value": 0.15})),
+    "location": (
+        ((("text", "whole", 0),), {"words": 0.2}),
+        ((("tokens", "items", 4),), {"words": 0.1}),
+        ((("latitude", "rounded", 0.1), ("longitude", "rounded", 0.1)), {"place": 0.1}),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRule:
+    """A rule that may be chosen.
+
+    traits
+        What must be unspoiled for it to hold, and in what share of records it is not.
+    pairs
+        Pairs it would make, estimated.
+    """
+
+    rule: Rule
+    traits: Mapping[tuple[str, str], float]
+    pairs: float
+
+
+class Sample:
+    """Some rows of a table, from which numbers of pairs in the whole are estimated.
+
+    n_items
+        Rows of the table that the rules are meant for.
+    """
+
+    def __init__(self, normal: NormalTable, n_items: int | None = None, size: int = SAMPLE) -> None:
+        chosen = np.arange(normal.n_rows)
+        if normal.n_rows > size:
+            chosen = np.sort(np.random.default_rng(0).choice(normal.n_rows, size, replace=False))
+        self.n_items = n_items or normal.n_rows
+        self.rows = chosen
+        self.normal = sub_table(normal, chosen) if len(chosen) < normal.n_rows else normal
+        self.maker = KeyMaker(self.normal)
+
+    def pairs(self, rule: Rule) -> float:
+        """Estimate how many pairs a rule makes of all items."""
+        blocks = blocks_of(self.maker.keys(rule), len(self.rows))
+        share = (self.n_items / max(len(self.rows), 1)) ** 2
+        return pair_count(blocks.size) * share
+
+
+def sub_table(normal: NormalTable, rows: np.ndarray) -> NormalTable:
+    """Return some rows of a table."""
+    fields = {
+        name: NormalField(name, field.kind, {form: field[form].rows(rows) for form in field})
+        for name, field in normal.items()
+    }
+    return NormalTable(len(rows), fields)
+
+
+def rule_pool(specs: Sequence[FieldSpec], sample: Sample) -> list[PoolRule]:
+    """Return the rules to choose from, each with an estimate of its pairs."""
+    singles = [
+        PoolRule(Rule(parts), traits, sample.pairs(Rule(parts)))
+        for parts, traits in _atoms(specs, sample.normal, sample.n_items)
+    ]
+    broad = [single for single in singles if single.pairs > _BROAD * sample.n_items]
+    pool = singles
+    for one, other in combinations(broad, 2):
+        if _combinable(one, other):
+            rule = Rule(one.rule.parts + other.rule.parts)
+            traits = {
+                trait: max(one.traits.get(trait, 0.0), other.traits.get(trait, 0.0))
+                for trait in [*one.traits, *other.traits]
+            }
+            pool.append(PoolRule(rule, traits, sample.pairs(rule)))
+    return pool
+
+
+def _combinable(one: PoolRule, other: PoolRule) -> bool:
+    """Whether two atoms look at different things, and not both at several values."""
+    if {part.field for part in one.rule.parts} & {part.field for part in other.rule.parts}:
+        return not set(one.traits) - {(f, "order") for f, _ in one.traits} & set(other.traits)
+    several = [sum(part.cut in {"items", "bands"} for part in atom.rule.parts) for atom in (one, other)]
+    return sum(several) <= 1
+
+
+def _atoms(
+    specs: Sequence[FieldSpec], normal: NormalTable, n_items: int
+) -> Iterator[tuple[tuple[Part, ...], dict[tuple[str, str], float]]]:
+    for spec in specs:
+        if spec.name not in normal:
+            continue
+        field = normal[spec.name]
+        for forms, traits in _ATOMS.get(spec.kind, ()):
+            if all(form in field for form, _, _ in forms) and not all(
+                field[form].missing.all() for form, _, _ in forms
+            ):
+                parts = tuple(_part(spec.name, *form, n_items=n_items) for form in forms)
+                yield parts, {(spec.name, trait): error for trait, error in traits.items()}
+
+
+def _part(field: str, form: str, cut: str, size: float, *, n_items: int) -> Part:
+    if cut == "bands":
+        rows = 3 if n_items <= 20_000 else 4 if n_items <= 500_000 else 5
+        return Part(field, form, cut, size, bands=10, rows=rows)
+    if cut == "items" and size:
+        return Part(field, form, cut, size, most=_RARE)
+    return Part(field, form, cut, size)

@@ -1,0 +1,135 @@
+"""Blocking rules: what two records must have in common to become candidates.
+
+A rule is a conjunction of key parts. Each part names a normal form and how it is cut; two records agree in a
+part if their cuts have a key in common, and are candidates of the rule if they agree in all its parts.
+
+>>> rule = Rule((Part("author", "last"), Part("author", "first_initial")))
+>>> rule.name
+'last name + first initial of author'
+>>> Rule.from_dict(rule.as_dict()) == rule
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from itertools import groupby
+from typing import Any
+
+from factorwise.errors import InvalidArgumentError, require
+
+CUTS = ("whole", "prefix", "sound", "items", "bands", "rounded")
+
+# Forms whose name says less than this; a form that is the whole field goes by the field's name alone.
+_PHRASES = {
+    "last": "last name",
+    "first": "first name",
+    "root": "first name or nickname",
+    "first_initial": "first initial",
+    "middle_initial": "middle initial",
+    "full": "full name",
+    "key": "last name and initial",
+    "keys": "last name and initial",
+    "given": "given names",
+    "last_sound": "sound of last name",
+    "first_sound": "sound of first name",
+    "tokens": "word",
+    "local": "name before @",
+    "tail": "last digits",
+}
+_WHOLE_FIELD = frozenset({"text", "code", "number", "date", "days", "email", "phone", "items", "digits"})
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a key.
+
+    field, form
+        Which normal form.
+    cut
+        ``whole``: the value (for a number: equal numbers). ``prefix``: its first ``size`` characters.
+        ``sound``: how it sounds. ``items``: every item of a list that at most ``most`` records have (0 for
+        no limit), and of these the ``size`` that fewest have (0 for all). ``bands``: of the ``size``-shingles
+        of a text ``bands`` times the least hashes of ``rows`` random orders; texts that overlap much are
+        likely to share a band. ``rounded``: a number rounded to multiples of ``size``, and rounded once
+        more half a multiple away, so that numbers closer than half a multiple always agree.
+    """
+
+    field: str
+    form: str
+    cut: str = "whole"
+    size: float = 0
+    most: int = 0
+    bands: int = 0
+    rows: int = 0
+
+    def __post_init__(self) -> None:
+        require(self.cut in CUTS, "cut", self.cut, f"one of {', '.join(CUTS)}")
+        require(self.cut != "prefix" or self.size >= 1, "size", self.size, "at least 1 for a prefix")
+        require(self.cut != "rounded" or self.size > 0, "size", self.size, "above 0 for rounding")
+        if self.cut == "bands":
+            require(self.size >= 1, "size", self.size, "the length of shingles, at least 1")
+            require(self.bands >= 1 and self.rows >= 1, "bands, rows", (self.bands, self.rows), "at least 1")
+
+    @property
+    def phrase(self) -> str:
+        """What the part compares, without the name of its field."""
+        form = "" if self.form in _WHOLE_FIELD else _PHRASES.get(self.form, self.form)
+        if self.cut == "prefix":
+            return f"first {self.size:g} letters" + (f" of {form}" if form else "")
+        if self.cut == "sound":
+            return "sound" + (f" of {form}" if form else "")
+        if self.cut == "items":
+            return ("rare " if self.most or self.size else "") + (form or "item")
+        if self.cut == "bands":
+            return f"{self.size:g}-shingle minhash, band of {self.rows}"
+        if self.cut == "rounded":
+            return f"{form or 'number'} to {self.size:g}"
+        return form
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, leaving out what is not said."""
+        return {key: value for key, value in asdict(self).items() if key in {"field", "form"} or value}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Records that agree in all parts are candidates.
+
+    A part that stands twice asks for two different keys in common, as two rare words.
+    """
+
+    parts: tuple[Part, ...]
+
+    def __post_init__(self) -> None:
+        require(len(self.parts) >= 1, "parts", self.parts, "at least one")
+
+    @property
+    def name(self) -> str:
+        """What the records must share, for people."""
+        phrases = []
+        for field, group in groupby(self.parts, key=lambda part: part.field):
+            parts = list(group)
+            said = " + ".join(part.phrase for part in parts if part.phrase)
+            phrases.append(f"{said} of {field}" if said else field)
+        return " + ".join(phrases)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for the model file."""
+        return {"parts": [part.as_dict() for part in self.parts]}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Rule:
+        """Return the rule that `as_dict` wrote."""
+        known = {field.name for field in fields(Part)}
+        parts = []
+        for part in content.get("parts", ()):
+            unknown = sorted(set(part) - known)
+            if unknown or not {"field", "form"} <= set(part):
+                raise InvalidArgumentError(
+                    f"a part of a blocking rule is {dict(part)!r}, but it must have field and form"
+                    f" and may have {', '.join(sorted(known - {'field', 'form'}))}."
+                )
+            parts.append(Part(**part))
+        return cls(tuple(parts))

@@ -1,0 +1,8 @@
+"""How two records are compared, field by field: measures, cut into levels that carry the weights."""
+
+from __future__ import annotations
+
+from factorwise.apps.resolution.comparisons.levels import NOTHING, Cuts
+from factorwise.apps.resolution.comparisons.plan import Comparer, Comparison, planned
+
+__all__ = ["NOTHING", "Comparer", "Comparison", "Cuts", "planned"]

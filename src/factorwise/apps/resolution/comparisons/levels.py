@@ -1,0 +1,71 @@
+"""Cutting what measures say into a few levels, each with a weight of its own.
+
+Level 0 means that there is nothing to compare: evidence of nothing. Level 1 is a measure of exactly zero
+(different, nothing shared, or no distance); the levels above it hold about equally many of the other values
+that the candidates had when the cuts were chosen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.apps.resolution.comparisons.measures import Values
+
+NOTHING = 0
+MOST_LEVELS = 8
+_TINY = np.float32(1e-9)
+
+
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """Where the levels of one comparison begin.
+
+    edges
+        Ascending; a value below the first has level 1. Empty for a measure that gives levels itself.
+    size
+        Number of levels without level 0.
+    """
+
+    edges: tuple[float, ...]
+    size: int
+
+    @classmethod
+    def of_relation(cls, size: int) -> Cuts:
+        """Cuts of a measure whose values are levels."""
+        return cls((), size)
+
+    @classmethod
+    def by_quantiles(cls, values: Values, levels: int = MOST_LEVELS) -> Cuts:
+        """Cut so that the values above zero fall in equal parts, as far as they differ."""
+        above = values[values > _TINY]  # leaves NaN out
+        if not len(above):
+            return cls((float(_TINY),), 2)
+        inner = np.quantile(above, np.linspace(0.0, 1.0, levels)[1:-1])
+        edges = np.unique(np.append(_TINY, inner.astype(np.float32)))
+        return cls(tuple(edges.tolist()), len(edges) + 1)
+
+    def levels(self, values: Values) -> NDArray[np.uint8]:
+        """Return the level of each value."""
+        known = np.nan_to_num(values, nan=0.0)
+        if self.edges:
+            found = np.searchsorted(np.asarray(self.edges, np.float32), known, side="right") + 1
+        else:
+            found = known
+        return np.where(np.isnan(values), NOTHING, found).astype(np.uint8)
+
+    def text(self, level: int) -> str:
+        """Say which values a level holds."""
+        if level == NOTHING:
+            return "missing"
+        if not self.edges:
+            return f"relation {level}"
+        if level == 1:
+            return "zero"
+        low = self.edges[level - 2]
+        if level == self.size:
+            return "above zero" if low <= _TINY else f"from {low:.3g}"
+        high = self.edges[level - 1]
+        return f"below {high:.3g}" if low <= _TINY else f"{low:.3g} to {high:.3g}"

@@ -1,0 +1,248 @@
+"""`EntityResolver`: which records are of the same entity, in the manner of scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from factorwise.apps.resolution.answers import Resolution
+from factorwise.apps.resolution.blocking import Rule
+from factorwise.apps.resolution.constraints import Constraints
+from factorwise.apps.resolution.fields import FieldSpec, override, read_fields
+from factorwise.apps.resolution.kinds import infer_kinds
+from factorwise.apps.resolution.knowledge import Knowledge
+from factorwise.apps.resolution.linking import Linked, link
+from factorwise.apps.resolution.naming import entity_names
+from factorwise.apps.resolution.resolving import Keeping, draw_posterior, searched
+from factorwise.apps.resolution.training import learn, learn_without_labels
+from factorwise.errors import InvalidArgumentError, ShapeError, require
+from factorwise.inference.mcmc.linkage_search import LinkSearch, Progress
+from factorwise.io.tables import ids_of, read_table
+from factorwise.kernels.threads import Team, thread_count
+from factorwise.learning.linkage import LinkLearner, LinkPass
+from factorwise.metrics.clustering import b_cubed
+
+Records = Any
+
+
+class EntityResolver(BaseEstimator):  # type: ignore[misc]
+    """Cluster records into the entities behind them.
+
+    Records are a data frame, an Arrow table, a list of dictionaries, or the path of a CSV, Parquet or JSON
+    lines file or of a table in a DuckDB file. What the columns are is inferred; `fields` overrides it.
+
+    fields
+        Kinds of columns: a list of `FieldSpec`, or the path of a TOML file; columns that it does not speak of
+        are inferred.
+    rules
+        Blocking rules; None to choose them, by the labels if there are any.
+    passes, steps
+        SampleRank walks over the labelled records ``passes`` times, ``steps`` steps for each.
+    rounds, sweeps, seconds
+        The search cools down in so many rounds of so many sweeps, and begins no further round after so many
+        seconds.
+    random_state
+        A seed: the same one gives the same entities, whatever the number of threads.
+    n_jobs
+        Threads; None or -1 for all processors.
+
+    Attributes
+    ----------
+    knowledge_
+        Fields, rules, comparisons and weights that were learned.
+    history_
+        One `LinkPass` per pass of learning.
+    """
+
+    def __init__(
+        self,
+        *,
+        fields: Sequence[FieldSpec] | str | PathLike[str] | None = None,
+        rules: Sequence[Rule] | None = None,
+        passes: int = 20,
+        steps: int = 50,
+        rounds: int = 20,
+        sweeps: int = 2,
+        seconds: float | None = None,
+        random_state: int = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.fields = fields
+        self.rules = rules
+        self.passes = passes
+        self.steps = steps
+        self.rounds = rounds
+        self.sweeps = sweeps
+        self.seconds = seconds
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(
+        self,
+        records: Records,
+        entity: ArrayLike | str | None = None,
+        *,
+        leave_out: Sequence[str] = (),
+        tell: Callable[[str], None] = lambda text: None,
+        watch: Callable[[LinkPass], None] | None = None,
+    ) -> Self:
+        """Learn from records whose entities are known, or, without ``entity``, from what they look like.
+
+        entity
+            A label per record, None where it is not known; or the name of the column that has them.
+        leave_out
+            Columns that say nothing of the entity, such as ids.
+        tell, watch
+            Called with a line on what is being done, and after each pass.
+        """
+        table = read_table(records)
+        hidden = [*leave_out, entity] if isinstance(entity, str) else list(leave_out)
+        fields = self._fields(table, hidden)
+        self.history_: list[LinkPass] = []
+
+        def note(record: LinkPass) -> None:
+            self.history_.append(record)
+            if watch is not None:
+                watch(record)
+
+        with Team(thread_count(self.n_jobs)) as team:
+            if entity is None:
+                self.knowledge_ = learn_without_labels(
+                    table, fields, rules=self.rules, seed=self._seed(), team=team, tell=tell
+                )
+            else:
+                self.knowledge_ = learn(
+                    table,
+                    fields,
+                    entity_numbers(table, entity),
+                    rules=self.rules,
+                    learner=LinkLearner(passes=self.passes, steps=self.steps),
+                    search=self._search(),
+                    seed=self._seed(),
+                    team=team,
+                    tell=tell,
+                    watch=note,
+                )
+        return self
+
+    def predict(self, records: Records) -> NDArray[np.int32]:
+        """Return a number for each record: records with the same number are of one entity."""
+        return self.resolve(records).labels
+
+    def score(self, records: Records, entity: ArrayLike | str) -> float:
+        """Return the B-cubed F1 of the entities found."""
+        table = read_table(records)
+        truth = entity_numbers(table, entity)
+        known = truth >= 0
+        return b_cubed(truth[known], self.resolve(table).labels[known]).f1
+
+    def resolve(
+        self,
+        records: Records,
+        *,
+        id: str | None = None,
+        constraints: Constraints | None = None,
+        posterior: bool = False,
+        checkpoint: str | PathLike[str] | None = None,
+        checkpoint_seconds: float = 60.0,
+        linked: Callable[[Linked], None] | None = None,
+        watch: Callable[[Progress], None] | None = None,
+    ) -> Resolution:
+        """Find the entities.
+
+        id
+            The column with the ids of the records; None to number them.
+        constraints
+            What is known for certain.
+        posterior
+            Draw other clusterings too: see `Resolution.pairs` and `Resolution.second_best`.
+        checkpoint, checkpoint_seconds
+            A folder where the search leaves what it needs to go on after an end of any kind, and how often.
+        linked, watch
+            Called with the candidates before the search, and after each of its rounds.
+        """
+        self._check_fitted()
+        table = read_table(records)
+        ids = pa.array(np.arange(table.num_rows)) if id is None else ids_of(table, id)
+        seed = self._seed()
+        with Team(thread_count(self.n_jobs)) as team:
+            found_links = link(table, self.knowledge_, constraints=constraints, team=team)
+            if linked is not None:
+                linked(found_links)
+            keeping = None if checkpoint is None else Keeping(Path(checkpoint), checkpoint_seconds)
+            found = searched(found_links, self._search(), seed=seed, team=team, keeping=keeping, watch=watch)
+            temperature = self.knowledge_.temperature
+            chances = found_links.walk.home_chances(temperature, team=team)
+            draws = draw_posterior(found_links, temperature, seed=seed, team=team) if posterior else None
+        labels = found_links.rows_of_units(found_links.walk.labels)
+        return Resolution(
+            ids=ids,
+            entity=entity_names(ids, labels),
+            labels=labels,
+            confidence=chances[found_links.unit],
+            linked=found_links,
+            found=found,
+            posterior=draws,
+        )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write what was learned to a file, ``NAME.fw``: JSON and arrays, no pickle."""
+        self._check_fitted()
+        self.knowledge_.save(path, self._seed())
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], **parameters: Any) -> Self:
+        """Read what `save` or the command line wrote; ``parameters`` are those of the constructor."""
+        made = cls(**parameters)
+        made.knowledge_ = Knowledge.load(path)
+        made.history_ = []
+        return made
+
+    def _fields(self, table: pa.Table, hidden: Sequence[str]) -> list[FieldSpec]:
+        inferred = infer_kinds(table, leave_out=hidden)
+        if self.fields is None:
+            return inferred
+        given = self.fields
+        if isinstance(given, str | PathLike):
+            given = read_fields(given, table.column_names)
+        return override(inferred, list(given))
+
+    def _search(self) -> LinkSearch:
+        return LinkSearch(rounds=self.rounds, sweeps=self.sweeps, seconds=self.seconds)
+
+    def _seed(self) -> int:
+        seed = self.random_state
+        whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
+        require(whole, "random_state", seed, "a whole number from 0 on")
+        return int(seed)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "knowledge_"):
+            raise NotFittedError("this resolver has learned nothing yet: call fit, or load a model.")
+
+
+def entity_numbers(table: pa.Table, entity: ArrayLike | str) -> NDArray[np.int32]:
+    """Number the entities of records; -1 where there is none."""
+    if isinstance(entity, str):
+        if entity not in table.column_names:
+            raise InvalidArgumentError(
+                f"there is no column {entity!r} with entities; there are {', '.join(table.column_names)}."
+            )
+        column = table.column(entity).combine_chunks()
+    else:
+        column = pa.array(entity)
+    if len(column) != table.num_rows:
+        raise ShapeError(f"{table.num_rows} records need an entity each, but {len(column)} were given.")
+    if pa.types.is_string(column.type):
+        import pyarrow.compute as pc
+
+        column = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
+    return np.asarray(column.dictionary_encode().indices.fill_null(-1), dtype=np.int32)

@@ -1,0 +1,181 @@
+"""What the columns of a table are: kinds of fields, and the small TOML file that says them.
+
+[fields.title]
+kind = "text"
+
+[fields.authors]
+kind = "list"
+separator = "|"
+items = "name"
+
+[fields.note]
+kind = "ignore"
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from factorwise.errors import DataFileError, InvalidArgumentError, MissingDataError
+
+KINDS: Mapping[str, str] = MappingProxyType(
+    {
+        "name": "names of persons",
+        "text": "words: titles, descriptions, names of things",
+        "number": "quantities and years",
+        "date": "days, or years alone",
+        "category": "one of a few values",
+        "identifier": "codes that are the same or not: account and post codes, model numbers",
+        "list": "several values: co-authors, key words",
+        "address": "house number and street, with or without town and post code",
+        "email": "e-mail addresses",
+        "phone": "telephone numbers",
+        "location": "a point on the earth, or the name of a place",
+        "ignore": "nothing to compare",
+    }
+)
+
+# For each kind the options it takes: the values allowed (None for any text), the first being the default.
+OPTIONS: Mapping[str, Mapping[str, tuple[str, ...] | None]] = MappingProxyType(
+    {
+        "name": {"part": ("full", "first", "last")},
+        "number": {"decimal": (".", ",")},
+        "date": {"order": ("auto", "dmy", "mdy")},
+        "list": {"separator": None, "items": ("text", "name")},
+        "location": {"part": ("place", "point", "latitude", "longitude")},
+    }
+)
+DEFAULT_SEPARATOR = "|"
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """One field of the records.
+
+    name
+        Column of the table.
+    kind
+        One of `KINDS`.
+    options
+        What is known beyond the kind, as in `OPTIONS`; what is not said has its default.
+    note
+        Why the field was taken for this kind; not part of what the field is.
+    """
+
+    name: str
+    kind: str
+    options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    note: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InvalidArgumentError(
+                f"field {self.name!r} has kind {self.kind!r}.{_nearest(self.kind, KINDS)}"
+                f" The kinds are {', '.join(KINDS)}."
+            )
+        allowed = OPTIONS.get(self.kind, {})
+        for key, value in self.options.items():
+            if key not in allowed:
+                raise InvalidArgumentError(_unknown_option(self.name, self.kind, key, allowed))
+            choices = allowed[key]
+            if not isinstance(value, str) or not value or (choices is not None and value not in choices):
+                wanted = "some text" if choices is None else " or ".join(map(repr, choices))
+                raise InvalidArgumentError(
+                    f"field {self.name!r}: {key} must be {wanted}, but {value!r} was given."
+                )
+        object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
+
+    def option(self, key: str) -> str:
+        """Value of an option: as given, or its default."""
+        choices = OPTIONS[self.kind][key]
+        return self.options.get(key, DEFAULT_SEPARATOR if choices is None else choices[0])
+
+
+def read_fields(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> list[FieldSpec]:
+    """Read the kinds of fields from a TOML file; with ``columns``, every field must be one of them."""
+    file = Path(path)
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        raise MissingDataError(
+            f"there is no file {str(file)!r} with kinds of fields. Check the path."
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataFileError(f"{file} is not TOML: {error}. Correct it there.") from None
+    try:
+        return fields_from(content, columns)
+    except InvalidArgumentError as error:
+        raise DataFileError(f"{file}: {error}") from None
+
+
+def fields_from(content: Mapping[str, Any], columns: Sequence[str] | None = None) -> list[FieldSpec]:
+    """Return the fields that the content of a TOML file speaks of, in its order."""
+    for key in content:
+        if key != "fields":
+            raise InvalidArgumentError(f"{key!r} is not known here. Write sections such as [fields.title].")
+    tables = content.get("fields", {})
+    if not isinstance(tables, Mapping):
+        raise InvalidArgumentError(f"fields is {tables!r}. Write sections such as [fields.title].")
+    specs = []
+    for name, table in tables.items():
+        if columns is not None and name not in columns:
+            raise InvalidArgumentError(
+                f"there is no column {name!r}.{_nearest(name, columns)}"
+                f" The columns are {', '.join(map(repr, columns))}."
+            )
+        if not isinstance(table, Mapping) or "kind" not in table:
+            raise InvalidArgumentError(
+                f'[fields.{_key(name)}] has no kind. Write kind = "text" or another of {", ".join(KINDS)}.'
+            )
+        options = {key: value for key, value in table.items() if key != "kind"}
+        specs.append(FieldSpec(name, table["kind"], options))
+    return specs
+
+
+def fields_to_toml(specs: Iterable[FieldSpec]) -> str:
+    """Return the TOML text that says these fields; notes become comments."""
+    sections = []
+    for spec in specs:
+        note = [f"# {line}" for line in spec.note.splitlines()]
+        lines = [f"{key} = {_quoted(value)}" for key, value in {"kind": spec.kind, **spec.options}.items()]
+        sections.append("\n".join([*note, f"[fields.{_key(spec.name)}]", *lines]) + "\n")
+    return "\n".join(sections)
+
+
+def override(inferred: Sequence[FieldSpec], given: Sequence[FieldSpec]) -> list[FieldSpec]:
+    """Return the inferred fields, with those that were given in their places."""
+    by_name = {spec.name: spec for spec in given}
+    known = {spec.name for spec in inferred}
+    return [by_name.get(spec.name, spec) for spec in inferred] + [s for s in given if s.name not in known]
+
+
+def _key(name: str) -> str:
+    return name if _BARE_KEY.fullmatch(name) else _quoted(name)
+
+
+def _quoted(text: str) -> str:
+    """Text as a basic string of TOML."""
+    escapes = {'"': '\\"', "\\": "\\\\"}
+    shown = (escapes.get(c) or (c if c.isprintable() else f"\\U{ord(c):08x}") for c in text)
+    return '"' + "".join(shown) + '"'
+
+
+def _nearest(name: object, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(str(name), list(known), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def _unknown_option(name: str, kind: str, key: str, allowed: Iterable[str]) -> str:
+    takes = ", ".join(allowed)
+    remedy = f" It takes {takes}." if takes else " It takes none."
+    return f"field {name!r} of kind {kind} has no option {key!r}.{_nearest(key, allowed)}{remedy}"

@@ -1,0 +1,284 @@
+"""Columns in normal form: coded strings, numbers, and lists of coded strings.
+
+A string stands once in ``values``, in order of first appearance, and in the rows as its code; -1 is missing.
+Kernels read the codes, `to_arrow` hands the columns to DuckDB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from factorwise.errors import InvalidArgumentError
+from factorwise.types import Bools, Ints
+
+MISSING = -1
+_LARGEST = 2_000_000_000  # bytes; strings with offsets of 32 bits can hold a little more
+
+Codes: TypeAlias = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Strings:
+    """A string per row.
+
+    codes : int32[rows]
+        Which of the values stands in each row; -1 where it is missing.
+    values : Arrow strings
+        The different strings.
+    """
+
+    codes: Codes
+    values: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def missing(self) -> Bools:
+        """Where a row has no string."""
+        return self.codes < 0
+
+    def rows(self, codes: Ints) -> Strings:
+        """Rows chosen by number; -1 chooses a missing one."""
+        if _is_every(codes, len(self)):
+            return self
+        return Strings(np.append(self.codes, np.int32(MISSING))[codes], self.values)
+
+    def to_arrow(self) -> pa.Array:
+        """Dictionary-encoded Arrow array of the rows."""
+        return pa.DictionaryArray.from_arrays(pa.array(self.codes, mask=self.missing), self.values)
+
+    def to_list(self) -> list[str | None]:
+        """Rows as Python strings."""
+        found: list[str | None] = self.to_arrow().to_pylist()
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Numbers:
+    """A number per row.
+
+    values : float64[rows]
+        The numbers; NaN where they are missing.
+    """
+
+    values: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def missing(self) -> Bools:
+        """Where a row has no number."""
+        return np.isnan(self.values)
+
+    def rows(self, codes: Ints) -> Numbers:
+        """Rows chosen by number; -1 chooses a missing one."""
+        return Numbers(np.append(self.values, np.nan)[codes])
+
+    def to_arrow(self) -> pa.Array:
+        """Arrow array of the rows, null where missing."""
+        return pa.array(self.values, mask=self.missing)
+
+    def to_list(self) -> list[float | None]:
+        """Rows as Python numbers."""
+        found: list[float | None] = self.to_arrow().to_pylist()
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lists:
+    """A set of strings per row.
+
+    offsets : int64[rows + 1]
+        Row ``r`` has the items ``offsets[r]:offsets[r + 1]``; a row without items is missing.
+    codes : int32[items]
+        Which of the values each item is; ascending within a row, each once.
+    values : Arrow strings
+        The different strings.
+    """
+
+    offsets: NDArray[np.int64]
+    codes: Codes
+    values: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def missing(self) -> Bools:
+        """Where a row has no items."""
+        empty: Bools = np.diff(self.offsets) == 0
+        return empty
+
+    def rows(self, codes: Ints) -> Lists:
+        """Rows chosen by number; -1 chooses a missing one."""
+        if _is_every(codes, len(self)):
+            return self
+        lengths = np.append(np.diff(self.offsets), 0)[codes]
+        starts = np.append(self.offsets[:-1], 0)[codes]
+        offsets = offsets_of(lengths)
+        return Lists(offsets, self.codes[ranges(starts, lengths)], self.values)
+
+    def to_arrow(self) -> pa.Array:
+        """Arrow array of lists of dictionary-encoded strings, null where missing."""
+        items = pa.DictionaryArray.from_arrays(pa.array(self.codes), self.values)
+        missing = np.append(self.missing, False)
+        return pa.LargeListArray.from_arrays(pa.array(self.offsets, mask=missing), items)
+
+    def to_list(self) -> list[list[str] | None]:
+        """Rows as Python lists of strings."""
+        found: list[list[str] | None] = self.to_arrow().to_pylist()
+        return found
+
+
+Form: TypeAlias = Strings | Numbers | Lists
+
+
+class NormalField(Mapping[str, Form]):
+    """The normal forms of one field, by name."""
+
+    def __init__(self, name: str, kind: str, forms: Mapping[str, Form]) -> None:
+        self.name = name
+        self.kind = kind
+        self._forms = dict(forms)
+
+    def __getitem__(self, form: str) -> Form:
+        if form not in self._forms:
+            raise InvalidArgumentError(
+                f"field {self.name!r} of kind {self.kind} has no form {form!r}; it has {', '.join(self)}."
+            )
+        return self._forms[form]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._forms)
+
+    def __len__(self) -> int:
+        return len(self._forms)
+
+    def strings(self, form: str) -> Strings:
+        """Return a form that is one of strings."""
+        found = self[form]
+        if not isinstance(found, Strings):
+            raise InvalidArgumentError(self._other(form, "Strings"))
+        return found
+
+    def numbers(self, form: str) -> Numbers:
+        """Return a form that is one of numbers."""
+        found = self[form]
+        if not isinstance(found, Numbers):
+            raise InvalidArgumentError(self._other(form, "Numbers"))
+        return found
+
+    def lists(self, form: str) -> Lists:
+        """Return a form that is one of lists."""
+        found = self[form]
+        if not isinstance(found, Lists):
+            raise InvalidArgumentError(self._other(form, "Lists"))
+        return found
+
+    def _other(self, form: str, wanted: str) -> str:
+        return f"form {form!r} of field {self.name!r} is {type(self[form]).__name__}, not {wanted}."
+
+
+class NormalTable(Mapping[str, NormalField]):
+    """The normal forms of all fields of a table: ``normal[field][form]``."""
+
+    def __init__(self, n_rows: int, fields: Mapping[str, NormalField]) -> None:
+        self.n_rows = n_rows
+        self._fields = dict(fields)
+
+    def __getitem__(self, field: str) -> NormalField:
+        if field not in self._fields:
+            raise InvalidArgumentError(f"there is no field {field!r}; there are {', '.join(self)}.")
+        return self._fields[field]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+    def to_arrow(self) -> pa.Table:
+        """Arrow table of all forms, in columns called ``field.form``."""
+        return pa.table(
+            {
+                f"{name}.{form}": column.to_arrow()
+                for name, field in self.items()
+                for form, column in field.items()
+            }
+        )
+
+
+def encoded(column: pa.Array | pa.ChunkedArray) -> Strings:
+    """Code an Arrow column of strings (or of anything that can be written as a string)."""
+    chunks = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+    if pa.types.is_dictionary(chunks.type):
+        return _recoded(chunks)
+    if not (pa.types.is_string(chunks.type) or pa.types.is_large_string(chunks.type)):
+        chunks = chunks.cast(pa.string())
+    if chunks.nbytes > _LARGEST:
+        chunks = chunks.cast(pa.large_string())
+    coded = chunks.dictionary_encode().combine_chunks()
+    return Strings(_codes(coded.indices), coded.dictionary)
+
+
+def offsets_of(lengths: Ints) -> NDArray[np.int64]:
+    """Where the items of each row begin, and after the last one where they end."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def ranges(starts: Ints, lengths: Ints) -> NDArray[np.int64]:
+    """Numbers ``starts[r], starts[r] + 1, ...``, ``lengths[r]`` of them, for each row in turn."""
+    offsets = offsets_of(lengths)
+    places = np.repeat(np.asarray(starts, np.int64) - offsets[:-1], lengths)
+    places += np.arange(offsets[-1])
+    return places
+
+
+def sets(rows: Ints, codes: Ints, n_rows: int, values: pa.Array) -> Lists:
+    """Lists of the codes of each row, ascending and each once; negative codes are left out.
+
+    ``rows`` must ascend.
+    """
+    width = max(len(values), 1)
+    kept = codes >= 0
+    keys = rows[kept].astype(np.int64) * width + codes[kept]
+    keys.sort()
+    keys = keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
+    lengths = np.bincount(keys // width, minlength=n_rows)
+    return Lists(offsets_of(lengths), (keys % width).astype(np.int32), values)
+
+
+def _is_every(codes: Ints, n_rows: int) -> bool:
+    """Whether codes choose all rows in their order, as those of a column without repeats do."""
+    return len(codes) == n_rows and bool((codes == np.arange(n_rows)).all())
+
+
+def _codes(indices: pa.Array) -> Codes:
+    filled = indices.fill_null(MISSING) if indices.null_count else indices
+    return np.asarray(filled, dtype=np.int32)
+
+
+def _recoded(chunks: pa.ChunkedArray) -> Strings:
+    """Codes of a dictionary-encoded column, in order of first appearance and each string once."""
+    joined = chunks.unify_dictionaries().combine_chunks()
+    old = _codes(joined.indices.cast(pa.int32()))
+    values = encoded(joined.dictionary)
+    codes = np.append(values.codes, np.int32(MISSING))[old]
+    first = np.full(len(values.values) + 1, len(codes))
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # of several writes the last one stays: the first row
+    first[MISSING] = len(codes)
+    used = np.flatnonzero(first < len(codes))
+    order = used[np.argsort(first[used], kind="stable")]
+    renumbered = np.full(len(first), MISSING, np.int32)
+    renumbered[order] = np.arange(len(order), dtype=np.int32)
+    return Strings(renumbered[codes], values.values.take(pa.array(order)))

@@ -1,0 +1,83 @@
+"""What a resolver knows: the fields, the blocking rules, the comparisons and the weights, in a model file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from factorwise.apps.resolution.blocking import Rule
+from factorwise.apps.resolution.comparisons import Comparison
+from factorwise.apps.resolution.fields import FieldSpec
+from factorwise.errors import FactorwiseError, ModelFileError
+from factorwise.io.models import ModelFile, read_model, write_model
+from factorwise.io.provenance import provenance
+from factorwise.model.linkage import FIXED_NAMES, LinkModel
+
+KIND = "resolution"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Knowledge:
+    """All that is needed to resolve records like those that it was learned from.
+
+    fields, rules, comparisons
+        What the columns are, which records become candidates, and how those are compared.
+    model
+        The weights.
+    temperature
+        At which the scores are probabilities: of one kept apart while learning, or 1.
+    training
+        How it was learned, and how well it did on entities that were held out.
+    """
+
+    fields: tuple[FieldSpec, ...]
+    rules: tuple[Rule, ...]
+    comparisons: tuple[Comparison, ...]
+    model: LinkModel
+    temperature: float = 1.0
+    training: Mapping[str, Any] = field(default_factory=dict)
+
+    def weight_names(self) -> list[str]:
+        """Name the weights, in their order."""
+        levels = [
+            f"{one.name}, {one.cuts.text(level)}"
+            for one in self.comparisons
+            for level in range(1, one.cuts.size + 1)
+        ]
+        return [*FIXED_NAMES, *levels]
+
+    def save(self, path: str | os.PathLike[str], seed: int | None = None) -> None:
+        """Write a model file."""
+        metadata = {
+            "fields": [{"name": f.name, "kind": f.kind, "options": dict(f.options)} for f in self.fields],
+            "rules": [rule.as_dict() for rule in self.rules],
+            "comparisons": [one.as_dict() for one in self.comparisons],
+            "temperature": self.temperature,
+            "training": dict(self.training),
+        }
+        record = provenance(configuration=dict(self.training), seed=seed)
+        arrays = {"weights": self.model.weights}
+        write_model(path, ModelFile(kind=KIND, metadata=metadata, arrays=arrays, provenance=record))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Knowledge:
+        """Read a model file."""
+        file = read_model(path, KIND)
+        try:
+            saved, weights = file.metadata, file.arrays["weights"]
+            comparisons = tuple(Comparison.from_dict(one) for one in saved["comparisons"])
+            return cls(
+                tuple(FieldSpec(one["name"], one["kind"], one["options"]) for one in saved["fields"]),
+                tuple(Rule.from_dict(one) for one in saved["rules"]),
+                comparisons,
+                LinkModel(tuple(one.cuts.size for one in comparisons), weights),
+                float(saved["temperature"]),
+                saved["training"],
+            )
+        except (AttributeError, LookupError, TypeError, ValueError, FactorwiseError) as error:
+            raise ModelFileError(
+                f"{os.fspath(path)}: its fields, rules, comparisons and weights do not fit together ({error})."
+                " The file is damaged or from another version: restore it from a copy, or train again."
+            ) from error

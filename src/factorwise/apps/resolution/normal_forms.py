@@ -1,0 +1,109 @@
+"""Normal forms of the fields of a table: what comparisons and blocking look at.
+
+===========  =================================================================================================
+kind         forms
+===========  =================================================================================================
+text         ``text`` (words joined by spaces), ``tokens`` (the set of its words)
+category     ``text``
+identifier   ``code`` (letters and digits only)
+name         whole names: ``last``, ``first``, ``middle`` (both without initials), ``given`` (all given names
+             as they stand), ``first_initial``, ``middle_initial``, ``root`` (of the first name: Bill is
+             William), ``full`` (given and last), ``key`` (last and first initial), ``suffix``,
+             ``last_sound``, ``first_sound``, ``tokens``; first names: ``given``, ``first``, ``middle``,
+             ``first_initial``, ``middle_initial``, ``root``, ``first_sound``; last names: ``last``,
+             ``last_sound``
+list         ``items`` (the set of its items); of names also ``keys`` (last name and first initial of each)
+number       ``number``
+date         ``date`` (yyyy-mm-dd, or as much of it as is known), ``digits`` (as written), ``year``,
+             ``month``, ``day``, ``days`` (since 1970-01-01; missing unless the date is complete)
+address      ``text``, ``tokens`` (abbreviations spelled out), ``number`` (of the house), ``street``,
+             ``postcode``
+email        ``email``, ``local`` (without what follows a plus), ``domain``
+phone        ``phone`` (all digits), ``tail`` (the last seven)
+location     ``text`` and ``tokens`` of a place; ``latitude`` and ``longitude`` of a point; one of the two
+             of a column that has only it
+===========  =================================================================================================
+
+Missing are null, the empty string, punctuation alone, and words that say so (NA, null, none, unknown, ...);
+not ``Na`` in a name, which is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pyarrow as pa
+
+from factorwise.apps.resolution.contacts import (
+    address_forms,
+    email_forms,
+    identifier_forms,
+    phone_forms,
+    point_forms,
+)
+from factorwise.apps.resolution.fields import FieldSpec
+from factorwise.apps.resolution.forms import Form, NormalField, NormalTable, Strings, encoded
+from factorwise.apps.resolution.lists import is_list, list_forms
+from factorwise.apps.resolution.names import name_forms
+from factorwise.apps.resolution.quantities import date_forms, number_forms, numbers_of
+from factorwise.apps.resolution.words import text_forms
+from factorwise.errors import InvalidArgumentError
+
+
+def normalize(table: pa.Table, specs: Sequence[FieldSpec]) -> NormalTable:
+    """Return the normal forms of the fields of a table; fields of kind ``ignore`` are left out."""
+    fields = {}
+    for spec in specs:
+        if spec.kind == "ignore":
+            continue
+        if spec.name not in table.column_names:
+            raise InvalidArgumentError(
+                f"there is no column {spec.name!r} in the table; it has {', '.join(table.column_names)}."
+            )
+        forms = normal_forms(table.column(spec.name), spec)
+        fields[spec.name] = NormalField(spec.name, spec.kind, forms)
+    return NormalTable(table.num_rows, fields)
+
+
+def normal_forms(column: pa.ChunkedArray, spec: FieldSpec) -> Mapping[str, Form]:
+    """Return the normal forms of one column."""
+    if spec.kind == "list":
+        return list_forms(column, spec.option("separator"), spec.option("items"))
+    if pa.types.is_nested(column.type):
+        raise InvalidArgumentError(
+            f"field {spec.name!r} holds {column.type}, which kind {spec.kind} cannot be made of."
+            + (" Make it a list." if is_list(column.type) else " Make it columns of their own, or ignore it.")
+        )
+    if spec.kind == "number" and _is_number(column.type):
+        return numbers_of(column)
+    return _OF_KIND[spec.kind](encoded(_plain(column)), spec)
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Times as days, which is all that is compared of them."""
+    return column.cast(pa.date32(), safe=False) if pa.types.is_timestamp(column.type) else column
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _location_forms(column: Strings, spec: FieldSpec) -> Mapping[str, Form]:
+    part = spec.option("part")
+    if part == "point":
+        return point_forms(column)
+    return text_forms(column) if part == "place" else {part: number_forms(column)["number"]}
+
+
+_OF_KIND: Mapping[str, Callable[[Strings, FieldSpec], Mapping[str, Form]]] = {
+    "text": lambda column, spec: text_forms(column),
+    "category": lambda column, spec: {"text": text_forms(column)["text"]},
+    "identifier": lambda column, spec: identifier_forms(column),
+    "name": lambda column, spec: name_forms(column, spec.option("part")),
+    "number": lambda column, spec: number_forms(column, spec.option("decimal")),
+    "date": lambda column, spec: date_forms(column, spec.option("order")),
+    "address": lambda column, spec: address_forms(column),
+    "email": lambda column, spec: email_forms(column),
+    "phone": lambda column, spec: phone_forms(column),
+    "location": _location_forms,
+}

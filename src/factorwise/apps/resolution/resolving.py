@@ -1,0 +1,75 @@
+"""Searching for the entities of linked records, with checkpoints, and drawing what else they could be."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from factorwise.apps.resolution.linking import Linked
+from factorwise.inference.mcmc.linkage_posterior import LinkPosterior, link_posterior
+from factorwise.inference.mcmc.linkage_search import Found, LinkSearch, Progress, SearchState
+from factorwise.io.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
+from factorwise.kernels.threads import Team
+
+POSTERIOR_MEMORY = 2 << 30  # bytes of labels that draws may take
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Where and how often a search leaves a checkpoint."""
+
+    folder: Path
+    seconds: float = 60.0
+
+
+def searched(
+    linked: Linked,
+    search: LinkSearch,
+    *,
+    seed: int,
+    team: Team,
+    keeping: Keeping | None = None,
+    watch: Callable[[Progress], None] | None = None,
+) -> Found:
+    """Search from where the walk is, or from the checkpoint of the same run."""
+    if keeping is None:
+        return search.run(linked.walk, linked.keys, seed=seed, team=team, watch=watch)
+    mark = fingerprint(linked, search, seed)
+    saved = read_checkpoint(keeping.folder, mark)
+    resume = None if saved is None else SearchState(**saved.numbers, **saved.arrays)
+    last = time.monotonic()
+
+    def keep(state: SearchState) -> None:
+        nonlocal last
+        if time.monotonic() - last >= keeping.seconds:
+            numbers = {"round": state.round, "quiet": state.quiet, "score": state.score}
+            arrays = {"label": state.label, "after": state.after}
+            write_checkpoint(keeping.folder, mark, Checkpoint(numbers, arrays))
+            last = time.monotonic()
+
+    return search.run(
+        linked.walk, linked.keys, seed=seed, team=team, resume=resume, watch=watch, keep=keep
+    )
+
+
+def fingerprint(linked: Linked, search: LinkSearch, seed: int) -> str:
+    """Return what tells a run from every other: its links, their scores, where it starts, and its settings."""
+    digest = hashlib.sha256(repr((search, seed, linked.walk.settings.tolist())).encode())
+    arrays = linked.walk.arrays
+    for array in (arrays.start, arrays.neighbor, arrays.score, arrays.weight, arrays.sources, arrays.label):
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()
+
+
+def draw_posterior(linked: Linked, temperature: float, *, seed: int, team: Team) -> LinkPosterior:
+    """Draw clusterings from what was found, as many as fit into memory and at most a hundred a chain."""
+    chains = 4
+    draws = int(np.clip(POSTERIOR_MEMORY // (4 * chains * max(linked.walk.n_items, 1)), 5, 100))
+    return link_posterior(
+        linked.walk, temperature=temperature, chains=chains, draws=draws, seed=seed, team=team
+    )

@@ -1,0 +1,180 @@
+"""Searching for the best clustering of linked items: rounds of cooling sweeps over shards of entities.
+
+A round places the current clusters into shards, those that share a blocking key into one, and sweeps over
+each. The next round takes the keys of another rule, so that any two linked items meet in some round. The
+number of shards is a matter of the data, not of the threads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.errors import require
+from factorwise.inference.mcmc.linkage import LinkWalk
+from factorwise.inference.mcmc.schedules import Geometric
+from factorwise.kernels.threads import Team
+from factorwise.types import Ints
+
+ITEMS_PER_SHARD = 20_000  # below it all is one shard, and every link can be followed in every round
+SETTLED = 1e-6  # a round that gains less than this share of the score and per item ends the search
+
+
+class SearchState(NamedTuple):
+    """Where a search stands after a round: enough to go on from, bit by bit.
+
+    round, quiet
+        Rounds done, and how many of the last ones gained nothing.
+    score
+        Of the clustering, by adding up gains.
+    label, after
+        The clustering, with its clusters' names and the order of their members.
+    """
+
+    round: int
+    quiet: int
+    score: float
+    label: NDArray[np.int32]
+    after: NDArray[np.int32]
+
+
+class Progress(NamedTuple):
+    """What is told of a search after each round."""
+
+    round: int
+    of: int
+    temperature: float
+    score: float
+    clusters: int
+    proposals: int
+    seconds: float
+
+
+class Found(NamedTuple):
+    """How a search ended: the rounds it took, and why it stopped (settled, rounds, time, interrupted)."""
+
+    rounds: int
+    reason: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class LinkSearch:
+    """How a clustering is searched for.
+
+    rounds, sweeps
+        Rounds with falling temperature, and sweeps in each.
+    hot, cold
+        Temperatures of the first and of the last of them.
+    jumps
+        Splits and merges proposed in a sweep, per item.
+    extra
+        Rounds that may follow at the last temperature until nothing is gained.
+    seconds
+        Time after which no further round begins; None for any time.
+    """
+
+    rounds: int = 20
+    sweeps: int = 2
+    hot: float = 0.5
+    cold: float = 0.02
+    jumps: float = 0.2
+    extra: int = 20
+    seconds: float | None = None
+
+    def run(
+        self,
+        walk: LinkWalk,
+        keys: Sequence[Ints] = (),
+        *,
+        seed: int,
+        team: Team,
+        resume: SearchState | None = None,
+        watch: Callable[[Progress], None] | None = None,
+        keep: Callable[[SearchState], None] | None = None,
+    ) -> Found:
+        """Search from where ``walk`` is, or from where an earlier search stopped; an interrupt ends it early.
+
+        keys
+            For each blocking rule the key of every item, negative for none.
+        watch, keep
+            Called after each round: to show how it goes, and to keep what is needed to resume.
+        """
+        require(self.rounds >= 1, "rounds", self.rounds, "at least 1")
+        schedule = Geometric(self.hot, self.cold)
+        begun = time.monotonic()
+        done, quiet, score = 0, 0, 0.0
+        if resume is None:
+            score = walk.score
+        else:
+            done, quiet, score = resume.round, resume.quiet, resume.score
+            restore(walk, resume)
+        shards = _shards(walk)
+        cycle = len(keys) if keys and shards > 1 else 1
+        limit, reason = self.rounds + self.extra, "rounds"
+        try:
+            while done < limit:
+                if quiet >= cycle:
+                    reason = "settled"
+                    break
+                if self.seconds is not None and time.monotonic() - begun > self.seconds:
+                    reason = "time"
+                    break
+                temperature = schedule.temperature(min(1.0, done / max(1, self.rounds - 1)))
+                if shards > 1:
+                    walk.place_shards(shards_by_key(walk, keys[done % cycle] if keys else None))
+                gain = 0.0
+                for sweep in range(self.sweeps):
+                    number = done * self.sweeps + sweep
+                    gain += walk.sweep(seed, number, temperature, team=team, jumps=self.jumps)
+                done, score = done + 1, score + gain
+                still = done >= self.rounds and gain <= SETTLED * (abs(score) + walk.n_items)
+                quiet = quiet + 1 if still else 0
+                if watch is not None:
+                    spent = time.monotonic() - begun
+                    watch(Progress(done, limit, temperature, score, walk.n_clusters, walk.proposals, spent))
+                if keep is not None:
+                    keep(SearchState(done, quiet, score, walk.arrays.label, walk.arrays.after))
+        except KeyboardInterrupt:
+            reason = "interrupted"
+        return Found(done, reason, score)
+
+
+def restore(walk: LinkWalk, state: SearchState) -> None:
+    """Put a walk back to where a search stood."""
+    walk.place_items(state.label)
+    arrays = walk.arrays
+    totals, held = arrays.total[arrays.label], arrays.held[arrays.label]
+    arrays.total[state.label], arrays.held[state.label] = totals, held
+    arrays.label[:] = state.label
+    arrays.after[:] = state.after
+    arrays.before[state.after] = np.arange(walk.n_items, dtype=np.int32)
+
+
+def shards_by_key(walk: LinkWalk, keys: Ints | None) -> NDArray[np.int32]:
+    """Return the shard of each cluster, by its label: clusters with the same key lie in the same shard.
+
+    The key of a cluster is the largest that its items have; clusters without any are spread evenly.
+    """
+    n, label = walk.n_items, walk.arrays.label
+    own = np.arange(n, dtype=np.int64)
+    if keys is None:
+        key = own
+    else:
+        key = np.full(n, -1, np.int64)
+        np.maximum.at(key, label, keys)
+        key = np.where(key < 0, int(keys.max(initial=0)) + 1 + own, key)
+    sizes = np.bincount(label, minlength=n)
+    groups, place = np.unique(key, return_inverse=True)
+    before = np.cumsum(np.bincount(place, weights=sizes, minlength=len(groups)))
+    shards = np.minimum(before * _shards(walk) / max(n, 1), _shards(walk) - 1).astype(np.int32)
+    return np.asarray(shards[place], np.int32)
+
+
+def _shards(walk: LinkWalk) -> int:
+    return max(1, walk.n_items // ITEMS_PER_SHARD)

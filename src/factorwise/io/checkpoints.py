@@ -1,0 +1,56 @@
+"""Checkpoints of long searches: what is needed to go on, in a folder, replaced whole.
+
+A checkpoint belongs to one run: data, model and settings have a fingerprint, and a folder with another one is
+refused. Everything else of a run is computed again from the same input, which gives the same bits.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.errors import DataFileError
+from factorwise.io.models import ModelFile, read_model, write_model
+
+KIND = "checkpoint"
+FILE = "search.fw"
+
+
+class Checkpoint(NamedTuple):
+    """Numbers and arrays of a search."""
+
+    numbers: Mapping[str, Any]
+    arrays: Mapping[str, NDArray[Any]]
+
+
+def write_checkpoint(folder: str | os.PathLike[str], fingerprint: str, state: Checkpoint) -> None:
+    """Replace the checkpoint in a folder, which is made if it is not there."""
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    arrays = {name: np.ascontiguousarray(array) for name, array in state.arrays.items()}
+    metadata = {"fingerprint": fingerprint, "numbers": dict(state.numbers)}
+    write_model(place / FILE, ModelFile(kind=KIND, metadata=metadata, arrays=arrays))
+
+
+def read_checkpoint(folder: str | os.PathLike[str], fingerprint: str) -> Checkpoint | None:
+    """Return the checkpoint of this run; None where there is none yet."""
+    place = Path(folder) / FILE
+    if not place.exists():
+        return None
+    file = read_model(place, KIND)
+    if file.metadata.get("fingerprint") != fingerprint:
+        raise DataFileError(
+            f"{place}: is the checkpoint of another run (other records, model, settings or seed). Give another"
+            " folder, or remove it to begin anew."
+        )
+    return Checkpoint(file.metadata["numbers"], file.arrays)
+
+
+def remove_checkpoint(folder: str | os.PathLike[str]) -> None:
+    """Remove the checkpoint of a run that has ended."""
+    (Path(folder) / FILE).unlink(missing_ok=True)

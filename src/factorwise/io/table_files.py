@@ -1,0 +1,229 @@
+"""Tables in files: which format a file has, and the readers of Parquet, JSON lines and DuckDB files.
+
+The reader of delimited text is in `factorwise.io.delimited`. Each reader takes a path and the columns wanted
+(None for all) and returns an Arrow table; what it refuses is a `DataFileError` with file, reason and remedy.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.json as pajson
+import pyarrow.parquet as pq
+
+from factorwise.errors import DataFileError, MissingDataError
+from factorwise.io.delimited import opened, read_delimited, refuse_encoding
+from factorwise.io.table_columns import quoted, require_columns
+
+_JSON_ENDINGS = {".jsonl", ".ndjson", ".json"}
+_PARQUET_ENDINGS = {".parquet", ".pq"}
+_DUCKDB_ENDINGS = {".duckdb", ".ddb", ".db"}
+_PACKED = {".gz"}
+_BLOCK = 1 << 24
+_LARGEST_BLOCK = (1 << 31) - 1
+
+
+def table_format(path: Path) -> str:
+    """Return ``csv``, ``parquet``, ``json`` or ``duckdb``, by the ending of a file's name."""
+    endings = [suffix.lower() for suffix in path.suffixes]
+    ending = endings[-2] if len(endings) > 1 and endings[-1] in _PACKED else (endings or [""])[-1]
+    if ending in _PARQUET_ENDINGS:
+        return "parquet"
+    if ending in _JSON_ENDINGS:
+        return "json"
+    return "duckdb" if ending in _DUCKDB_ENDINGS else "csv"
+
+
+def read_file(source: str, columns: Sequence[str] | None, encoding: str | None) -> pa.Table:
+    """Return the Arrow table in a file, or in a table of a DuckDB file given as ``file.duckdb::table``."""
+    name, separator, table = source.rpartition("::")
+    path = Path(name if separator else source)
+    if not path.exists():
+        raise MissingDataError(_no_file(path))
+    if path.is_dir():
+        raise DataFileError(f"{path} is a folder. Give the file in it that holds the records.")
+    if path.stat().st_size == 0:
+        raise DataFileError(f"{path}: the file is empty. A table with at least one record is needed.")
+    form = "duckdb" if separator else table_format(path)
+    if encoding is not None and form != "csv":
+        raise DataFileError(f"encoding={encoding!r} was given, but {path} is {form}, which has its own.")
+    if form == "duckdb":
+        return read_database(path, table if separator else None, columns)
+    if form == "parquet":
+        return read_parquet(path, columns)
+    if form == "json":
+        return read_json_lines(path)
+    return read_delimited(path, columns, encoding)
+
+
+def read_parquet(path: Path, columns: Sequence[str] | None) -> pa.Table:
+    """Return a Parquet file's table."""
+    try:
+        with pq.ParquetFile(path) as file:
+            known = file.schema_arrow.names
+            if columns is not None:
+                require_columns(columns, known, str(path))
+            return file.read(columns=None if columns is None else list(columns))
+    except (pa.ArrowException, OSError) as error:
+        raise DataFileError(
+            f"{path}: not a complete Parquet file: {error}."
+            " Write it again, or give it the ending of what it is."
+        ) from error
+
+
+def read_json_lines(path: Path) -> pa.Table:
+    """Return the table of a file with a JSON object per line (or one array of objects).
+
+    A column whose values are of several types becomes text.
+    """
+    with opened(path) as stream:
+        start = stream.read(256)
+    if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
+        return records_table(_json_array(path), str(path))
+    block = _BLOCK
+    while True:
+        try:
+            table = _parse_json(path, block)
+            table.validate(full=True)
+            return table
+        except (pa.ArrowInvalid, UnicodeError) as error:
+            if "straddl" in str(error) and block < _LARGEST_BLOCK:
+                block = min(block * 8, _LARGEST_BLOCK)
+                continue
+            refuse_encoding(path, "utf-8")
+            return records_table(_json_objects(path), str(path))
+
+
+def read_database(path: Path, table: str | None, columns: Sequence[str] | None) -> pa.Table:
+    """Return a table or view of a DuckDB file; its only one if none is named."""
+    try:
+        with duckdb.connect(str(path), read_only=True) as connection:
+            found = connection.execute(
+                "SELECT table_schema, table_name FROM information_schema.tables"
+                " WHERE table_catalog = current_database() ORDER BY ALL"
+            ).fetchall()
+            schema, name = _pick_table(path, table, found)
+            relation = f"{quoted(schema)}.{quoted(name)}"
+            known = [row[0] for row in connection.execute(f"DESCRIBE {relation}").fetchall()]
+            if columns is not None:
+                require_columns(columns, known, f"{path}::{name}")
+            wanted = ", ".join(quoted(column) for column in (known if columns is None else columns))
+            return connection.sql(f"SELECT {wanted} FROM {relation}").to_arrow_table()
+    except duckdb.Error as error:
+        raise DataFileError(
+            f"{path} could not be read as a DuckDB file: {error}."
+            " Close other programs that write to it, or give a file of another format its own ending."
+        ) from error
+
+
+def records_table(records: Iterable[Mapping[str, Any]], origin: str) -> pa.Table:
+    """Return the Arrow table of mappings; its columns are the keys of all, in order of arrival."""
+    columns: dict[str, list[Any]] = {}
+    rows = 0
+    for record in records:
+        if not isinstance(record, Mapping):
+            raise DataFileError(f"{origin}: record {rows + 1} is {record!r}. Every record must be a mapping.")
+        for name, value in record.items():
+            values = columns.setdefault(str(name), [])
+            values.extend([None] * (rows - len(values)))
+            values.append(value)
+        rows += 1
+    for values in columns.values():
+        values.extend([None] * (rows - len(values)))
+    return pa.table({name: _column(values) for name, values in columns.items()})
+
+
+def _no_file(path: Path) -> str:
+    folder = path.parent
+    names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+    close = difflib.get_close_matches(path.name, names, n=1)
+    guess = f" Did you mean {str(folder / close[0])!r}?" if close else " Check the path."
+    return f"there is no file {str(path)!r}.{guess}"
+
+
+def _pick_table(path: Path, table: str | None, found: list[tuple[str, str]]) -> tuple[str, str]:
+    names = [name for _, name in found]
+    if table is None:
+        if len(found) == 1:
+            return found[0]
+        raise DataFileError(
+            f"{path} holds {len(found)} tables ({', '.join(names) or 'none'})."
+            f" Name the one to read, as in {path}::{names[0] if names else 'table'}."
+        )
+    for schema, name in found:
+        if table in (name, f"{schema}.{name}"):
+            return schema, name
+    close = difflib.get_close_matches(table, names, n=1)
+    guess = f" Did you mean {close[0]!r}?" if close else ""
+    raise DataFileError(f"{path} has no table {table!r}.{guess} It holds {', '.join(names) or 'none'}.")
+
+
+def _parse_json(path: Path, block: int, schema: pa.Schema | None = None) -> pa.Table:
+    """Parse, and once more with strings that look like times kept as strings."""
+    options = pajson.ParseOptions(explicit_schema=schema, newlines_in_values=False)
+    with opened(path) as stream:
+        table = pajson.read_json(
+            stream, read_options=pajson.ReadOptions(block_size=block), parse_options=options
+        )
+    if schema is None and any(pa.types.is_timestamp(field.type) for field in table.schema):
+        kept = [
+            pa.field(field.name, pa.string() if pa.types.is_timestamp(field.type) else field.type)
+            for field in table.schema
+        ]
+        return _parse_json(path, block, pa.schema(kept))
+    return table
+
+
+def _json_objects(path: Path) -> Iterable[Mapping[str, Any]]:
+    """Objects of a file, a line each, with the number of the line that is none."""
+    with opened(path) as stream:
+        content = stream.read()
+    for number, line in enumerate(content.decode("utf-8-sig").split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except ValueError as error:
+            raise DataFileError(
+                f"{path}, line {number}: no JSON: {error}. Each line must hold one whole object."
+            ) from None
+        if not isinstance(record, dict):
+            raise DataFileError(
+                f"{path}, line {number}: {type(record).__name__} where an object with named fields"
+                ' is wanted, such as {"id": 1, "name": "Ann"}.'
+            )
+        yield record
+
+
+def _json_array(path: Path) -> list[Any]:
+    refuse_encoding(path, "utf-8")
+    with opened(path) as stream:
+        content = stream.read().decode("utf-8-sig")
+    try:
+        records: list[Any] = json.loads(content)
+    except ValueError as error:
+        raise DataFileError(f"{path}: not JSON: {error}. Give an array of objects or one per line.") from None
+    return records
+
+
+def _column(values: list[Any]) -> pa.Array:
+    """Arrow array of Python values; text if they are of several types."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        if all(value is None or isinstance(value, list) for value in values):
+            texts = [None if value is None else [_as_text(item) for item in value] for value in values]
+            return pa.array(texts, pa.list_(pa.string()))
+        return pa.array([_as_text(value) for value in values], pa.string())
+
+
+def _as_text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)

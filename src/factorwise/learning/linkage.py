@@ -1,0 +1,135 @@
+"""SampleRank for links: the weights of a `LinkModel` from items whose entities are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from factorwise.errors import InvalidArgumentError, require
+from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
+from factorwise.kernels.linkage_learning import (
+    ACCEPTED,
+    MISRANKED,
+    PRECISION,
+    RECALL,
+    UPDATES,
+    LessonArrays,
+    learning_walk,
+)
+from factorwise.model.linkage import LinkModel
+from factorwise.rng import Stream
+
+
+class LinkPass(NamedTuple):
+    """How one pass over the items went: the learning curve."""
+
+    number: int
+    steps: int
+    updates: int
+    misranked: int
+    accepted: float
+    value: float
+
+
+class LinkLearner(NamedTuple):
+    """How weights of links are learned.
+
+    passes, steps
+        Walks, each of ``steps`` steps per item: by turns from every item by itself and from the truth.
+    cap, margin
+        Largest multiple of a gradient that one update adds, and the lead that a move which gains one item's
+        worth of B-cubed F1 shall have.
+    temperature
+        Of the walk, which follows the weights as they are learned.
+    own
+        How often a cluster of its own is proposed to an item.
+    """
+
+    passes: int = 20
+    steps: int = 50
+    cap: float = 0.01
+    margin: float = 1.0
+    temperature: float = 1.0
+    own: float = 0.1
+
+    def fit(
+        self,
+        graph: LinkGraph,
+        levels: NDArray[np.uint8],
+        truth: ArrayLike,
+        model: LinkModel,
+        *,
+        seed: int = 0,
+        callback: Callable[[LinkPass], None] | None = None,
+    ) -> LinkModel:
+        """Return a model with the mean of the weights over all steps, starting from those of ``model``.
+
+        truth
+            The entity of each item, a number from 0 on; -1 where it is not known.
+        """
+        for name in ("passes", "steps", "cap", "temperature"):
+            require(getattr(self, name) > 0, name, getattr(self, name), "greater than zero")
+        require(0.0 < self.own < 1.0, "own", self.own, "between 0 and 1")
+        entity = np.asarray(truth, np.int32)
+        if not (entity >= 0).any():
+            raise InvalidArgumentError("nothing can be learned: no item's entity is known.")
+        walk = LinkWalk(graph, np.zeros(len(graph.first)), apart=0.0, cluster=0.0)
+        lesson = self._lesson(graph, levels, entity, model)
+        stream = Stream(seed, 0x1EA2)
+        alone = np.arange(graph.n_items)
+        known = np.where(entity >= 0, entity, entity.max() + 1 + alone)
+        steps = self.steps * graph.n_items
+        for number in range(self.passes):
+            walk.place_items(known if number % 2 else alone)
+            _tally_truth(lesson, walk.arrays.label)
+            before = lesson.tally.copy()
+            learning_walk(walk.arrays, lesson, stream.state, steps, np.zeros(2))
+            done = (lesson.tally - before).tolist()
+            if callback is not None:
+                precision, recall = lesson.sums[PRECISION], lesson.sums[RECALL]
+                value = 2.0 * precision * recall / (precision + recall) / int((entity >= 0).sum())
+                share = done[ACCEPTED] / steps
+                callback(LinkPass(number + 1, steps, done[UPDATES], done[MISRANKED], share, float(value)))
+        mean = lesson.weights - lesson.drift / lesson.tally[0]
+        return LinkModel(model.sizes, mean)
+
+    def _lesson(
+        self, graph: LinkGraph, levels: NDArray[np.uint8], entity: NDArray[np.int32], model: LinkModel
+    ) -> LessonArrays:
+        n = graph.n_items
+        order = np.argsort(entity, kind="stable").astype(np.int32)
+        order = order[entity[order] >= 0]
+        counts = np.bincount(entity[order])
+        return LessonArrays(
+            pair=graph.pair,
+            level=levels,
+            offset=model.offsets,
+            weights=model.weights.copy(),
+            drift=np.zeros(len(model.weights)),
+            gradient=np.zeros(len(model.weights)),
+            entity=entity,
+            entity_start=np.append(0, np.cumsum(counts)).astype(np.int64),
+            entity_item=order,
+            known=np.zeros(n, np.int64),
+            squares=np.zeros(n, np.int64),
+            sums=np.zeros(2),
+            settings=np.array([self.cap, self.margin, self.temperature, self.own]),
+            tally=np.zeros(4, np.int64),
+        )
+
+
+def _tally_truth(lesson: LessonArrays, label: NDArray[np.int32]) -> None:
+    """Count what is known of each cluster, and B-cubed, for a clustering."""
+    known = lesson.entity >= 0
+    clusters, entities = label[known].astype(np.int64), lesson.entity[known]
+    sizes = np.diff(lesson.entity_start)
+    cells, counts = np.unique(clusters * len(sizes) + entities, return_counts=True)
+    squares = counts.astype(np.int64) ** 2
+    lesson.known[:] = np.bincount(clusters, minlength=len(label))
+    lesson.squares[:] = np.bincount(cells // len(sizes), weights=squares, minlength=len(label)).astype(np.int64)
+    some = lesson.known > 0
+    lesson.sums[PRECISION] = (lesson.squares[some] / lesson.known[some]).sum()
+    lesson.sums[RECALL] = (squares / sizes[cells % len(sizes)]).sum()
