@@ -3,6 +3,9 @@
     make bench
     make bench ARGS=--quick
     make bench ARGS="clustering startup"
+    make bench ARGS="resolution --tools=splink,dedupe --sets=febrl3"
+
+Options that are not known here are handed to the benchmark; then one benchmark has to be named first.
 
 Exits 1 if a benchmark fails: a wrong answer, not a slow one.
 """
@@ -12,6 +15,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -23,9 +27,9 @@ def benchmarks() -> list[str]:
     return sorted(path.stem for path in HERE.glob("*.py") if path.stem not in HELPERS)
 
 
-def run(name: str, quick: bool) -> bool:
+def run(name: str, quick: bool, own: Sequence[str]) -> bool:
     """Run one benchmark, showing and keeping its output; return whether it went well."""
-    options = QUICK.get(name, ("--quick",)) if quick else ()
+    options = (*(QUICK.get(name, ("--quick",)) if quick else ()), *own)
     command = [sys.executable, "-u", str(HERE / f"{name}.py"), *options]
     print(f"== {name} {' '.join(options)}".rstrip(), flush=True)
     out = HERE / "out"
@@ -45,11 +49,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("names", nargs="*", help=f"which: {', '.join(benchmarks())}; all by default")
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that everything runs")
-    options = parser.parse_args()
+    options, own = parser.parse_known_args()
     unknown = sorted(set(options.names) - set(benchmarks()))
     if unknown:
         parser.error(f"no benchmark is called {unknown[0]!r}: there are {', '.join(benchmarks())}.")
-    failed = [name for name in options.names or benchmarks() if not run(name, options.quick)]
+    if own and len(options.names) != 1:
+        parser.error(f"{own[0]!r} is for one benchmark: name it, as in 'resolution --tools splink'.")
+    failed = [name for name in options.names or benchmarks() if not run(name, options.quick, own)]
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
 

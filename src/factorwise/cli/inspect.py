@@ -14,6 +14,7 @@ import numpy as np
 from factorwise.cli.learned import TOP, curve, curve_lines, largest, weight_lines
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
+from factorwise.cli.resolve_model import resolution_entry, resolution_lines
 from factorwise.io.models import FORMAT_VERSION, ModelFile, read_model
 from factorwise.io.weights import weight_blocks
 
@@ -30,12 +31,15 @@ def command(options: Options, file: Path) -> None:
     """Show what a model file holds, after checking all of it.
 
     Prints kind, format, provenance, metadata, arrays and weight blocks; of a model that was learned by
-    walking (coreference, alignment) also the learning curve and the largest weights. With --verbose the
-    metadata is shown with its values, and all weights.
+    walking (coreference, alignment) also the learning curve and the largest weights; of one that resolves
+    records its fields, blocking rules, training and largest weights. With --verbose the metadata is shown
+    with its values, and all weights.
     """
     model = read_model(file)
     document = describe(model, file, with_values=options.verbose)
     document["learned"] = _learned(model.kind, file, None if options.verbose else TOP)
+    if model.kind == "resolution":
+        document["resolution"] = resolution_entry(file, None if options.verbose else TOP)
     emit(document, _lines(document), as_json=options.json)
 
 
@@ -130,6 +134,8 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
     if document["learned"]:
         yield from curve_lines(document["learned"]["curve"], "metric")
         yield from weight_lines(document["learned"]["weights"])
+    if "resolution" in document:
+        yield from resolution_lines(document["resolution"])
 
 
 def _section(title: str, rows: Sequence[tuple[str, ...]]) -> Iterator[str]:

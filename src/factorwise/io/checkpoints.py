@@ -45,8 +45,8 @@ def read_checkpoint(folder: str | os.PathLike[str], fingerprint: str) -> Checkpo
     file = read_model(place, KIND)
     if file.metadata.get("fingerprint") != fingerprint:
         raise DataFileError(
-            f"{place}: is the checkpoint of another run (other records, model, settings or seed). Give another"
-            " folder, or remove it to begin anew."
+            f"{place}: is the checkpoint of another run (other records, model, settings or seed). Give"
+            " another folder, or remove it to begin anew."
         )
     return Checkpoint(file.metadata["numbers"], file.arrays)
 

@@ -40,6 +40,7 @@ READERS: Mapping[str, str] = {
     "alignment": "factorwise.OntologyAligner.load(path)",
     "chain-crf": "factorwise.ChainCRF.load(path)",
     "coreference": "factorwise.CoreferenceResolver.load(path)",
+    "resolution": "factorwise.EntityResolver.load(path)",
     "weights": "factorwise.io.weights.load_weights(path, model)",
 }
 

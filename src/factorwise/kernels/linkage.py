@@ -23,6 +23,7 @@ from factorwise.kernels.random import random_uniform
 APART, CLUSTER = range(2)
 CHANGED, WEIGHED = range(2)
 ALONE = -1  # in place of a cluster: a new one
+VANISHING = -37.0  # rounding loses exp of less in a sum whose largest term is 1
 
 
 class LinkArrays(NamedTuple):
@@ -142,6 +143,31 @@ def worth(links: LinkArrays, settings: NDArray[np.float64], item: int, label: in
     return links.sums[label] + settings[APART] * links.weight[item] * weight - settings[CLUSTER]
 
 
+@hot
+def weigh(
+    links: LinkArrays, settings: NDArray[np.float64], item: int, first: int, count: int, temperature: float
+) -> tuple[float, float]:
+    """Set ``value`` to the odds of the touched clusters, of which the best or one of its own has odds 1.
+
+    Return the odds of a cluster of its own, and the sum of all.
+    """
+    home = links.label[item]
+    best = 0.0
+    for k in range(first, first + count):
+        links.value[k] = worth(links, settings, item, links.touched[k], home)
+        best = max(best, links.value[k])
+    alone = math.exp(-best / temperature)
+    mass = alone
+    least = best + VANISHING * temperature
+    for k in range(first, first + count):
+        odds = 0.0
+        if links.value[k] > least:
+            odds = math.exp((links.value[k] - best) / temperature)
+        links.value[k] = odds
+        mass += odds
+    return alone, mass
+
+
 @inner
 def gibbs_step(
     links: LinkArrays,
@@ -168,31 +194,28 @@ def gibbs_step(
             return 0.0
         links.touched[first + count] = home
         count += 1
-    best, here = 0.0, 0.0
-    for k in range(first, first + count):
-        label = links.touched[k]
-        links.value[k] = worth(links, settings, item, label, home)
-        best = max(best, links.value[k])
-        if label == home:
-            here = links.value[k]
-    mass = math.exp(-best / temperature)
-    for k in range(first, first + count):
-        mass += math.exp((links.value[k] - best) / temperature)
-    left = random_uniform(state) * mass - math.exp(-best / temperature)
-    chosen, gain = ALONE, -here
+    if count == 0:
+        return 0.0
+    odds, mass = weigh(links, settings, item, first, count, temperature)
+    left = random_uniform(state) * mass - odds
+    chosen = ALONE
     for k in range(first, first + count):
         if left < 0.0:
             break
-        left -= math.exp((links.value[k] - best) / temperature)
-        if links.value[k] > -math.inf:  # rounding may leave a rest for the last, which must be possible
-            chosen, gain = links.touched[k], links.value[k] - here
+        left -= links.value[k]
+        if links.value[k] > 0.0:  # rounding may leave a rest for the last, which must be possible
+            chosen = links.touched[k]
+    gain = 0.0
+    if chosen != home and not (alone and chosen == ALONE):
+        if chosen != ALONE:
+            gain += worth(links, settings, item, chosen, home)
+        if not alone:
+            gain -= worth(links, settings, item, home, home)
+        leave(links, item)
+        if chosen != ALONE:
+            join(links, item, chosen)
+        tally[CHANGED] += 1
     forget(links, first, count)
-    if chosen == home or (alone and chosen == ALONE):
-        return 0.0
-    leave(links, item)
-    if chosen != ALONE:
-        join(links, item, chosen)
-    tally[CHANGED] += 1
     return gain
 
 
@@ -220,35 +243,26 @@ def home_chances(
     links: LinkArrays,
     settings: NDArray[np.float64],
     items: NDArray[np.int32],
-    first: int,
-    last: int,
     temperature: float,
     chances: NDArray[np.float32],
 ) -> None:
-    """Set for each of ``items[first:last]`` the probability that a Gibbs step leaves it where it is.
+    """Set for each of ``items`` the probability that a Gibbs step leaves it where it is.
 
     Of an item that has no link into its own cluster it is what a step that is not strict gives.
     """
-    for k in range(first, last):
-        item = items[k]
+    for item in items:
         home = links.label[item]
         alone = links.after[item] == item
-        count = look_around(links, item, first)
+        count = look_around(links, item, 0)
         if not alone and links.seen[home] == 0:
-            links.touched[first + count] = home
+            links.touched[count] = home
             count += 1
-        best, here = 0.0, 0.0
-        for t in range(first, first + count):
-            label = links.touched[t]
-            links.value[t] = worth(links, settings, item, label, home)
-            best = max(best, links.value[t])
-            if label == home:
-                here = links.value[t]
-        mass = math.exp(-best / temperature)
-        for t in range(first, first + count):
-            mass += math.exp((links.value[t] - best) / temperature)
-        chances[item] = math.exp((here - best) / temperature) / mass
-        forget(links, first, count)
+        odds, mass = weigh(links, settings, item, 0, count, temperature)
+        for k in range(count):
+            if links.touched[k] == home:
+                odds = links.value[k]
+        chances[item] = odds / mass
+        forget(links, 0, count)
 
 
 @kernel
@@ -259,7 +273,7 @@ def link_rows(
     neighbor: NDArray[np.int32],
     pair: NDArray[np.int32],
 ) -> None:
-    """Lay out pairs as links by item: ``start`` of each item's, whom they lead to and to which pair they belong."""
+    """Lay out pairs as links by item: the start of each item's, whom they lead to, and their pairs."""
     start[:] = 0
     for k in range(len(first)):
         start[first[k] + 1] += 1

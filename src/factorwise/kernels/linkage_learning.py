@@ -22,7 +22,7 @@ APART_WEIGHT, CLUSTER_WEIGHT, LINK_WEIGHT, FIXED_WEIGHTS = range(4)
 STEPS, UPDATES, MISRANKED, ACCEPTED = range(4)
 PRECISION, RECALL = range(2)
 CAP, MARGIN, TEMPERATURE, OWN = range(4)
-TIE = 1e-9
+TIE = 1e-9  # what differs by less differs by rounding
 
 
 class LessonArrays(NamedTuple):
@@ -31,9 +31,11 @@ class LessonArrays(NamedTuple):
     pair : int32[links], level : uint8[pairs, comparisons], offset : int64[comparisons]
         The pair that a link belongs to, its levels, and where the weights of a comparison start: level k > 0
         has the weight at ``offset + k - 1``.
-    weights, drift, gradient : float64[W]
-        The weights; the sum over updates of steps before them times their change, so that the mean over all
-        steps is ``weights - drift / steps``; scratch, zero between steps.
+    weights, drift : float64[W]
+        The weights; the sum over updates of the number of their step times their change, so that the mean
+        of the weights that the steps began with is ``weights - drift / steps``.
+    gradient, direction : float64[W]
+        Scratch: how a move changes the statistics, and where an update takes the weights.
     entity : int32[n], entity_start : int64[entities + 1], entity_item : int32[known]
         True entity of each item, -1 where it is not known, and the items of each entity.
     known, squares : int64[n]
@@ -53,6 +55,7 @@ class LessonArrays(NamedTuple):
     weights: NDArray[np.float64]
     drift: NDArray[np.float64]
     gradient: NDArray[np.float64]
+    direction: NDArray[np.float64]
     entity: NDArray[np.int32]
     entity_start: NDArray[np.int64]
     entity_item: NDArray[np.int32]
@@ -117,8 +120,8 @@ def truth_gain(
     size = lesson.entity_start[entity + 1] - lesson.entity_start[entity]
     change[RECALL] = 2.0 * (there + 1 - here) / size
     precision, recall = lesson.sums[PRECISION], lesson.sums[RECALL]
-    both = precision + recall
-    gain = 2.0 * (recall * recall * change[PRECISION] + precision * precision * change[RECALL]) / (both * both)
+    slopes = recall * recall * change[PRECISION] + precision * precision * change[RECALL]
+    gain = 2.0 * slopes / (precision + recall) ** 2
     return 0.0 if abs(gain) < TIE else gain
 
 
@@ -145,6 +148,32 @@ def _take(links: LinkArrays, lesson: LessonArrays, item: int, target: int) -> No
         if known:
             lesson.known[target] += 1
             lesson.squares[target] += 2 * there + 1
+
+
+@inner
+def aim(lesson: LessonArrays) -> float:
+    """Set the direction of an update, and return by how much one multiple of it changes the score.
+
+    A level is taken for the sum of steps from each level to the next, and the steps are what is corrected:
+    levels next to the one that was seen move with it. In terms of the steps the gradient counts the pairs of
+    each level and above, and the weight of a level changes by the sum of the steps up to it.
+    """
+    gradient, direction = lesson.gradient, lesson.direction
+    norm = 0.0
+    for w in range(FIXED_WEIGHTS):
+        direction[w] = gradient[w]
+        norm += gradient[w] * gradient[w]
+    for c in range(len(lesson.offset)):
+        first = lesson.offset[c]
+        last = lesson.offset[c + 1] if c + 1 < len(lesson.offset) else len(gradient)
+        above = 0.0
+        for w in range(last - 1, first - 1, -1):
+            above += gradient[w]
+            direction[w] = above
+            norm += above * above
+        for w in range(first + 1, last):
+            direction[w] += direction[w - 1]
+    return norm
 
 
 @lean_kernel
@@ -179,22 +208,21 @@ def learning_walk(
             apart -= links.total[home] - 1 - left
         gradient[APART_WEIGHT] = apart
         gradient[CLUSTER_WEIGHT] = (1.0 if target == ALONE else 0.0) - (1.0 if alone else 0.0)
-        score, norm = 0.0, 0.0
+        score, norm = 0.0, aim(lesson)
         for w in range(len(weights)):
             score += weights[w] * gradient[w]
-            norm += gradient[w] * gradient[w]
         gain = truth_gain(links, lesson, item, target, change)
         if gain != 0.0 and norm > 0.0:
             sign = 1.0 if gain > 0.0 else -1.0
             lead = sign * score
-            if lead <= 0.0:
+            if lead < TIE:
                 lesson.tally[MISRANKED] += 1
-            wanted = lesson.settings[MARGIN] * abs(gain)
-            if lead < wanted:
-                step = sign * min(lesson.settings[CAP], (wanted - lead) / norm)
+            lacking = lesson.settings[MARGIN] * abs(gain) - lead
+            if lacking > TIE:
+                step = sign * min(lesson.settings[CAP], lacking / norm)
                 for w in range(len(weights)):
-                    weights[w] += step * gradient[w]
-                    lesson.drift[w] += step * gradient[w] * lesson.tally[STEPS]
+                    weights[w] += step * lesson.direction[w]
+                    lesson.drift[w] += step * lesson.direction[w] * lesson.tally[STEPS]
                 score += step * norm
                 lesson.tally[UPDATES] += 1
         if math.log(1.0 - random_uniform(state)) < score / lesson.settings[TEMPERATURE]:

@@ -83,16 +83,19 @@ def split_or_merge(
         if links.neighbor[k] == two:
             across += links.score[k]
     log_chance = 0.0
+    shard = links.shard[one]
     for k in range(begin, end):
         member = links.touched[k]
         to_one = settings[APART] * links.weight[member] * weight_one
         to_two = settings[APART] * links.weight[member] * weight_two
         for e in range(links.start[member], links.start[member + 1]):
-            side = links.side[links.neighbor[e]]
-            if side == FIRST:
-                to_one += links.score[e]
-            elif side == SECOND:
-                to_two += links.score[e]
+            other = links.neighbor[e]
+            side = links.side[other]
+            if side > NEITHER and links.shard[other] == shard:  # sides in other shards are at work just now
+                if side == FIRST:
+                    to_one += links.score[e]
+                else:
+                    to_two += links.score[e]
         tally[WEIGHED] += 2
         log_first = _log_share(to_one / temperature, to_two / temperature)
         if splitting:
@@ -133,6 +136,23 @@ def split_or_merge(
     return gain if accepted else 0.0
 
 
+@hot
+def _unite(links: LinkArrays, one: int, large: int) -> None:
+    """Put all members of the cluster of ``one`` into another, at the end of its ring and ``one`` last."""
+    small = links.label[one]
+    links.total[large] += links.total[small]
+    links.held[large] |= links.held[small]
+    member = one
+    while True:
+        links.label[member] = large
+        member = links.after[member]
+        if member == one:
+            break
+    front, last = links.after[one], links.before[large]
+    links.after[last], links.before[front] = front, last
+    links.after[one], links.before[large] = large, one
+
+
 @inner
 def merge_step(
     links: LinkArrays,
@@ -165,11 +185,7 @@ def merge_step(
     if not math.log(1.0 - random_uniform(state)) < gain / temperature:
         return 0.0
     tally[CHANGED] += 1
-    while links.after[one] != one:
-        member = links.after[one]
-        leave(links, member)
-        join(links, member, large)
-    join(links, one, large)
+    _unite(links, one, large)
     return gain
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from factorwise.errors import InvalidArgumentError, require
+from factorwise.errors import InvalidArgumentError, ShapeError, require
 from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
 from factorwise.kernels.linkage_learning import (
     ACCEPTED,
@@ -21,6 +21,7 @@ from factorwise.kernels.linkage_learning import (
 )
 from factorwise.model.linkage import LinkModel
 from factorwise.rng import Stream
+
 
 
 class LinkPass(NamedTuple):
@@ -37,8 +38,9 @@ class LinkPass(NamedTuple):
 class LinkLearner(NamedTuple):
     """How weights of links are learned.
 
-    passes, steps
-        Walks, each of ``steps`` steps per item: by turns from every item by itself and from the truth.
+    passes, steps, fewest, most
+        Walks, by turns from every item by itself and from the truth, each of ``steps`` steps per item, but of
+        ``fewest`` at least and ``most`` at most.
     cap, margin
         Largest multiple of a gradient that one update adds, and the lead that a move which gains one item's
         worth of B-cubed F1 shall have.
@@ -48,12 +50,14 @@ class LinkLearner(NamedTuple):
         How often a cluster of its own is proposed to an item.
     """
 
-    passes: int = 20
-    steps: int = 50
-    cap: float = 0.01
+    passes: int = 10
+    steps: int = 25
+    cap: float = 0.003
     margin: float = 1.0
-    temperature: float = 1.0
+    temperature: float = 0.3
     own: float = 0.1
+    fewest: int = 5_000
+    most: int = 250_000
 
     def fit(
         self,
@@ -74,6 +78,7 @@ class LinkLearner(NamedTuple):
             require(getattr(self, name) > 0, name, getattr(self, name), "greater than zero")
         require(0.0 < self.own < 1.0, "own", self.own, "between 0 and 1")
         entity = np.asarray(truth, np.int32)
+        _check_lesson(graph, levels, entity, model)
         if not (entity >= 0).any():
             raise InvalidArgumentError("nothing can be learned: no item's entity is known.")
         walk = LinkWalk(graph, np.zeros(len(graph.first)), apart=0.0, cluster=0.0)
@@ -81,7 +86,7 @@ class LinkLearner(NamedTuple):
         stream = Stream(seed, 0x1EA2)
         alone = np.arange(graph.n_items)
         known = np.where(entity >= 0, entity, entity.max() + 1 + alone)
-        steps = self.steps * graph.n_items
+        steps = int(np.clip(self.steps * graph.n_items, self.fewest, self.most))
         for number in range(self.passes):
             walk.place_items(known if number % 2 else alone)
             _tally_truth(lesson, walk.arrays.label)
@@ -105,11 +110,12 @@ class LinkLearner(NamedTuple):
         counts = np.bincount(entity[order])
         return LessonArrays(
             pair=graph.pair,
-            level=levels,
+            level=np.ascontiguousarray(levels, np.uint8),
             offset=model.offsets,
             weights=model.weights.copy(),
             drift=np.zeros(len(model.weights)),
             gradient=np.zeros(len(model.weights)),
+            direction=np.zeros(len(model.weights)),
             entity=entity,
             entity_start=np.append(0, np.cumsum(counts)).astype(np.int64),
             entity_item=order,
@@ -121,6 +127,20 @@ class LinkLearner(NamedTuple):
         )
 
 
+def _check_lesson(
+    graph: LinkGraph, levels: NDArray[np.uint8], entity: NDArray[np.int32], model: LinkModel
+) -> None:
+    """Complain of what would not fit: the walk itself checks nothing."""
+    wanted = len(graph.first), len(model.sizes)
+    if levels.shape != wanted:
+        raise ShapeError(f"levels must be {wanted}, pairs by comparisons, but {levels.shape} were given.")
+    if entity.shape != (graph.n_items,):
+        raise ShapeError(f"{graph.n_items} items need an entity each, but {entity.shape} were given.")
+    highest = levels.max(axis=0, initial=0).tolist()
+    fit = all(high <= size for high, size in zip(highest, model.sizes, strict=True))
+    require(fit, "levels", highest, f"at most {model.sizes}, the levels that the model has weights for")
+
+
 def _tally_truth(lesson: LessonArrays, label: NDArray[np.int32]) -> None:
     """Count what is known of each cluster, and B-cubed, for a clustering."""
     known = lesson.entity >= 0
@@ -129,7 +149,9 @@ def _tally_truth(lesson: LessonArrays, label: NDArray[np.int32]) -> None:
     cells, counts = np.unique(clusters * len(sizes) + entities, return_counts=True)
     squares = counts.astype(np.int64) ** 2
     lesson.known[:] = np.bincount(clusters, minlength=len(label))
-    lesson.squares[:] = np.bincount(cells // len(sizes), weights=squares, minlength=len(label)).astype(np.int64)
+    lesson.squares[:] = np.bincount(cells // len(sizes), weights=squares, minlength=len(label)).astype(
+        np.int64
+    )
     some = lesson.known > 0
     lesson.sums[PRECISION] = (lesson.squares[some] / lesson.known[some]).sum()
     lesson.sums[RECALL] = (squares / sizes[cells % len(sizes)]).sum()

@@ -50,6 +50,6 @@ def calibrate(walk: LinkWalk, truth: Ints, *, seed: int, team: Team) -> Calibrat
 
 
 def log_loss(together: NDArray[np.float32], same: NDArray[np.bool_], draws: int) -> float:
-    """Return the mean loss of probabilities that are shares of ``draws`` draws, with half a draw either way."""
+    """Return the mean loss of probabilities that are shares of ``draws`` draws, half a draw added to both."""
     chance = (together.astype(np.float64) * draws + 0.5) / (draws + 1.0)
     return float(-np.mean(np.log(np.where(same, chance, 1.0 - chance)))) if len(chance) else 0.0

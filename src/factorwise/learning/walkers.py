@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +20,8 @@ from factorwise.inference.mcmc.adaptive.engine import JumpEngine
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
 from factorwise.inference.mcmc.adaptive.tuning import Tuning, tune
 from factorwise.inference.mcmc.engine import EngineName, PlainEngineWarning
+from factorwise.inference.mcmc.evaluators.base import FactorSampler
+from factorwise.inference.mcmc.evaluators.exact import EXACT, Exact
 from factorwise.inference.mcmc.gradient_engine import GradientEngine, Manner
 from factorwise.inference.mcmc.kernel import Proposal, Proposer
 from factorwise.inference.mcmc.metropolis import Metropolis, log_acceptance
@@ -52,6 +54,9 @@ class TrainingWorld:
         is no valid chain. None leaves its weights as they are. Every world tunes a copy of its own.
     name
         What to call it in messages.
+    evaluator
+        Which of the touched factors a step examines: the gain that is weighed and the gradient that is
+        learned from are both estimated from these. One that samples walks in plain Python.
     """
 
     model: Model
@@ -61,6 +66,14 @@ class TrainingWorld:
     truth: Any = None
     tuning: Tuning | None = None
     name: str = ""
+    evaluator: FactorSampler = EXACT
+
+    def __post_init__(self) -> None:
+        if not hasattr(self.evaluator, "multipliers"):
+            raise InvalidArgumentError(
+                f"nothing can be learned from {self.evaluator!r}, which decides without a gradient:"
+                " give Exact(), UniformSample(share) or ConfidenceSample(interval)."
+            )
 
 
 class Walker(Protocol):
@@ -148,6 +161,10 @@ class CompiledWalker:
                 f"{type(preference).__name__} has no compiled form: give a TruthPreference or engine='plain'."
             )
         self.training = training
+        if not isinstance(training.evaluator, Exact):
+            raise NoCompiledFormError(
+                f"learning from {type(training.evaluator).__name__} has no compiled form: use engine='plain'."
+            )
         adaptive = isinstance(training.proposer, AdaptiveSplitMerge)
         engine = JumpEngine if adaptive else GradientEngine
         self._engine = engine(Metropolis(training.model, training.proposer), training.start)
@@ -262,6 +279,7 @@ class PlainWalker:
         self, training: TrainingWorld, observer: Callable[[SparseVector, float], None] | None = None
     ) -> None:
         self.training = training
+        self.factors_seen = 0  # by evaluators that sample
         self._observer = observer
         self.reset(training.start)
 
@@ -369,13 +387,25 @@ class PlainWalker:
             proposal = self.training.proposer.draw(stream, self._world)
             if proposal.diff is None:
                 continue
-            model = self.training.model
-            gradient = model.difference(self._world, proposal.diff)
-            fixed = sum(t.constant_gain(self._world, proposal.diff) for t in model.templates)
+            gradient, fixed = self._gradient(stream, proposal.diff, weights)
             gain = gradient.dot(weights) + fixed
             if best[0].diff is None or gain > best_gain:
                 best, best_gain = (proposal, gradient, fixed), gain
         return best
+
+    def _gradient(
+        self, stream: Stream, diff: Any, weights: NDArray[np.float64]
+    ) -> tuple[SparseVector, float]:
+        """Change of the statistics and of the constants, from the factors that the evaluator examines."""
+        model, evaluator = self.training.model, self.training.evaluator
+        if isinstance(evaluator, Exact):
+            fixed = sum(t.constant_gain(self._world, diff) for t in model.templates)
+            return model.difference(self._world, diff), fixed
+        listed = model.contributions(self._world, diff, weights)
+        multiplier = evaluator.multipliers(stream, listed.gain[None], listed.stratum, listed.certain)
+        self.factors_seen += int(np.count_nonzero(multiplier))
+        constants = replace(listed, gain=listed.constant)
+        return listed.gradient(multiplier), constants.total(multiplier)
 
     def _apply(self, diff: Any) -> Any:
         if self._judge is not None:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError
+from factorwise.model.contributions import Contributions
 from factorwise.model.template import Template, finite_difference
 from factorwise.model.weights import SparseVector
 from factorwise.types import Floats
@@ -76,6 +77,10 @@ class ScopedTemplate(Template[Assignment, Relabel]):
     def constants(self, factors: Int64s, labels: Int64s) -> Float64s | None:
         """Return the score of each factor that no weight multiplies; None where there is none."""
         return None
+
+    def hard(self, factors: Int64s) -> NDArray[np.bool_]:
+        """Return which of ``factors`` can forbid a setting; such factors are never left out of a sample."""
+        return np.zeros(len(factors), dtype=np.bool_)
 
     def tables(self, variables: Variables, weights: Floats) -> Iterator[TableGroup]:
         """Yield all factors as tables under ``weights``, the template's own block."""
@@ -192,6 +197,47 @@ class ScopedTemplate(Template[Assignment, Relabel]):
         if now is None or then is None:
             return 0.0
         return finite_difference(float(then.sum()), float(now.sum()))
+
+    def contributions(
+        self, world: Assignment, diff: Relabel, weights: Float64s, *, bounds: bool = False
+    ) -> Contributions:
+        """List the touched factors; a change is bounded by the range of the factor's table."""
+        factors, before, after = self.around(world, diff)
+        owner, index, value = self._listed_entries(world.variables, factors, before, after)
+        now, then = self.constants(factors, before), self.constants(factors, after)
+        constant = None
+        if now is not None and then is not None:
+            constant = [finite_difference(b, a) for a, b in zip(now.tolist(), then.tolist(), strict=True)]
+        bound: Any = np.inf
+        if bounds:
+            groups = list(self.tables(world.variables, weights))
+            if len(groups) == 1:  # of several, the order of the factors is not that of the scopes
+                bound = np.ptp(np.nan_to_num(groups[0].tables, neginf=0.0), axis=1)[groups[0].which[factors]]
+        return Contributions.weighted(
+            len(factors),
+            owner,
+            index,
+            value,
+            weights,
+            constant=constant,
+            certain=self.hard(factors),
+            bound=bound,
+        )
+
+    def _listed_entries(
+        self, variables: Variables, factors: Int64s, before: Int64s, after: Int64s
+    ) -> tuple[Int64s, Int64s, Float64s]:
+        """Return the factor, weight and amount of every change of a statistic, factor by factor."""
+        owner: list[int] = []
+        index: list[int] = []
+        value: list[float] = []
+        for place in range(len(factors)):
+            for labels, sign in ((after, 1.0), (before, -1.0)):
+                where, amount = self.entries(variables, factors[place : place + 1], labels[place : place + 1])
+                owner += [place] * len(where)
+                index += where.tolist()
+                value += (sign * amount).tolist()
+        return np.array(owner, np.int64), np.array(index, np.int64), np.array(value, np.float64)
 
 
 def column_start(template: str, column: Column, variables: Variables) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.model.assignment_base import (
@@ -278,6 +278,10 @@ class Tables(ScopedTemplate):
         """Look each factor up in its table."""
         entry = np.ravel_multi_index(tuple(labels.T), self.shape)
         return np.asarray(self.stack[self.which[factors], entry])
+
+    def hard(self, factors: Int64s) -> NDArray[np.bool_]:
+        """Find the factors whose tables hold -inf."""
+        return np.asarray((self.stack == -np.inf).any(axis=1))[self.which[factors]]
 
     def tables(self, variables: Variables, weights: Floats) -> Iterator[TableGroup]:
         """Yield the tables as they are."""

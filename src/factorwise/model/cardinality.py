@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
 from factorwise.model.assignment_base import Float64s, Int64s, column_start, log_potentials, ranges
+from factorwise.model.contributions import Contributions
 from factorwise.model.template import Template, finite_difference
 from factorwise.model.weights import SparseVector
 from factorwise.types import Floats
@@ -157,6 +158,12 @@ class Cardinality(Template[Assignment, Relabel]):
             return 0.0
         before, after = self._changed(world, diff)
         return finite_difference(float(self.fixed[after].sum()), float(self.fixed[before].sum()))
+
+    def contributions(
+        self, world: Assignment, diff: Relabel, weights: Float64s, *, bounds: bool = False
+    ) -> Contributions:
+        """Examine the groups' factors together and always: a diff touches few of them."""
+        return Contributions.whole(self, world, diff, weights)
 
     def weight_name(self, index: int) -> str:
         """Name the count."""

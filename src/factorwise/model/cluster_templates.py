@@ -16,6 +16,7 @@ from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.kernels.composition import Source, source_of
 from factorwise.kernels.partition_code import ClusterTerm, PairAggregateTerm
 from factorwise.kernels.primitives import AGGREGATES
+from factorwise.model.contributions import Contributions
 from factorwise.model.partition_program import PartitionProgram, check_items
 from factorwise.model.partition_templates import Items, PairTemplate, PartitionTemplate, parts_of
 from factorwise.model.weights import SparseVector
@@ -89,6 +90,12 @@ class ClusterTemplate(PartitionTemplate):
         after = self.of(np.concatenate([target, moving]), target_type) + self.of(staying, source_type)
         before = self.of(target, target_type) + self.of(world.members(diff.source), source_type)
         return SparseVector.from_dense(after - before)
+
+    def contributions(
+        self, world: Partition, diff: PartitionDiff, weights: NDArray[np.float64], *, bounds: bool = False
+    ) -> Contributions:
+        """Examine the factors of the two clusters together and always: a diff touches few of them."""
+        return Contributions.whole(self, world, diff, weights)
 
 
 class ClusterAggregate(ClusterTemplate):

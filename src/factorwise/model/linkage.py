@@ -41,8 +41,8 @@ class LinkModel:
         object.__setattr__(self, "offsets", starts[:-1])
         if self.weights.shape != (starts[-1],):
             raise ShapeError(
-                f"comparisons with {self.sizes} levels need {starts[-1]} weights, but {self.weights.shape} were"
-                " given."
+                f"comparisons with {self.sizes} levels need {starts[-1]} weights,"
+                f" but {self.weights.shape} were given."
             )
 
     @classmethod
@@ -70,6 +70,13 @@ class LinkModel:
         ends = self.offsets + np.asarray(self.sizes, np.int64)
         spans = zip(self.offsets.tolist(), ends.tolist(), strict=True)
         return [np.concatenate([[0.0], self.weights[a:b]]) for a, b in spans]
+
+    def summed(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Turn weights of the steps from each level to the next into weights of levels."""
+        found = weights.copy()
+        for first, size in zip(self.offsets.tolist(), self.sizes, strict=True):
+            found[first : first + size] = np.cumsum(weights[first : first + size])
+        return found
 
     def link_scores(self, levels: NDArray[np.uint8]) -> NDArray[np.float64]:
         """Return the scores of pairs with these levels."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import InvalidArgumentError, TemplateError
+from factorwise.model.contributions import Contributions
 from factorwise.model.template import AnyTemplate, Template
 from factorwise.model.weights import Blocks, SparseVector
 
@@ -87,6 +88,24 @@ class Model:
                 return change
             constant += change
         return self.difference(world, diff).dot(self._weights) + constant
+
+    def contributions(
+        self, world: Any, diff: Any, weights: NDArray[np.float64] | None = None, *, bounds: bool = False
+    ) -> Contributions:
+        """List the factors that ``diff`` touches with their signed changes, which sum to `gain`.
+
+        weights
+            The flat vector to score with; the model's own by default.
+        bounds
+            Say what each change cannot exceed, too.
+        """
+        flat = self._weights if weights is None else weights
+        return Contributions.joined(
+            [
+                t.contributions(world, diff, flat[offset : offset + t.size], bounds=bounds).shifted(offset)
+                for t, offset in self.parts()
+            ]
+        )
 
     def weight_name(self, index: int) -> str:
         """Return what one weight of the flat vector stands for."""

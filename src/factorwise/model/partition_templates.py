@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import combinations, product
 from typing import Any
 
@@ -17,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
 from factorwise.kernels.composition import Source, source_of
 from factorwise.kernels.partition_code import PairTerm, VectorTerm
+from factorwise.model.contributions import Contributions
 from factorwise.model.model import Model
 from factorwise.model.partition_program import PartitionProgram, check_items
 from factorwise.model.template import Template
@@ -94,6 +96,18 @@ def parts_of(world: Partition, diff: Transfer) -> tuple[Items, Items, Items]:
     return moving, target, source[~np.isin(source, moving)]
 
 
+def touched_pairs(world: Partition, diff: PartitionDiff) -> tuple[list[tuple[int, int]], NDArray[np.int8]]:
+    """Return the pairs that ``diff`` joins, then those it separates, and the stratum 0 or 1 of each.
+
+    Pairs run over the moving items and, for each, over the members of the target, then of those that stay.
+    """
+    if isinstance(diff, Retype):
+        return [], np.zeros(0, np.int8)
+    moving, target, staying = (part.tolist() for part in parts_of(world, diff))
+    made, undone = list(product(moving, target)), list(product(moving, staying))
+    return made + undone, np.repeat(np.array([0, 1], np.int8), [len(made), len(undone)])
+
+
 class PairTemplate(PartitionTemplate):
     """A factor for every pair of items in one cluster (or, with ``repels``, in different clusters).
 
@@ -103,6 +117,9 @@ class PairTemplate(PartitionTemplate):
         depend on the order of ``a`` and ``b``.
     statistics
         A name for each of them: one weight each.
+    bound
+        What no statistic exceeds in absolute value, one number for all or one each (1 for truth values): for
+        evaluators that must know how much a factor can matter before they examine it.
     """
 
     def __init__(
@@ -113,8 +130,10 @@ class PairTemplate(PartitionTemplate):
         statistics: Sequence[str],
         *,
         repels: bool = False,
+        bound: ArrayLike | None = None,
     ) -> None:
         super().__init__(name, statistics)
+        self.bound = None if bound is None else _bounds(name, bound, self.size)
         self.fields = fields
         self.function = function
         self.repels = repels
@@ -192,6 +211,17 @@ class PairTemplate(PartitionTemplate):
         change = np.subtract(self.between(moving, target), self.between(moving, staying))
         return SparseVector.from_dense(-change if self.repels else change)
 
+    def contributions(
+        self, world: Partition, diff: PartitionDiff, weights: NDArray[np.float64], *, bounds: bool = False
+    ) -> Contributions:
+        """List the pairs joined and the pairs separated; what holds for statistics bounds a pair's score."""
+        pairs, stratum = touched_pairs(world, diff)
+        records = self.fields.record
+        rows = np.array([self._of(records(i), records(j)) for i, j in pairs]).reshape(-1, self.size)
+        signs = np.where((stratum == 0) != self.repels, 1.0, -1.0)
+        bound = np.inf if self.bound is None else float(self.bound @ np.abs(weights))
+        return _listed_pairs(rows * signs[:, None], stratum, weights, bound)
+
 
 class VectorPairTemplate(PairTemplate):
     """One factor per pair that compares a field of many dimensions, dimension by dimension.
@@ -208,6 +238,7 @@ class VectorPairTemplate(PairTemplate):
         function: Callable[[Any, Any], Any],
         *,
         repels: bool = False,
+        bound: ArrayLike | None = None,
     ) -> None:
         if not fields[field].width:
             raise ShapeError(
@@ -216,7 +247,7 @@ class VectorPairTemplate(PairTemplate):
         self.field = field
         self.elementwise = function
         names = [f"{field}[{d}]" for d in range(fields[field].width)]
-        super().__init__(name, fields, self._rowwise, names, repels=repels)
+        super().__init__(name, fields, self._rowwise, names, repels=repels, bound=bound)
 
     def _rowwise(self, a: Any, b: Any) -> tuple[Any, ...]:
         pairs = zip(getattr(a, self.field), getattr(b, self.field), strict=True)
@@ -303,3 +334,53 @@ class EdgeTemplate(PartitionTemplate):
                 elif labels[neighbor] == diff.source and neighbor not in moving:
                     change -= self.features[edge]
         return SparseVector.from_dense(-change if self.repels else change)
+
+    def contributions(
+        self, world: Partition, diff: PartitionDiff, weights: NDArray[np.float64], *, bounds: bool = False
+    ) -> Contributions:
+        """List the edges joined and the edges separated; the largest features bound what they change."""
+        made: list[int] = []
+        undone: list[int] = []
+        if isinstance(diff, Transfer):
+            moving, labels = set(diff.items), world.labels
+            for item in diff.items:
+                at = slice(self.start[item], self.start[item + 1])
+                for neighbor, place in zip(self.neighbor[at].tolist(), self.edge[at].tolist(), strict=True):
+                    if labels[neighbor] == diff.target:
+                        made.append(place)
+                    elif labels[neighbor] == diff.source and neighbor not in moving:
+                        undone.append(place)
+        edge = np.array(made + undone, dtype=np.int64)
+        kept = np.repeat(np.array([0, 1], np.int8), [len(made), len(undone)])
+        signs = np.where((kept == 0) != self.repels, 1.0, -1.0)
+        bound = float(np.abs(self.features).max(axis=0, initial=0.0) @ np.abs(weights))
+        return replace(
+            _listed_pairs(self.features[edge] * signs[:, None], kept, weights, bound), of_pairs=False
+        )
+
+
+def _listed_pairs(
+    rows: NDArray[np.float64], stratum: NDArray[np.int8], weights: NDArray[np.float64], bound: float
+) -> Contributions:
+    """List factors by the rows of their statistics."""
+    count, size = rows.shape
+    listed = Contributions.weighted(
+        count,
+        np.repeat(np.arange(count), size),
+        np.tile(np.arange(size), count),
+        rows.ravel(),
+        weights,
+        stratum=stratum,
+        bound=bound,
+    )
+    return replace(listed, of_pairs=True)
+
+
+def _bounds(name: str, given: ArrayLike, size: int) -> NDArray[np.float64]:
+    bounds = np.asarray(given, dtype=np.float64)
+    if bounds.shape not in ((), (size,)) or not (np.isfinite(bounds) & (bounds >= 0.0)).all():
+        raise InvalidArgumentError(
+            f"the bound of template {name!r} must be one number, zero or more, or {size} of them, one per"
+            f" statistic, but {given!r} was given."
+        )
+    return np.broadcast_to(bounds, (size,))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.pair_tables import AGGREGATE_CODES
+from factorwise.model.contributions import Contributions
 from factorwise.model.partition_program import PartitionProgram, check_items
 from factorwise.model.partition_templates import Items, PartitionTemplate, parts_of
 from factorwise.model.weights import SparseVector
@@ -95,3 +96,9 @@ class PairTableTemplate(PartitionTemplate):
         moving, target, staying = parts_of(world, diff)
         after = self.of(np.concatenate([target, moving])) + self.of(staying)
         return SparseVector.from_dense(after - self.of(target) - self.of(world.members(diff.source)))
+
+    def contributions(
+        self, world: Partition, diff: PartitionDiff, weights: NDArray[np.float64], *, bounds: bool = False
+    ) -> Contributions:
+        """Examine the factors of the two clusters together and always: a diff touches few of them."""
+        return Contributions.whole(self, world, diff, weights)

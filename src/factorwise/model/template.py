@@ -10,6 +10,11 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.errors import TemplateError
+from factorwise.model.contributions import Contributions
 from factorwise.model.weights import SparseVector
 
 WorldType = TypeVar("WorldType", contravariant=True)
@@ -47,6 +52,20 @@ class Template(Generic[WorldType, DiffType]):
     def constant_gain(self, world: WorldType, diff: DiffType) -> float:
         """Change of `constant` under ``diff``, from the touched factors only."""
         return 0.0
+
+    def contributions(
+        self, world: WorldType, diff: DiffType, weights: NDArray[np.float64], *, bounds: bool = False
+    ) -> Contributions:
+        """List the touched factors one by one, under ``weights``, the template's own block.
+
+        bounds
+            Say what each change cannot exceed, too.
+        """
+        raise TemplateError(
+            f"template {self.name!r} ({type(self).__name__}) does not list the factors that a diff touches,"
+            " so no evaluator can choose among them: use evaluator=Exact(), or give the template a method"
+            " contributions(world, diff, weights)."
+        )
 
 
 def finite_difference(after: float, before: float) -> float:

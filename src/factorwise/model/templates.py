@@ -13,6 +13,7 @@ from factorwise.model.assignment_templates import (
 )
 from factorwise.model.cardinality import Cardinality
 from factorwise.model.cluster_templates import ClusterAggregate, ClusterSize, ClusterTemplate, PairAggregate
+from factorwise.model.counted_templates import CountedTemplate, Key
 from factorwise.model.custom_assignment import DynamicTemplate, TupleTemplate
 from factorwise.model.partition_templates import EdgeTemplate, PairTemplate, VectorPairTemplate
 from factorwise.model.table_templates import PairTableTemplate
@@ -23,9 +24,11 @@ __all__ = [
     "ClusterAggregate",
     "ClusterSize",
     "ClusterTemplate",
+    "CountedTemplate",
     "DynamicTemplate",
     "EdgeTemplate",
     "FeatureTransitions",
+    "Key",
     "PairAggregate",
     "PairTableTemplate",
     "PairTemplate",

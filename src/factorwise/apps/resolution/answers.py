@@ -64,7 +64,7 @@ class Resolution:
         return pa.table({"entity": names, "records": pa.array(size), "coherence": pa.array(least)})
 
     def pairs(self) -> pa.Table:
-        """Return the doubtful pairs: ids, the probability that they co-refer, and its effective sample size."""
+        """Return the doubtful pairs: ids, the chance that they co-refer, and how many draws it is worth."""
         if self.posterior is None:
             raise ValueError("no posterior was drawn: resolve with posterior=True.")
         rows = self.posterior.doubtful()[:MOST_PAIRS]

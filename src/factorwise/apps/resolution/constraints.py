@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -52,14 +53,14 @@ class Constraints:
             )
         return bits
 
-    def check(self) -> None:
-        """Refuse pairs that must and must not be together."""
+    def check(self, ids: Sequence[object] | None = None) -> None:
+        """Refuse pairs that must and must not be together; ``ids`` name the records in the error."""
         if len(self.must) and len(self.cannot):
             n = int(max(self.must.max(), self.cannot.max())) + 1
             root = _roots(self.must, n)
             clash = root[self.cannot[:, 0]] == root[self.cannot[:, 1]]
             if clash.any():
-                a, b = self.cannot[clash][0].tolist()
+                a, b = (row if ids is None else ids[row] for row in self.cannot[clash][0].tolist())
                 raise InvalidArgumentError(
                     f"records {a} and {b} must be together and must not be: remove one of the constraints."
                 )

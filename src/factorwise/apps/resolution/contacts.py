@@ -12,10 +12,11 @@ from factorwise.apps.resolution.forms import Form, Numbers, Strings, encoded
 from factorwise.apps.resolution.words import (
     MISSING_TEXTS,
     WordRows,
+    joined,
     mapped,
     normal_text,
+    selected,
     set_of_words,
-    text_forms,
     text_words,
     without,
 )
@@ -33,7 +34,19 @@ unit u, way wy, west w
 _STREET_WORDS: Mapping[str, str] = {
     short: long for long, *others in map(str.split, _ABBREVIATIONS.split(",")) for short in others
 }
-_HOUSE_NUMBER = r"^\s*(?:(?:unit|flat|apt|no)\.?\s*)?(?P<number>\d+[A-Za-z]?(?:\s*[-/]\s*\d+[A-Za-z]?)?)\b"
+# Words that tell a street, in full or abbreviated; directions and the like are found elsewhere too.
+STREET_WORDS = frozenset(
+    word
+    for line in map(str.split, _ABBREVIATIONS.split(","))
+    if line[0]
+    in {"alley", "avenue", "boulevard", "circle", "circuit", "close", "court", "crescent", "drive", "grove"}
+    | {"highway", "lane", "parade", "parkway", "place", "road", "square", "street", "terrace", "trail"}
+    for word in line
+    if len(word) > 1
+)
+_HOUSE_NUMBER = (
+    r"(?i)^\s*(?:(?:unit|flat|apt|no)\.?\s*)?(?P<number>\d+[A-Za-z]?(?:\s*[-/]\s*\d+[A-Za-z]?)?)\b"
+)
 _POSTCODE = (
     r"(?i)\b(?P<code>\d{5}(?:-\d{4})?|\d{4}|[a-z]{1,2}\d[a-z\d]?\s*\d[a-z]{2}|[a-z]\d[a-z]\s*\d[a-z]\d)\s*$"
 )
@@ -44,22 +57,21 @@ _POINT = r"(?P<lat>[-+]?\d{1,2}(?:\.\d+)?)\s*[,;\s]\s*(?P<lon>[-+]?\d{1,3}(?:\.\
 def address_forms(column: Strings) -> dict[str, Form]:
     """Forms of coded addresses."""
     words = text_words(column.values)
+    known = normal_text(words).codes >= 0
     spelled = encoded(pa.array([_STREET_WORDS.get(w, w) for w in words.values.to_pylist()], pa.string()))
-    rows = WordRows(words.offsets, spelled.codes[words.codes], spelled.values)
-    whole = normal_text(rows)
-    number = _extracted(column.values, _HOUSE_NUMBER)
-    # A number alone is that of a house.
-    alone = pc.match_substring_regex(column.values, r"^\s*\d+[A-Za-z]?\s*$")
+    rows = selected(
+        WordRows(words.offsets, spelled.codes[words.codes], spelled.values),
+        np.repeat(known, np.diff(words.offsets)),
+    )
+    whole = joined(rows)
     after = pc.replace_substring_regex(column.values, _HOUSE_NUMBER, "")
-    postcode = _extracted(pc.if_else(alone, "", after), _POSTCODE)
-    streets = text_forms(Strings(np.arange(len(after), dtype=np.int32), _letters_only(after)))["text"]
-    assert isinstance(streets, Strings)
+    streets = normal_text(text_words(_street_alone(after)))
     forms: dict[str, Form] = {
         "text": whole,
         "tokens": set_of_words(rows, whole),
-        "number": number,
+        "number": _extracted(column.values, _HOUSE_NUMBER),
         "street": mapped(streets, _spelled_out),
-        "postcode": postcode,
+        "postcode": _extracted(after, _POSTCODE),
     }
     return {name: form.rows(column.codes) for name, form in forms.items()}
 
@@ -105,11 +117,11 @@ def point_forms(column: Strings) -> dict[str, Form]:
 
 def _extracted(texts: pa.Array, pattern: str) -> Strings:
     found = pc.struct_field(pc.extract_regex(texts, pattern), 0)
-    return encoded(pc.utf8_lower(pc.replace_substring_regex(found, r"[^\pL\pN]+", "")))
+    return encoded(pc.utf8_lower(pc.replace_substring_regex(found, r"\s+", "")))
 
 
-def _letters_only(texts: pa.Array) -> pa.Array:
-    """Texts up to the first comma or the post code, without what follows."""
+def _street_alone(texts: pa.Array) -> pa.Array:
+    """Texts up to the first comma, line end or post code."""
     before = pc.replace_substring_regex(texts, r"[,\n].*$", "")
     return pc.replace_substring_regex(before, _POSTCODE, "")
 

@@ -14,16 +14,17 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from factorwise.apps.resolution.answers import Resolution
-from factorwise.apps.resolution.blocking import Rule
+from factorwise.apps.resolution.blocking import Candidates, Rule
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.fields import FieldSpec, override, read_fields
+from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.kinds import infer_kinds
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.linking import Linked, link
 from factorwise.apps.resolution.naming import entity_names
 from factorwise.apps.resolution.resolving import Keeping, draw_posterior, searched
-from factorwise.apps.resolution.training import learn, learn_without_labels
-from factorwise.errors import InvalidArgumentError, ShapeError, require
+from factorwise.apps.resolution.training import entity_numbers, learn, learn_without_labels
+from factorwise.errors import InvalidArgumentError, require
 from factorwise.inference.mcmc.linkage_search import LinkSearch, Progress
 from factorwise.io.tables import ids_of, read_table
 from factorwise.kernels.threads import Team, thread_count
@@ -67,8 +68,8 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         *,
         fields: Sequence[FieldSpec] | str | PathLike[str] | None = None,
         rules: Sequence[Rule] | None = None,
-        passes: int = 20,
-        steps: int = 50,
+        passes: int = 10,
+        steps: int = 25,
         rounds: int = 20,
         sweeps: int = 2,
         seconds: float | None = None,
@@ -92,6 +93,7 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         *,
         leave_out: Sequence[str] = (),
         tell: Callable[[str], None] = lambda text: None,
+        blocked: Callable[[Candidates, NormalTable], None] = lambda candidates, normal: None,
         watch: Callable[[LinkPass], None] | None = None,
     ) -> Self:
         """Learn from records whose entities are known, or, without ``entity``, from what they look like.
@@ -100,8 +102,9 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
             A label per record, None where it is not known; or the name of the column that has them.
         leave_out
             Columns that say nothing of the entity, such as ids.
-        tell, watch
-            Called with a line on what is being done, and after each pass.
+        tell, blocked, watch
+            Called with a line on what is being done, with the candidates and the normal
+            forms, and after each pass.
         """
         table = read_table(records)
         hidden = [*leave_out, entity] if isinstance(entity, str) else list(leave_out)
@@ -116,7 +119,7 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         with Team(thread_count(self.n_jobs)) as team:
             if entity is None:
                 self.knowledge_ = learn_without_labels(
-                    table, fields, rules=self.rules, seed=self._seed(), team=team, tell=tell
+                    table, fields, rules=self.rules, seed=self._seed(), team=team, tell=tell, blocked=blocked
                 )
             else:
                 self.knowledge_ = learn(
@@ -129,6 +132,7 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
                     seed=self._seed(),
                     team=team,
                     tell=tell,
+                    blocked=blocked,
                     watch=note,
                 )
         return self
@@ -172,6 +176,8 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         table = read_table(records)
         ids = pa.array(np.arange(table.num_rows)) if id is None else ids_of(table, id)
+        if constraints is not None:
+            constraints.check(ids)
         seed = self._seed()
         with Team(thread_count(self.n_jobs)) as team:
             found_links = link(table, self.knowledge_, constraints=constraints, team=team)
@@ -207,13 +213,19 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         return made
 
     def _fields(self, table: pa.Table, hidden: Sequence[str]) -> list[FieldSpec]:
-        inferred = infer_kinds(table, leave_out=hidden)
-        if self.fields is None:
-            return inferred
-        given = self.fields
-        if isinstance(given, str | PathLike):
-            given = read_fields(given, table.column_names)
-        return override(inferred, list(given))
+        found = infer_kinds(table, leave_out=hidden)
+        if self.fields is not None:
+            given = self.fields
+            if isinstance(given, str | PathLike):
+                given = read_fields(given, table.column_names)
+            found = override(found, list(given))
+        if all(one.kind == "ignore" for one in found):
+            said = "; ".join(f"{one.name}: {one.note}" for one in found if one.note)
+            raise InvalidArgumentError(
+                f"no column has anything to compare{f' ({said})' if said else ''}. Give records with other"
+                " columns, or say what the columns are."
+            )
+        return found
 
     def _search(self) -> LinkSearch:
         return LinkSearch(rounds=self.rounds, sweeps=self.sweeps, seconds=self.seconds)
@@ -227,22 +239,3 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
     def _check_fitted(self) -> None:
         if not hasattr(self, "knowledge_"):
             raise NotFittedError("this resolver has learned nothing yet: call fit, or load a model.")
-
-
-def entity_numbers(table: pa.Table, entity: ArrayLike | str) -> NDArray[np.int32]:
-    """Number the entities of records; -1 where there is none."""
-    if isinstance(entity, str):
-        if entity not in table.column_names:
-            raise InvalidArgumentError(
-                f"there is no column {entity!r} with entities; there are {', '.join(table.column_names)}."
-            )
-        column = table.column(entity).combine_chunks()
-    else:
-        column = pa.array(entity)
-    if len(column) != table.num_rows:
-        raise ShapeError(f"{table.num_rows} records need an entity each, but {len(column)} were given.")
-    if pa.types.is_string(column.type):
-        import pyarrow.compute as pc
-
-        column = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
-    return np.asarray(column.dictionary_encode().indices.fill_null(-1), dtype=np.int32)

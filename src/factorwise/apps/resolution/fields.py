@@ -78,7 +78,7 @@ class FieldSpec:
     note: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
+        if not isinstance(self.kind, str) or self.kind not in KINDS:
             raise InvalidArgumentError(
                 f"field {self.name!r} has kind {self.kind!r}.{_nearest(self.kind, KINDS)}"
                 f" The kinds are {', '.join(KINDS)}."

@@ -6,12 +6,13 @@ Kernels read the codes, `to_arrow` hands the columns to DuckDB.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError
@@ -19,6 +20,8 @@ from factorwise.types import Bools, Ints
 
 MISSING = -1
 _LARGEST = 2_000_000_000  # bytes; strings with offsets of 32 bits can hold a little more
+
+_ROWS = 1 << 17  # worked on in one go, where temporary arrays are large
 
 Codes: TypeAlias = NDArray[np.int32]
 
@@ -156,6 +159,9 @@ class NormalField(Mapping[str, Form]):
             )
         return self._forms[form]
 
+    def __contains__(self, form: object) -> bool:
+        return form in self._forms
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._forms)
 
@@ -199,6 +205,9 @@ class NormalTable(Mapping[str, NormalField]):
             raise InvalidArgumentError(f"there is no field {field!r}; there are {', '.join(self)}.")
         return self._fields[field]
 
+    def __contains__(self, field: object) -> bool:
+        return field in self._fields
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._fields)
 
@@ -229,6 +238,17 @@ def encoded(column: pa.Array | pa.ChunkedArray) -> Strings:
     return Strings(_codes(coded.indices), coded.dictionary)
 
 
+def united(parts: Sequence[pa.DictionaryArray], kind: pa.DataType) -> Strings:
+    """Strings of stretches of rows, each just coded by Arrow, under one set of values.
+
+    Arrow codes by first appearance and unites in the order of the stretches, so nothing is coded anew.
+    """
+    if not parts:
+        return Strings(np.zeros(0, np.int32), pa.array([], kind))
+    chunks = pa.chunked_array(parts).unify_dictionaries().chunks
+    return Strings(np.concatenate([_codes(chunk.indices) for chunk in chunks]), chunks[-1].dictionary)
+
+
 def offsets_of(lengths: Ints) -> NDArray[np.int64]:
     """Where the items of each row begin, and after the last one where they end."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
@@ -244,18 +264,38 @@ def ranges(starts: Ints, lengths: Ints) -> NDArray[np.int64]:
     return places
 
 
-def sets(rows: Ints, codes: Ints, n_rows: int, values: pa.Array) -> Lists:
-    """Lists of the codes of each row, ascending and each once; negative codes are left out.
+def sets(offsets: NDArray[np.int64], codes: Ints, values: pa.Array) -> Lists:
+    """Lists of the codes ``offsets[r]:offsets[r + 1]`` of each row, ascending and each once.
 
-    ``rows`` must ascend.
+    Negative codes are left out.
     """
     width = max(len(values), 1)
-    kept = codes >= 0
-    keys = rows[kept].astype(np.int64) * width + codes[kept]
-    keys.sort()
-    keys = keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
-    lengths = np.bincount(keys // width, minlength=n_rows)
-    return Lists(offsets_of(lengths), (keys % width).astype(np.int32), values)
+    n_rows = len(offsets) - 1
+    lengths, parts = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
+    for start in range(0, n_rows, _ROWS):
+        part = offsets[start : min(start + _ROWS, n_rows) + 1]
+        rows = np.repeat(np.arange(len(part) - 1), np.diff(part))
+        keys = rows * width + codes[part[0] : part[-1]]
+        keys = keys[codes[part[0] : part[-1]] >= 0]
+        keys.sort()
+        keys = keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
+        lengths.append(np.bincount(keys // width, minlength=len(part) - 1))
+        parts.append((keys % width).astype(np.int32))
+    return Lists(offsets_of(np.concatenate(lengths)), np.concatenate(parts), values)
+
+
+def coded_if_repeated(column: pa.Array | pa.ChunkedArray) -> Strings:
+    """Code a column as `encoded` does, unless hardly a string stands twice: then its rows are the values.
+
+    In the second case values may be equal or null. It spares the cost of finding out which.
+    """
+    chunks = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+    if len(chunks) <= _ROWS or not pa.types.is_string(chunks.type) or chunks.nbytes > _LARGEST:
+        return encoded(chunks)
+    sample = chunks.slice(0, _ROWS)
+    if pc.count_distinct(sample).as_py() < 0.8 * (len(sample) - sample.null_count):
+        return encoded(chunks)
+    return Strings(np.arange(len(chunks), dtype=np.int32), chunks.combine_chunks())
 
 
 def _is_every(codes: Ints, n_rows: int) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,14 +42,19 @@ class Knowledge:
     def weight_names(self) -> list[str]:
         """Name the weights, in their order."""
         levels = [
-            f"{one.name}, {one.cuts.text(level)}"
+            f"{one.name}, {one.level_text(level)}"
             for one in self.comparisons
             for level in range(1, one.cuts.size + 1)
         ]
         return [*FIXED_NAMES, *levels]
 
-    def save(self, path: str | os.PathLike[str], seed: int | None = None) -> None:
-        """Write a model file."""
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        seed: int | None = None,
+        data: Sequence[str | os.PathLike[str]] = (),
+    ) -> None:
+        """Write a model file; its provenance names the files that it was learned from."""
         metadata = {
             "fields": [{"name": f.name, "kind": f.kind, "options": dict(f.options)} for f in self.fields],
             "rules": [rule.as_dict() for rule in self.rules],
@@ -57,7 +62,7 @@ class Knowledge:
             "temperature": self.temperature,
             "training": dict(self.training),
         }
-        record = provenance(configuration=dict(self.training), seed=seed)
+        record = provenance(configuration=dict(self.training), seed=seed, data=data)
         arrays = {"weights": self.model.weights}
         write_model(path, ModelFile(kind=KIND, metadata=metadata, arrays=arrays, provenance=record))
 
@@ -78,6 +83,7 @@ class Knowledge:
             )
         except (AttributeError, LookupError, TypeError, ValueError, FactorwiseError) as error:
             raise ModelFileError(
-                f"{os.fspath(path)}: its fields, rules, comparisons and weights do not fit together ({error})."
-                " The file is damaged or from another version: restore it from a copy, or train again."
+                f"{os.fspath(path)}: its fields, rules, comparisons and weights do not fit together"
+                f" ({error}). The file is damaged or from another version: restore it from a copy, or train"
+                " again."
             ) from error

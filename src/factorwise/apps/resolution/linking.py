@@ -60,7 +60,11 @@ def link(
     normal = normalize(table, knowledge.fields)
     limits = constraints or Constraints()
     candidates = find_candidates(
-        normal, knowledge.rules, sources=limits.sources, within=not limits.one_per_source, threads=team.threads
+        normal,
+        knowledge.rules,
+        sources=limits.sources,
+        within=not limits.one_per_source,
+        threads=team.threads,
     )
     scores = score_pairs(normal, knowledge, candidates.first, candidates.second, team)
     return joined(normal, candidates, scores, knowledge, limits)
@@ -95,9 +99,7 @@ def joined(
     weight = np.bincount(unit, minlength=graph.n_items)
     keys = [_of_units(key, unit, graph.n_items) for key in candidates.keys]
     sources = limits.source_bits(unit, graph.n_items)
-    walk = LinkWalk(
-        graph, score, apart=model.apart, cluster=model.cluster, weight=weight, sources=sources
-    )
+    walk = LinkWalk(graph, score, apart=model.apart, cluster=model.cluster, weight=weight, sources=sources)
     return Linked(normal, candidates, scores, unit, walk, keys)
 
 
@@ -111,8 +113,7 @@ def _units(n: int, must: Ints, key: Ints | None) -> NDArray[np.int32]:
     together = connected_components(ties, directed=False)[1]
     smallest = np.full(n, n, np.int32)
     np.minimum.at(smallest, together, unit)
-    used, numbers = np.unique(smallest[together], return_inverse=True)
-    return numbers.astype(np.int32)
+    return np.unique(smallest[together], return_inverse=True)[1].astype(np.int32)
 
 
 def _merged(

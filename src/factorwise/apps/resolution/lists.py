@@ -9,10 +9,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from factorwise.apps.resolution.forms import Lists, Strings, encoded, offsets_of, sets
+from factorwise.apps.resolution.forms import (
+    Lists,
+    Strings,
+    coded_if_repeated,
+    encoded,
+    offsets_of,
+    sets,
+    united,
+)
 from factorwise.apps.resolution.names import name_keys
 from factorwise.apps.resolution.words import normal_text, text_words
 
+_TEXTS = 1 << 17  # texts cut in one go
 _KEPT_COMMA = "\x1f"  # a comma between last and first name, while the others cut
 # Rewritings of a list of names with commas both inside and between them, in turn. Bars are doubled so that
 # neighbours can each have one.
@@ -52,12 +61,12 @@ def list_forms(column: pa.ChunkedArray, separator: str, items: str) -> dict[str,
     """Forms of a column of lists: ``items``, and for names ``keys`` (last name and first initial)."""
     if is_list(column.type):
         return _forms(items_of_lists(column), items)
-    texts = encoded(column)
+    texts = coded_if_repeated(column)
     if separator == "," and items == "name":
         cut, separator = names_apart(texts.values), "|"
     else:
         cut = texts.values
-    by_text = _forms(items_of_lists(pa.chunked_array([pc.split_pattern(cut, separator)])), items)
+    by_text = _forms(_cut(cut, separator), items)
     return {name: form.rows(texts.codes) for name, form in by_text.items()}
 
 
@@ -68,6 +77,16 @@ def items_of_lists(column: pa.ChunkedArray) -> Items:
     return Items(offsets_of(lengths), encoded(flat))
 
 
+def _cut(texts: pa.Array, separator: str) -> Items:
+    """Items of texts, cut a stretch at a time; those of a text that is null are none."""
+    lengths, items = [np.zeros(0, np.int64)], []
+    for start in range(0, len(texts), _TEXTS):
+        lists = pc.split_pattern(texts.slice(start, _TEXTS), separator)
+        lengths.append(np.asarray(pc.list_value_length(lists).fill_null(0), np.int64))
+        items.append(lists.flatten().dictionary_encode())
+    return Items(offsets_of(np.concatenate(lengths)), united(items, texts.type))
+
+
 def names_apart(texts: pa.Array) -> pa.Array:
     """Put bars between the names of texts such as ``Auer, P., N. Cesa-Bianchi and Schapire, Robert E.``."""
     for pattern, replacement in _COMMA_RULES:
@@ -76,14 +95,12 @@ def names_apart(texts: pa.Array) -> pa.Array:
 
 
 def _forms(items: Items, kind: str) -> dict[str, Lists]:
-    n_rows = len(items.offsets) - 1
-    rows = np.repeat(np.arange(n_rows), np.diff(items.offsets))
     if kind == "name":
         full, key = name_keys(items.strings.values)
         found = {"items": full, "keys": key}
     else:
         found = {"items": normal_text(text_words(items.strings.values))}
     return {
-        name: sets(rows, form.rows(items.strings.codes).codes, n_rows, form.values)
+        name: sets(items.offsets, form.rows(items.strings.codes).codes, form.values)
         for name, form in found.items()
     }

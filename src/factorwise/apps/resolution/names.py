@@ -26,12 +26,12 @@ from factorwise.apps.resolution.words import (
     WordRows,
     compact,
     cut_at_spaces,
-    expanded,
     joined,
     mapped,
     normal_words,
     per_value,
     ranges_of,
+    replaced,
     selected,
     without,
 )
@@ -109,13 +109,14 @@ def parse_names(names: pa.Array, part: str = "full") -> ParsedNames:
     """Take names apart; with ``part`` first or last all words belong to that part."""
     pieces = cut_at_spaces(names)
     parts = per_value(pieces.values, _name_words)
-    lengths = np.fromiter(map(len, parts), np.int64, len(parts))
+    offsets = offsets_of(np.fromiter(map(len, parts), np.int64, len(parts)))
     flat = [word for found in parts for word in found]
     coded = encoded(pa.array([word for word, _ in flat], pa.string()))
+    # every word of every piece for itself, so that its marks are found again
+    places = replaced(pieces, WordRows(offsets, np.arange(len(flat), dtype=np.int32), coded.values))
     marks = np.fromiter((mark for _, mark in flat), np.int8, len(flat))
-    places, offsets = expanded(pieces, lengths)
-    words = WordRows(offsets, coded.codes[places], coded.values)
-    return _arranged(words, marks[places], part)
+    words = WordRows(places.offsets, coded.codes[places.codes], coded.values)
+    return _arranged(words, marks[places.codes], part)
 
 
 def _name_words(piece: str) -> list[tuple[str, int]]:
@@ -145,8 +146,9 @@ def _arranged(words: WordRows, marks: NDArray[np.int8], part: str) -> ParsedName
     title = _is(texts, TITLES)[words.codes]
     title &= (place == 0) | (place == 1) & np.append(False, title[:-1])
     suffix = _is(texts, SUFFIXES)[words.codes] & (place > 0)
-    dropped = np.array([text == "" or text.isdigit() for text in texts], bool)[words.codes]
-    dropped |= title | suffix | _is(texts, DEGREES)[words.codes] & (place > 0)
+    blank = _is(texts, frozenset({""}))[words.codes]
+    dropped = np.array([text.isdigit() for text in texts], bool)[words.codes]
+    dropped |= blank | title | suffix | _is(texts, DEGREES)[words.codes] & (place > 0)
     if part == "full":
         rank = _is(texts, RANKS)[words.codes] & (place > 0) & np.append(False, comma[:-1])
         cut = _first_flagged(rank, words, words.offsets[1:])
@@ -160,7 +162,7 @@ def _arranged(words: WordRows, marks: NDArray[np.int8], part: str) -> ParsedName
     # A name of nothing but what is dropped elsewhere is kept whole.
     empty = np.bincount(words.text_of[~dropped], minlength=n_names) == 0
     suffix_of[empty] = MISSING
-    kept = ~dropped | empty[words.text_of]
+    kept = ~dropped | (empty[words.text_of] & ~blank)
     marks = np.where(comma, marks | _COMMA, marks)[kept]
     words = selected(words, kept)
     if part != "full":
@@ -270,7 +272,7 @@ def _concatenated(
 
 
 def _forms(parsed: ParsedNames, part: str) -> Mapping[str, Strings | Lists]:
-    words, starts = parsed.words, parsed.words.offsets[:-1]
+    words = parsed.words
     full = without(joined(words), MISSING_NAMES)
     known = full.codes >= 0
     if part == "last":
@@ -281,7 +283,7 @@ def _forms(parsed: ParsedNames, part: str) -> Mapping[str, Strings | Lists]:
     key = _key(forms["last"], forms["first_initial"])
     suffix = Strings(np.where(known, parsed.suffix, MISSING).astype(np.int32), parsed.suffixes)
     codes = np.where(np.repeat(known, np.diff(words.offsets)), words.codes, MISSING)
-    tokens = sets(words.text_of, codes, len(starts), words.values)
+    tokens = sets(words.offsets, codes, words.values)
     return {**forms, "full": full, "key": key, "suffix": mapped(compact(suffix), _suffix), "tokens": tokens}
 
 

@@ -1,6 +1,6 @@
 """Names of entities that stay the same from run to run.
 
-An entity is named by the smallest id of its records: numbers by size, other ids in the order of their letters.
+An entity is named by the smallest id of its records: numbers by size, other ids in the order of letters.
 Where earlier names are known, an entity keeps the one that most of its records had; of two entities that
 could keep the same name the one with more such records does, and the other is named by its smallest id.
 """

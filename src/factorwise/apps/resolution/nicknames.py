@@ -208,6 +208,7 @@ def _roots() -> dict[str, str]:
 
 
 _ROOTS = _roots()
+KNOWN_FIRST_NAMES = frozenset(_ROOTS) | frozenset(_ROOTS.values())
 
 
 def nickname_root(first: str) -> str:

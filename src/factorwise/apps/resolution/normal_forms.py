@@ -14,7 +14,7 @@ name         whole names: ``last``, ``first``, ``middle`` (both without initials
              ``last_sound``
 list         ``items`` (the set of its items); of names also ``keys`` (last name and first initial of each)
 number       ``number``
-date         ``date`` (yyyy-mm-dd, or as much of it as is known), ``digits`` (as written), ``year``,
+date         ``date`` (yyyy-mm-dd, or as much of it as is known), ``digits`` (yyyymmdd), ``year``,
              ``month``, ``day``, ``days`` (since 1970-01-01; missing unless the date is complete)
 address      ``text``, ``tokens`` (abbreviations spelled out), ``number`` (of the house), ``street``,
              ``postcode``
@@ -24,6 +24,7 @@ location     ``text`` and ``tokens`` of a place; ``latitude`` and ``longitude`` 
              of a column that has only it
 ===========  =================================================================================================
 
+Of a text that is longer than `LONGEST`, and of a list longer than `LONGEST_LIST`, only the beginning counts.
 Missing are null, the empty string, punctuation alone, and words that say so (NA, null, none, unknown, ...);
 not ``Na`` in a name, which is one.
 """
@@ -33,6 +34,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from factorwise.apps.resolution.contacts import (
     address_forms,
@@ -42,12 +44,22 @@ from factorwise.apps.resolution.contacts import (
     point_forms,
 )
 from factorwise.apps.resolution.fields import FieldSpec
-from factorwise.apps.resolution.forms import Form, NormalField, NormalTable, Strings, encoded
+from factorwise.apps.resolution.forms import (
+    Form,
+    NormalField,
+    NormalTable,
+    Strings,
+    coded_if_repeated,
+    encoded,
+)
 from factorwise.apps.resolution.lists import is_list, list_forms
 from factorwise.apps.resolution.names import name_forms
 from factorwise.apps.resolution.quantities import date_forms, number_forms, numbers_of
 from factorwise.apps.resolution.words import text_forms
 from factorwise.errors import InvalidArgumentError
+
+LONGEST = 4_000  # characters of a text that are looked at: comparing two takes the product of their lengths
+LONGEST_LIST = 1_000_000
 
 
 def normalize(table: pa.Table, specs: Sequence[FieldSpec]) -> NormalTable:
@@ -67,6 +79,7 @@ def normalize(table: pa.Table, specs: Sequence[FieldSpec]) -> NormalTable:
 
 def normal_forms(column: pa.ChunkedArray, spec: FieldSpec) -> Mapping[str, Form]:
     """Return the normal forms of one column."""
+    column = shortened(column, LONGEST_LIST if spec.kind == "list" else LONGEST)
     if spec.kind == "list":
         return list_forms(column, spec.option("separator"), spec.option("items"))
     if pa.types.is_nested(column.type):
@@ -76,7 +89,18 @@ def normal_forms(column: pa.ChunkedArray, spec: FieldSpec) -> Mapping[str, Form]
         )
     if spec.kind == "number" and _is_number(column.type):
         return numbers_of(column)
+    if spec.kind == "text":
+        return text_forms(coded_if_repeated(column))
     return _OF_KIND[spec.kind](encoded(_plain(column)), spec)
+
+
+def shortened(column: pa.ChunkedArray, longest: int) -> pa.ChunkedArray:
+    """Return a column with texts cut to their first characters; what is no text stays as it is."""
+    kind = column.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return column
+    most = pc.max(pc.binary_length(column)).as_py()
+    return column if most is None or most <= longest else pc.utf8_slice_codeunits(column, 0, longest)
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -96,7 +120,6 @@ def _location_forms(column: Strings, spec: FieldSpec) -> Mapping[str, Form]:
 
 
 _OF_KIND: Mapping[str, Callable[[Strings, FieldSpec], Mapping[str, Form]]] = {
-    "text": lambda column, spec: text_forms(column),
     "category": lambda column, spec: {"text": text_forms(column)["text"]},
     "identifier": lambda column, spec: identifier_forms(column),
     "name": lambda column, spec: name_forms(column, spec.option("part")),

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from factorwise.apps.resolution.forms import Form, Numbers, Strings, encoded
-from factorwise.apps.resolution.words import per_value
 
 # The first number, its thousands in groups of three or not at all.
 _NUMBER = r"(?P<number>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+\b)?|\.\d+)"
@@ -63,7 +62,7 @@ def date_forms(column: Strings, order: str = "auto") -> dict[str, Form]:
     parts[parts == 0] = np.nan
     forms: dict[str, Form] = {
         "date": encoded(pa.array([_iso(day) for day in days], pa.string())),
-        "digits": encoded(pa.array(per_value(column.values, _digits), pa.string())),
+        "digits": encoded(pa.array(list(map(_digits, texts, days)), pa.string())),
         "year": Numbers(parts[:, 0]),
         "month": Numbers(parts[:, 1]),
         "day": Numbers(parts[:, 2]),
@@ -123,7 +122,9 @@ def _iso(day: Day) -> str | None:
     return year + month + (f"-{day.day:02d}" if day.day else "")
 
 
-def _digits(text: str) -> str | None:
+def _digits(text: str, day: Day) -> str | None:
+    if all(day):
+        return f"{day.year:04d}{day.month:02d}{day.day:02d}"
     return "".join(c for c in text if c.isdecimal()) or None
 
 

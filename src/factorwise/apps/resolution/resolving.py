@@ -52,13 +52,11 @@ def searched(
             write_checkpoint(keeping.folder, mark, Checkpoint(numbers, arrays))
             last = time.monotonic()
 
-    return search.run(
-        linked.walk, linked.keys, seed=seed, team=team, resume=resume, watch=watch, keep=keep
-    )
+    return search.run(linked.walk, linked.keys, seed=seed, team=team, resume=resume, watch=watch, keep=keep)
 
 
 def fingerprint(linked: Linked, search: LinkSearch, seed: int) -> str:
-    """Return what tells a run from every other: its links, their scores, where it starts, and its settings."""
+    """Return what tells a run from every other: its links, their scores, its start and its settings."""
     digest = hashlib.sha256(repr((search, seed, linked.walk.settings.tolist())).encode())
     arrays = linked.walk.arrays
     for array in (arrays.start, arrays.neighbor, arrays.score, arrays.weight, arrays.sources, arrays.label):

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
 
 from factorwise.apps.resolution.blocking import (
     Candidates,
@@ -17,27 +18,24 @@ from factorwise.apps.resolution.blocking import (
     find_candidates,
     learned_rules,
 )
-from factorwise.apps.resolution.comparisons import Comparer, Comparison, planned
+from factorwise.apps.resolution.comparisons import Comparer, planned
 from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.apps.resolution.unsupervised import fit_mixture, model_of
-from factorwise.errors import InvalidArgumentError
-from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
+from factorwise.apps.resolution.weighing import Lesson, weigh
+from factorwise.errors import InvalidArgumentError, ShapeError
+from factorwise.inference.mcmc.linkage import LinkGraph
 from factorwise.inference.mcmc.linkage_search import LinkSearch
 from factorwise.kernels.threads import Team
 from factorwise.learning.linkage import LinkLearner, LinkPass
-from factorwise.learning.linkage_calibration import calibrate
-from factorwise.metrics.clustering import b_cubed
-from factorwise.model.linkage import LinkModel
 from factorwise.types import Ints
 
 SAMPLE = 200_000  # pairs that say where levels are cut, and what pairs without labels are like
-HELD_OUT = 5  # one entity in so many is kept apart to find the temperature
-FEWEST_HELD_OUT = 20  # entities; with fewer, the temperature is found on what was learned from
 
 Tell = Callable[[str], None]
+Blocked = Callable[[Candidates, NormalTable], None]
 
 
 def learn(
@@ -51,6 +49,7 @@ def learn(
     seed: int,
     team: Team,
     tell: Tell,
+    blocked: Blocked = lambda candidates, normal: None,
     watch: Callable[[LinkPass], None] | None = None,
 ) -> Knowledge:
     """Learn from records whose entities are known: numbers from 0 on, -1 for records of unknown ones."""
@@ -60,33 +59,53 @@ def learn(
             "no two labelled records are of one entity: there is nothing to learn from. Check the column of"
             " entities, or resolve without a model."
         )
+    if int((entity >= 0).sum()) == int(np.bincount(entity[entity >= 0]).max()):
+        raise InvalidArgumentError(
+            "all labelled records are of one entity: nothing says what keeps records apart. Check the column"
+            " of entities, or resolve without a model."
+        )
     normal = normalize(table, fields)
     chosen = list(rules) if rules is not None else learned_rules(fields, normal, entity)
     candidates = find_candidates(normal, chosen, threads=team.threads)
     tell(f"{len(candidates.first):,} candidate pairs by {len(chosen)} rules")
+    blocked(candidates, normal)
     if not len(candidates.first):
         raise InvalidArgumentError("no two records have anything in common that the blocking rules look at.")
     comparisons = planned(normal, *sampled(candidates, seed))
     levels = Comparer(normal, comparisons).all_levels(candidates.first, candidates.second, team)
     tell(f"{len(comparisons)} comparisons of each pair")
-    blank = LinkModel.blank([one.cuts.size for one in comparisons])
-    kept_apart = held_out(entity, seed)
-    first, second = candidates.first, candidates.second
-    part = _part(first, second, levels, entity, ~kept_apart)
-    model = learner.fit(part.graph, part.levels, part.entity, blank, seed=seed, callback=watch)
-    training: dict[str, Any] = {"labelled": int((entity >= 0).sum()), "records": len(entity)}
-    part = _part(first, second, levels, entity, kept_apart & (entity >= 0))
-    if kept_apart.any():
-        training["held_out"] = int(kept_apart.sum())
-    walk = LinkWalk(part.graph, model.link_scores(part.levels), apart=model.apart, cluster=model.cluster)
-    search.run(walk, seed=seed, team=team)
-    training["b_cubed"] = b_cubed(part.entity, walk.labels).f1
-    temperature = calibrate(walk, part.entity, seed=seed, team=team).temperature
-    if kept_apart.any():
-        part = _part(first, second, levels, entity, np.ones(len(entity), bool))
-        model = learner.fit(part.graph, part.levels, part.entity, blank, seed=seed, callback=watch)
+    graph = LinkGraph.from_pairs(normal.n_rows, candidates.first, candidates.second)
+    sizes = tuple(one.cuts.size for one in comparisons)
+    lesson = Lesson(graph, levels, entity)
+    weighed = weigh(lesson, sizes, learner, search, seed=seed, team=team, watch=watch)
+    training: dict[str, Any] = {
+        "labelled": int((entity >= 0).sum()),
+        "records": len(entity),
+        "held_out": weighed.held_out,
+        "way": weighed.way,
+        "b_cubed": weighed.scores[weighed.way],
+        "ways": weighed.scores,
+    }
     training["seconds"] = round(time.monotonic() - begun, 2)
-    return Knowledge(tuple(fields), tuple(chosen), tuple(comparisons), model, temperature, training)
+    parts = tuple(fields), tuple(chosen), tuple(comparisons)
+    return Knowledge(*parts, weighed.model, weighed.temperature, training)
+
+
+def entity_numbers(table: pa.Table, entity: ArrayLike | str) -> NDArray[np.int32]:
+    """Number the entities of records; -1 where there is none."""
+    if isinstance(entity, str):
+        if entity not in table.column_names:
+            raise InvalidArgumentError(
+                f"there is no column {entity!r} with entities; there are {', '.join(table.column_names)}."
+            )
+        column = table.column(entity).combine_chunks()
+    else:
+        column = pa.array(entity)
+    if len(column) != table.num_rows:
+        raise ShapeError(f"{table.num_rows} records need an entity each, but {len(column)} were given.")
+    if pa.types.is_string(column.type):
+        column = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
+    return np.asarray(column.dictionary_encode().indices.fill_null(-1), dtype=np.int32)
 
 
 def learn_without_labels(
@@ -97,6 +116,7 @@ def learn_without_labels(
     seed: int,
     team: Team,
     tell: Tell,
+    blocked: Blocked = lambda candidates, normal: None,
 ) -> Knowledge:
     """Find weights from what candidates look like, without any labels."""
     begun = time.monotonic()
@@ -104,6 +124,7 @@ def learn_without_labels(
     chosen = list(rules) if rules is not None else default_rules(fields, normal)
     candidates = find_candidates(normal, chosen, threads=team.threads)
     tell(f"{len(candidates.first):,} candidate pairs by {len(chosen)} rules")
+    blocked(candidates, normal)
     first, second = sampled(candidates, seed)
     comparisons = planned(normal, first, second) if len(first) else []
     comparer = Comparer(normal, comparisons)
@@ -125,36 +146,6 @@ def sampled(candidates: Candidates, seed: int) -> tuple[Ints, Ints]:
         return candidates.first, candidates.second
     rows = np.sort(np.random.default_rng([seed, 1]).choice(count, SAMPLE, replace=False))
     return candidates.first[rows], candidates.second[rows]
-
-
-def held_out(entity: Ints, seed: int) -> NDArray[np.bool_]:
-    """Return which records belong to the entities that are kept apart; none if there are few entities."""
-    count = int(entity.max(initial=-1)) + 1
-    if count < HELD_OUT * FEWEST_HELD_OUT:
-        return np.zeros(len(entity), bool)
-    apart = np.random.default_rng([seed, 2]).permutation(count) % HELD_OUT == 0
-    return np.asarray((entity >= 0) & apart[np.maximum(entity, 0)])
-
-
-class _Part:
-    """The links among some of the records, which are numbered anew."""
-
-    def __init__(self, graph: LinkGraph, levels: NDArray[np.uint8], entity: NDArray[np.int32]) -> None:
-        self.graph, self.levels, self.entity = graph, levels, entity
-
-
-def _part(
-    first: Ints, second: Ints, levels: NDArray[np.uint8], entity: NDArray[np.int32], chosen: NDArray[np.bool_]
-) -> _Part:
-    if not chosen.any():
-        chosen = np.ones(len(entity), bool)
-    number = np.cumsum(chosen) - 1
-    inside = chosen[first] & chosen[second]
-    graph = LinkGraph.from_pairs(int(chosen.sum()), number[first[inside]], number[second[inside]])
-    known = entity[chosen]
-    dense = np.full(len(known), -1, np.int32)
-    dense[known >= 0] = np.unique(known[known >= 0], return_inverse=True)[1]
-    return _Part(graph, levels[inside], dense)
 
 
 def _random_pairs(n: int, seed: int) -> tuple[Ints, Ints]:

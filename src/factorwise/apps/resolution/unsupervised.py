@@ -28,7 +28,7 @@ APART = -2.0  # two members that no blocking rule saw anything in common of
 
 
 class Mixture(NamedTuple):
-    """Frequencies of the levels of each comparison in pairs of one entity and of two, and the share of one."""
+    """Frequencies of levels in pairs of one entity and of two, and the share of the former."""
 
     share: float
     same: list[NDArray[np.float64]]
@@ -43,12 +43,15 @@ def fit_mixture(
     sizes = [one.cuts.size for one in comparisons]
     patterns, counts = np.unique(levels, axis=0, return_counts=True)
     power = field_powers(comparisons)
-    other = [_frequencies(random_levels[:, c], np.ones(len(random_levels)), size) for c, size in enumerate(sizes)]
+    other = [
+        _frequencies(random_levels[:, c], np.ones(len(random_levels)), size) for c, size in enumerate(sizes)
+    ]
     everyone = [_frequencies(patterns[:, c], counts.astype(float), size) for c, size in enumerate(sizes)]
     belief = _sigmoid(_log_odds(patterns, everyone, other, power))  # more common in candidates: more likely
     chance = belief
     rounds = 0
-    for rounds in range(1, ROUNDS + 1):
+    while rounds < ROUNDS:
+        rounds += 1
         mass = counts * chance
         share = float(np.clip(mass.sum() / counts.sum(), 1e-6, 1.0 - 1e-6))
         same = [_frequencies(patterns[:, c], mass, size) for c, size in enumerate(sizes)]

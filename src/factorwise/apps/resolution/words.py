@@ -28,6 +28,7 @@ from factorwise.apps.resolution.forms import (
     offsets_of,
     ranges,
     sets,
+    united,
 )
 from factorwise.types import Bools, Ints
 
@@ -35,15 +36,15 @@ MISSING_TEXTS = frozenset({"na", "n a", "nan", "null", "none", "nil", "unknown",
 
 _NO_APOSTROPHES = str.maketrans(dict.fromkeys("'`\u2019\u2018\u00b4\u02bc\u02b9"))
 _ASCII = str.maketrans(
-    string.punctuation.replace("'", "").replace("`", "") + string.ascii_uppercase,
-    " " * (len(string.punctuation) - 2) + string.ascii_lowercase,
-    "'`",
+    {chr(code): " " for code in range(128) if not chr(code).isalnum()}
+    | dict(zip(string.ascii_uppercase, string.ascii_lowercase, strict=True))
+    | dict.fromkeys("'`")
 )
 # Letters that Unicode does not take apart into a plain letter and an accent.
 _PLAIN_LETTERS = str.maketrans(
     {"ø": "o", "đ": "d", "ð": "d", "ł": "l", "æ": "ae", "œ": "oe", "þ": "th", "\u0131": "i", "ħ": "h"}
 )
-_TEXTS = 1 << 19  # texts cut or joined in one go
+_TEXTS = 1 << 17  # texts worked on in one go
 _BYTES = 1 << 28  # and the bytes they may have together
 _T = TypeVar("_T")
 
@@ -90,35 +91,33 @@ def cut_at_spaces(texts: pa.Array) -> WordRows:
         length[np.asarray(some)] = np.asarray(pc.list_value_length(lists))
         lengths.append(length)
         pieces.append(lists.flatten().dictionary_encode())
-    # Dictionaries are united in the order of the pieces, so words are coded by first appearance.
-    coded = pa.chunked_array(pieces, pa.dictionary(pa.int32(), texts.type)).unify_dictionaries()
-    codes = [np.asarray(chunk.indices) for chunk in coded.chunks]
-    values = coded.chunk(coded.num_chunks - 1).dictionary if codes else pa.array([], texts.type)
-    return WordRows(
-        offsets_of(np.concatenate([np.zeros(0, np.int64), *lengths])),
-        np.concatenate([np.zeros(0, np.int32), *codes]),
-        values,
-    )
+    coded = united(pieces, texts.type)
+    offsets = offsets_of(np.concatenate([np.zeros(0, np.int64), *lengths]))
+    return WordRows(offsets, coded.codes, coded.values)
 
 
-def expanded(rows: WordRows, lengths: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Positions of the parts of every word when value ``v`` has ``lengths[v]`` parts, and their offsets."""
+def replaced(rows: WordRows, parts: WordRows) -> WordRows:
+    """Put in the place of each word the words that ``parts`` has for its value."""
+    lengths = np.diff(parts.offsets)
     if (lengths == 1).all():
-        return rows.codes.astype(np.int64), rows.offsets
-    starts = offsets_of(lengths)
-    of_word = np.asarray(lengths)[rows.codes]
-    at_word = offsets_of(of_word)
-    return ranges(starts[:-1][rows.codes], of_word), at_word[rows.offsets]
+        return WordRows(rows.offsets, parts.codes[rows.codes], parts.values)
+    n_texts = len(rows.offsets) - 1
+    found, counts = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
+    for start in range(0, n_texts, _TEXTS):
+        offsets = rows.offsets[start : min(start + _TEXTS, n_texts) + 1]
+        words = rows.codes[offsets[0] : offsets[-1]]
+        found.append(parts.codes[ranges(parts.offsets[words], lengths[words])])
+        counts.append(np.diff(offsets_of(lengths[words])[offsets - offsets[0]]))
+    return WordRows(offsets_of(np.concatenate(counts)), np.concatenate(found), parts.values)
 
 
 def text_words(texts: pa.Array) -> WordRows:
     """Cut texts into normal words."""
     rows = cut_at_spaces(texts)
     parts = per_value(rows.values, normal_words)
-    lengths = np.fromiter(map(len, parts), np.int64, len(parts))
     words = encoded(pa.array([word for part in parts for word in part], pa.string()))
-    places, offsets = expanded(rows, lengths)
-    return WordRows(offsets, words.codes[places], words.values)
+    lengths = np.fromiter(map(len, parts), np.int64, len(parts))
+    return replaced(rows, WordRows(offsets_of(lengths), words.codes, words.values))
 
 
 def per_value(values: pa.Array, function: Callable[[str], _T]) -> list[_T]:
@@ -181,7 +180,7 @@ def normal_text(rows: WordRows) -> Strings:
 def set_of_words(rows: WordRows, whole: Strings) -> Lists:
     """Set of the words of each text; none where the ``whole`` is missing."""
     codes = np.where(np.repeat(whole.codes, np.diff(rows.offsets)) < 0, MISSING, rows.codes)
-    return sets(rows.text_of, codes, len(whole), rows.values)
+    return sets(rows.offsets, codes, rows.values)
 
 
 def text_forms(column: Strings) -> dict[str, Strings | Lists]:
@@ -193,8 +192,9 @@ def text_forms(column: Strings) -> dict[str, Strings | Lists]:
 
 def _folded(piece: str) -> str:
     """Casefold, take off accents and put spaces for punctuation, in any script."""
-    letters = piece.casefold().translate(_NO_APOSTROPHES)
-    apart = unicodedata.normalize("NFKD", letters).translate(_PLAIN_LETTERS)
+    # Taking apart may bring forth capitals, and folding letters with accents.
+    small = unicodedata.normalize("NFKD", piece.translate(_NO_APOSTROPHES)).casefold()
+    apart = unicodedata.normalize("NFKD", small).translate(_PLAIN_LETTERS)
     plain = unicodedata.normalize("NFC", "".join(c for c in apart if not "\u0300" <= c <= "\u036f"))
     # Vowel signs of Indic scripts are marks, no letters; they belong to their word.
     return "".join(c if c.isalnum() or unicodedata.category(c)[0] == "M" else " " for c in plain)

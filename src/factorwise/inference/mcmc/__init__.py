@@ -4,7 +4,8 @@ A transition kernel (`Metropolis`, `Gibbs`, `BlockGibbs`, `PartitionGibbs`) deci
 `anneal` run many, compiled where they can. Proposers for labels: `UniformRelabel`, `LocalRelabel`, `Swap`,
 mixed by `Mixture`. Moves for clusterings: `RelocateToCluster`, `RelocateToItem`, `RelocateToCandidate`,
 `RelocateToNew`, `Merge`, `Split`, `SplitMerge`, `RestrictedGibbs`, `RetypeCluster`, mixed by
-`PartitionMixture`.
+`PartitionMixture`. Evaluators, how the gain of a step is obtained: `Exact`, `UniformSample`,
+`ConfidenceSample`, `PoissonMinibatch`, `DelayedAcceptance`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from factorwise.inference.mcmc.assignment_engine import AssignmentEngine
 from factorwise.inference.mcmc.assignment_gibbs import BlockGibbs, Gibbs
 from factorwise.inference.mcmc.assignment_proposals import LocalRelabel, Mixture, Swap, UniformRelabel
+from factorwise.inference.mcmc.counted_engine import CountedEngine, CountedLayout
 from factorwise.inference.mcmc.diagnostics import (
     effective_sample_size,
     pair_effective_sample_size,
@@ -19,6 +21,15 @@ from factorwise.inference.mcmc.diagnostics import (
     to_arviz,
 )
 from factorwise.inference.mcmc.engine import PlainEngine, PlainEngineWarning, make_engine
+from factorwise.inference.mcmc.evaluators import (
+    ConfidenceSample,
+    DelayedAcceptance,
+    Estimate,
+    Evaluator,
+    Exact,
+    PoissonMinibatch,
+    UniformSample,
+)
 from factorwise.inference.mcmc.gradient_engine import GradientEngine, Manner
 from factorwise.inference.mcmc.kernel import Proposal, Proposer, Step, TransitionKernel
 from factorwise.inference.mcmc.metropolis import Metropolis, log_acceptance
@@ -38,6 +49,7 @@ from factorwise.inference.mcmc.partition_moves import (
 )
 from factorwise.inference.mcmc.restricted_gibbs import RestrictedGibbs
 from factorwise.inference.mcmc.run import Annealed, Samples, anneal, sample
+from factorwise.inference.mcmc.sampled_engine import SampledEngine
 from factorwise.inference.mcmc.schedules import Constant, Geometric, Linear, Schedule
 
 __all__ = [
@@ -45,7 +57,14 @@ __all__ = [
     "AssignmentEngine",
     "BlockGibbs",
     "Blocks",
+    "ConfidenceSample",
     "Constant",
+    "CountedEngine",
+    "CountedLayout",
+    "DelayedAcceptance",
+    "Estimate",
+    "Evaluator",
+    "Exact",
     "Geometric",
     "Gibbs",
     "GradientEngine",
@@ -60,6 +79,7 @@ __all__ = [
     "PartitionMixture",
     "PlainEngine",
     "PlainEngineWarning",
+    "PoissonMinibatch",
     "Proposal",
     "Proposer",
     "RelocateToCandidate",
@@ -68,6 +88,7 @@ __all__ = [
     "RelocateToNew",
     "RestrictedGibbs",
     "RetypeCluster",
+    "SampledEngine",
     "Samples",
     "Schedule",
     "Split",
@@ -76,6 +97,7 @@ __all__ = [
     "Swap",
     "TransitionKernel",
     "UniformRelabel",
+    "UniformSample",
     "anneal",
     "effective_sample_size",
     "log_acceptance",

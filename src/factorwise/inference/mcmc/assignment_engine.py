@@ -19,7 +19,7 @@ from factorwise.errors import InvalidArgumentError, NoCompiledFormError, Templat
 from factorwise.inference.mcmc.assignment_gibbs import BlockGibbs, Gibbs
 from factorwise.inference.mcmc.assignment_proposals import LocalRelabel, Mixture, Swap, UniformRelabel
 from factorwise.inference.mcmc.kernel import TransitionKernel, tempered
-from factorwise.inference.mcmc.metropolis import Metropolis
+from factorwise.inference.mcmc.metropolis import Metropolis, require_exact
 from factorwise.kernels.assignment_code import TouchedTerm, touched_module
 from factorwise.kernels.assignment_gains import (
     CountedFactors,
@@ -67,6 +67,7 @@ class AssignmentEngine:
                 f"{type(kernel).__name__} has no compiled form: step it as it is, or use Metropolis, Gibbs or"
                 " BlockGibbs."
             )
+        require_exact(kernel)
         self.kernel = kernel
         self._world = world
         self._model: Model = kernel.model

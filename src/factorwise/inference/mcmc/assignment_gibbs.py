@@ -17,7 +17,10 @@ from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.assignment_proposals import JointScores, joint_scores, log_sum, pick
+from factorwise.inference.mcmc.evaluators.base import FactorSampler
+from factorwise.inference.mcmc.evaluators.exact import EXACT, Exact
 from factorwise.inference.mcmc.kernel import Step, tempered
+from factorwise.model.contributions import Contributions
 from factorwise.model.model import Model
 from factorwise.model.template import finite_difference
 from factorwise.rng import Stream
@@ -33,13 +36,25 @@ _STAY = Step(None, 0.0, 0.0, False)
 
 @dataclass(frozen=True, slots=True)
 class Gibbs:
-    """Resample one hidden variable at a time."""
+    """Resample one hidden variable at a time.
+
+    evaluator
+        How the labels are scored: `Exact`, or from a sample of the variable's factors, one sample for all
+        labels (for `ConfidenceSample`, drawn until the widest interval over the differences of two labels is
+        narrow enough). A sample changes what the chain samples, as it does for Metropolis-Hastings.
+    """
 
     model: Model
     scan: Scan = "random"
+    evaluator: FactorSampler = EXACT
 
     def __post_init__(self) -> None:
         _require_scan(self.scan)
+        if not hasattr(self.evaluator, "multipliers"):
+            raise InvalidArgumentError(
+                f"a Gibbs step cannot use {self.evaluator!r}, which decides between two worlds: give Exact(),"
+                " UniformSample(share) or ConfidenceSample(interval)."
+            )
 
     def blocks_of(self, variables: Variables) -> list[Block]:
         """Return each movable variable on its own."""
@@ -51,12 +66,15 @@ class Gibbs:
         if not len(movable):
             return _STAY
         if self.scan == "random":
-            return _visit(self.model, stream, world, (int(movable[stream.below(len(movable))]),), temperature)
-        return _sweep(self.model, stream, world, self.blocks_of(world.variables), temperature)
+            block = (int(movable[stream.below(len(movable))]),)
+            return _visit(self.model, stream, world, block, temperature, self.evaluator)
+        blocks = self.blocks_of(world.variables)
+        return _sweep(self.model, stream, world, blocks, temperature, self.evaluator)
 
     def transitions(self, world: Assignment, temperature: float = 1.0) -> Iterator[tuple[Relabel, float]]:
         """Enumerate where one step may lead."""
-        yield from _transitions(self.model, self.scan, world, self.blocks_of(world.variables), temperature)
+        blocks = self.blocks_of(world.variables)
+        yield from _transitions(self.model, self.scan, world, blocks, temperature, self.evaluator)
 
 
 class BlockGibbs:
@@ -128,38 +146,89 @@ def _tempered_scores(joint: JointScores, temperature: float) -> NDArray[np.float
     return np.array([tempered(score, temperature) for score in joint.scores.tolist()])
 
 
-def _visit(model: Model, stream: Stream, world: Assignment, block: Block, temperature: float) -> Step:
-    """Resample one block."""
+def _visit(
+    model: Model,
+    stream: Stream,
+    world: Assignment,
+    block: Block,
+    temperature: float,
+    sampler: FactorSampler = EXACT,
+) -> Step:
+    """Resample one block; draws: the number that picks, what the sampler asks for.
+
+    The gain in the step is exact whatever the sampler, so that running scores stay true.
+    """
     chance = stream.uniform()
-    joint = joint_scores(model, world, block)
-    chosen = pick(chance, _tempered_scores(joint, temperature))
+    joint = estimated = joint_scores(model, world, block)
+    examined = 0
+    listed = None if isinstance(sampler, Exact) else _listed(model, world, block[0])
+    if listed is not None:
+        multiplier = sampler.multipliers(stream, *_alternatives(listed))
+        estimated = joint._replace(scores=_estimated(listed, multiplier, joint.current))
+        examined = int(np.count_nonzero(multiplier))
+    chosen = pick(chance, _tempered_scores(estimated, temperature))
     if chosen == joint.current:
-        return _STAY
+        return _STAY._replace(examined=examined)
     gain = finite_difference(float(joint.scores[chosen]), float(joint.scores[joint.current]))
-    return Step(_between(block, joint.settings[joint.current], joint.settings[chosen]), gain, 0.0, True)
+    diff = _between(block, joint.settings[joint.current], joint.settings[chosen])
+    return Step(diff, gain, 0.0, True, examined)
 
 
-def _sweep(model: Model, stream: Stream, world: Assignment, blocks: list[Block], temperature: float) -> Step:
+def _listed(model: Model, world: Assignment, variable: int) -> list[Contributions] | None:
+    """List the variable's factors under each other label; None where the present label is forbidden."""
+    present = int(world.values[variable])
+    others = (label for label in range(int(world.variables.cardinality[variable])) if label != present)
+    listed = [model.contributions(world, Relabel((variable,), (present,), (new,))) for new in others]
+    return None if any((found.gain == math.inf).any() for found in listed) else listed
+
+
+def _alternatives(
+    listed: list[Contributions],
+) -> tuple[NDArray[np.float64], NDArray[np.int8], NDArray[np.bool_]]:
+    return np.array([found.gain for found in listed]), listed[0].stratum, listed[0].certain
+
+
+def _estimated(
+    listed: list[Contributions], multiplier: NDArray[np.float64], present: int
+) -> NDArray[np.float64]:
+    """Return the estimated score of each label, that of the present one being zero."""
+    return np.insert([found.total(multiplier) for found in listed], present, 0.0)
+
+
+def _sweep(
+    model: Model,
+    stream: Stream,
+    world: Assignment,
+    blocks: list[Block],
+    temperature: float,
+    sampler: FactorSampler = EXACT,
+) -> Step:
     """Resample all blocks in order, on a copy, and return the whole change as one diff."""
     copy = world.copy()
-    gain = 0.0
+    gain, examined = 0.0, 0
     for block in blocks:
-        step = _visit(model, stream, copy, block, temperature)
+        step = _visit(model, stream, copy, block, temperature, sampler)
+        examined += step.examined
         if step.accepted:
             copy.apply(step.diff)
             gain += step.gain
     changed = tuple(np.flatnonzero(copy.values != world.values).tolist())
     if not changed:
-        return _STAY
-    return Step(world.relabel(changed, copy.values[list(changed)].tolist()), gain, 0.0, True)
+        return _STAY._replace(examined=examined)
+    return Step(world.relabel(changed, copy.values[list(changed)].tolist()), gain, 0.0, True, examined)
 
 
 def _transitions(
-    model: Model, scan: Scan, world: Assignment, blocks: list[Block], temperature: float
+    model: Model,
+    scan: Scan,
+    world: Assignment,
+    blocks: list[Block],
+    temperature: float,
+    sampler: FactorSampler = EXACT,
 ) -> Iterator[tuple[Relabel, float]]:
     if scan == "random":
         for block in blocks:
-            for there, chance in _outcomes(model, world, block, temperature):
+            for there, chance in _outcomes(model, world, block, temperature, sampler):
                 if there != world:
                     yield _net(world, there), chance / len(blocks)
         return
@@ -167,7 +236,7 @@ def _transitions(
     for block in blocks:
         following: dict[bytes, tuple[Assignment, float]] = {}
         for here, probability in reached.values():
-            for there, chance in _outcomes(model, here, block, temperature):
+            for there, chance in _outcomes(model, here, block, temperature, sampler):
                 _, sofar = following.get(there.canonical(), (there, 0.0))
                 following[there.canonical()] = (there, sofar + probability * chance)
         reached = following
@@ -177,14 +246,23 @@ def _transitions(
 
 
 def _outcomes(
-    model: Model, world: Assignment, block: Block, temperature: float
+    model: Model, world: Assignment, block: Block, temperature: float, sampler: FactorSampler
 ) -> Iterator[tuple[Assignment, float]]:
     joint = joint_scores(model, world, block)
-    scores = _tempered_scores(joint, temperature)
-    total = log_sum(scores)
-    for setting, score in zip(joint.settings, scores.tolist(), strict=True):
-        if score > -math.inf:
-            yield world.after(world.relabel(block, setting)), math.exp(score - total)
+    listed = None if isinstance(sampler, Exact) else _listed(model, world, block[0])
+    found = [(1.0, joint.scores)]
+    if listed is not None:
+        found = [
+            (chance, _estimated(listed, multiplier, joint.current))
+            for chance, multiplier in sampler.samples(*_alternatives(listed))
+        ]
+    chances = np.zeros(len(joint.settings))
+    for chance, scores in found:
+        weighed = _tempered_scores(joint._replace(scores=scores), temperature)
+        chances += chance * np.exp(weighed - log_sum(weighed))
+    for setting, chance in zip(joint.settings, chances.tolist(), strict=True):
+        if chance > 0.0:
+            yield world.after(world.relabel(block, setting)), chance
 
 
 def _net(before: Assignment, after: Assignment) -> Relabel:

@@ -10,10 +10,13 @@ from factorwise.inference.mcmc.adaptive.engine import JumpEngine
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
 from factorwise.inference.mcmc.assignment_engine import AssignmentEngine
 from factorwise.inference.mcmc.assignment_gibbs import BlockGibbs, Gibbs
+from factorwise.inference.mcmc.counted_engine import CountedEngine, can_count
 from factorwise.inference.mcmc.gradient_engine import GradientEngine
 from factorwise.inference.mcmc.kernel import TransitionKernel
+from factorwise.inference.mcmc.metropolis import require_exact
 from factorwise.inference.mcmc.partition_engine import PartitionEngine, check_start
 from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
+from factorwise.inference.mcmc.sampled_engine import SampledEngine, can_sample
 from factorwise.model.model import Model
 from factorwise.model.partition_program import PartitionProgram
 from factorwise.rng import Stream
@@ -58,6 +61,7 @@ class PlainEngine:
         self.kernel = kernel
         self._world = world.copy()
         self.score = model.score(world)
+        self.factors_seen = 0  # by evaluators that count what they examine
 
     @property
     def view(self) -> Any:
@@ -74,6 +78,7 @@ class PlainEngine:
         changed = 0
         for _ in range(steps):
             step = self.kernel.step(stream, self._world, temperature)
+            self.factors_seen += step.examined
             if step.accepted:
                 self._world.apply(step.diff)
                 self.score += step.gain
@@ -106,18 +111,29 @@ def make_engine(kernel: Any, world: Any, engine: EngineName = "auto", like: Engi
     if engine != "plain" and not isinstance(like, PlainEngine):
         try:
             if isinstance(world, Partition):
-                if isinstance(like, PartitionEngine | GradientEngine):
-                    program = like.program
-                else:
-                    program = PartitionProgram(kernel.model, world.n_items)
-                if isinstance(getattr(kernel, "proposer", None), AdaptiveSplitMerge):
-                    return JumpEngine(kernel, world, program=program)
-                if program.has_tables:
-                    return GradientEngine(kernel, world, program=program)
-                return PartitionEngine(kernel, world, program=program)
+                return _partition_engine(kernel, world, like)
+            require_exact(kernel)
             return AssignmentEngine(kernel, world)
         except (NoCompiledFormError, TemplateError) as fault:
             if engine == "compiled":
                 raise
             warnings.warn(f"walking in plain Python: {fault}", PlainEngineWarning, stacklevel=4)
     return PlainEngine(kernel, world, kernel.model)
+
+
+def _partition_engine(kernel: Any, world: Partition, like: Engine | None) -> Engine:
+    """Choose by what the kernel asks for and what the model declares."""
+    if can_count(kernel, world):
+        return CountedEngine(kernel, world, layout=like.layout if isinstance(like, CountedEngine) else None)
+    if isinstance(like, PartitionEngine | GradientEngine | SampledEngine):
+        program = like.program
+    else:
+        program = PartitionProgram(kernel.model, world.n_items)
+    if can_sample(kernel):
+        return SampledEngine(kernel, world, program=program)
+    require_exact(kernel)
+    if isinstance(getattr(kernel, "proposer", None), AdaptiveSplitMerge):
+        return JumpEngine(kernel, world, program=program)
+    if program.has_tables:
+        return GradientEngine(kernel, world, program=program)
+    return PartitionEngine(kernel, world, program=program)

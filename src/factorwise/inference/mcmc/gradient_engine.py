@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError, ShapeError, require
-from factorwise.inference.mcmc.metropolis import Metropolis
+from factorwise.inference.mcmc.metropolis import Metropolis, require_exact
 from factorwise.inference.mcmc.partition_engine import (
     check_start,
     move_arrays,
@@ -78,6 +78,7 @@ class GradientEngine:
     def __init__(
         self, kernel: Metropolis, world: Partition, *, program: PartitionProgram | None = None
     ) -> None:
+        require_exact(kernel)
         check_start(kernel, world)
         if not isinstance(kernel, Metropolis):
             raise NoCompiledFormError(

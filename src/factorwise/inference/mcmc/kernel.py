@@ -7,10 +7,15 @@ Temperature enters in `tempered` and nowhere else.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from factorwise.model.model import Model
 from factorwise.rng import Stream
+
+Scores = TypeVar("Scores", float, NDArray[np.float64])
 
 
 class Proposal(NamedTuple):
@@ -47,12 +52,15 @@ class Step(NamedTuple):
         Log-probability with which it is accepted.
     accepted
         Whether the loop shall apply it.
+    examined
+        Factors that an evaluator looked at to decide; 0 where the exact gain was taken, uncounted.
     """
 
     diff: Any
     gain: float
     log_accept: float
     accepted: bool
+    examined: int = 0
 
 
 class TransitionKernel(Protocol):
@@ -72,6 +80,6 @@ class TransitionKernel(Protocol):
         ...
 
 
-def tempered(score: float, temperature: float) -> float:
-    """Divide a score or a gain by the temperature: the one place where temperature enters."""
+def tempered(score: Scores, temperature: float) -> Scores:
+    """Divide scores or gains by the temperature: the one place where temperature enters."""
     return score / temperature

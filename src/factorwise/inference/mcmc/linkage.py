@@ -1,14 +1,15 @@
 """Walking over clusterings of up to millions of linked items, in shards and threads.
 
 `LinkGraph` says which items are linked; `LinkWalk` is a clustering of them that Gibbs steps, splits and
-merges change. What a sweep does to a shard depends on the shard's items and on (seed, round, shard) alone: the
-result is the same for any number of threads.
+merges change. What a sweep does to a shard depends on the shard's items and on (seed, round, shard) alone:
+the result is the same for any number of threads.
 """
 
 from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +27,8 @@ from factorwise.kernels.linkage_splits import jump_sweep
 from factorwise.kernels.threads import Team
 from factorwise.rng import Stream
 from factorwise.types import Ints
+
+Kind = TypeVar("Kind", bound=np.generic)
 
 MOST_SOURCES = 64  # that one word has bits for
 
@@ -51,7 +54,9 @@ class LinkGraph:
         """Lay out pairs of different items, each given once."""
         one, two = np.asarray(first, np.int32), np.asarray(second, np.int32)
         if one.shape != two.shape or one.ndim != 1:
-            raise ShapeError(f"pairs need two columns of one length, but {one.shape} and {two.shape} were given.")
+            raise ShapeError(
+                f"pairs need two columns of one length, but {one.shape} and {two.shape} were given."
+            )
         if len(one) and (min(one.min(), two.min()) < 0 or max(one.max(), two.max()) >= n_items):
             raise InvalidArgumentError(f"pairs must be of items from 0 to {n_items - 1}.")
         if (one == two).any():
@@ -76,7 +81,8 @@ class LinkWalk:
     apart, cluster
         Score of two members that are not linked, and of a cluster.
     labels
-        Where to start: any labels; None for every item by itself.
+        Where to start: any labels; None for every item by itself. An item whose source its cluster has
+        already starts by itself.
     weight
         Records that an item stands for; None for one each.
     sources
@@ -95,8 +101,12 @@ class LinkWalk:
         sources: ArrayLike | None = None,
     ) -> None:
         n = graph.n_items
-        beyond = (np.asarray(link_scores, np.float32) - np.float32(apart))[graph.pair]
-        require(not np.isnan(beyond).any(), "link_scores", "NaN", "numbers or -inf")
+        scores = np.asarray(link_scores, np.float32)
+        if scores.shape != graph.first.shape:
+            raise ShapeError(f"{len(graph.first)} pairs need a score each, but {scores.shape} were given.")
+        require(bool((scores < np.inf).all()), "link_scores", "NaN or inf", "numbers or -inf")
+        require(bool(np.isfinite([apart, cluster]).all()), "apart and cluster", (apart, cluster), "finite")
+        beyond = (scores - np.float32(apart))[graph.pair]
         self.graph = graph
         self.settings = np.array([apart, cluster])
         self.tally = np.zeros(2, np.int64)
@@ -106,8 +116,8 @@ class LinkWalk:
             start=graph.start,
             neighbor=graph.neighbor,
             score=beyond,
-            weight=np.ones(n, np.int32) if weight is None else np.asarray(weight, np.int32),
-            sources=np.zeros(n, np.uint64) if sources is None else np.asarray(sources, np.uint64),
+            weight=_per_item("weight", np.ones(n) if weight is None else weight, np.int32, n),
+            sources=_per_item("sources", np.zeros(n) if sources is None else sources, np.uint64, n),
             shard=np.zeros(n, np.int32),
             label=np.empty(n, np.int32),
             total=np.zeros(n, np.int64),
@@ -157,15 +167,17 @@ class LinkWalk:
         rows = np.repeat(arrays.label, np.diff(self.graph.start))
         together = rows == arrays.label[self.graph.neighbor]
         links = float(arrays.score[together].sum(dtype=np.float64)) / 2.0
-        return links + apart * float((total * (total - 1.0)).sum()) / 2.0 + cluster * len(anchors)
+        return float(links + apart * float((total * (total - 1.0)).sum()) / 2.0 + cluster * len(anchors))
 
     def place_items(self, labels: Ints) -> None:
-        """Set the clustering."""
+        """Set the clustering; an item whose source its cluster has already comes to lie by itself."""
         arrays, n = self.arrays, self.n_items
         if labels.shape != (n,):
             raise ShapeError(f"{n} items need a label each, but {labels.shape} were given.")
         if n == 0:
             return
+        if arrays.sources.any():
+            labels = _one_per_source(labels, arrays.sources)
         order = np.argsort(labels, kind="stable").astype(np.int32)
         new = np.append(True, labels[order][1:] != labels[order][:-1])
         number = np.cumsum(new) - 1
@@ -233,13 +245,47 @@ class LinkWalk:
         return int(self.tally[CHANGED])
 
     def home_chances(self, temperature: float, *, team: Team) -> NDArray[np.float32]:
-        """Return for each item the probability of its cluster given those of all others."""
-        chances = np.ones(self.n_items, np.float32)
+        """Return for each item the probability of its cluster given those of all others, in all shards."""
+        n = self.n_items
+        chances = np.ones(n, np.float32)
+        one_shard = np.zeros(n, np.int32)
+        most = int(np.diff(self.graph.start).max(initial=0)) + 1
 
         def work(low: int, high: int) -> None:
-            for shard in range(low, high):
-                a, b = int(self.shard_start[shard]), int(self.shard_start[shard + 1])
-                home_chances(self.arrays, self.settings, self.items, a, b, float(temperature), chances)
+            mine = self.arrays._replace(
+                shard=one_shard,
+                sums=np.zeros(n),
+                seen=np.zeros(n, np.int32),
+                touched=np.empty(most, np.int32),
+                value=np.empty(most),
+            )
+            items = np.arange(low, high, dtype=np.int32)
+            home_chances(mine, self.settings, items, float(temperature), chances)
 
-        team.share(len(self.shard_start) - 1, work)
+        team.share(n, work)
         return chances
+
+
+def _per_item(name: str, given: ArrayLike, kind: type[Kind], n: int) -> NDArray[Kind]:
+    found = np.asarray(given, kind)
+    if found.shape != (n,):
+        raise ShapeError(f"{n} items need a {name} each, but {found.shape} were given.")
+    return found
+
+
+def _one_per_source(labels: Ints, sources: NDArray[np.uint64]) -> Ints:
+    """Return labels by which no two items of a cluster share a source: later ones get labels of their own."""
+    n = len(labels)
+    number = np.unique(labels, return_inverse=True)[1]
+    crowded = np.zeros(n, np.bool_)
+    for bit in range(int(np.bitwise_or.reduce(sources)).bit_length()):
+        has = (sources >> np.uint64(bit)) & np.uint64(1)
+        crowded |= np.bincount(number, weights=has, minlength=n) > 1
+    held: dict[int, int] = {}
+    for item in np.flatnonzero(crowded[number]).tolist():
+        label, bits = int(number[item]), int(sources[item])
+        if held.get(label, 0) & bits:
+            number[item] = n + item
+        else:
+            held[label] = held.get(label, 0) | bits
+    return number

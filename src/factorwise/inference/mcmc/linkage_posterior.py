@@ -20,6 +20,7 @@ from factorwise.kernels.threads import Team
 from factorwise.types import Ints
 
 SURE = 0.01  # a pair is doubtful if its probability is further than this from 0 and from 1
+AT_ONCE = 64  # items of a group whose labels are compared with each other's in all draws at once
 
 
 class LinkPosterior(NamedTuple):
@@ -49,7 +50,8 @@ class Alternatives(NamedTuple):
     """A group of items whose clustering is in doubt, and the two clusterings that came up most.
 
     best, second
-        A label for each item: of the clustering that came up most, and of the next.
+        A label for each item, the place of its cluster's first among them: of the clustering that came up
+        most, and of the next.
     chances
         The shares of the draws in which they did.
     """
@@ -103,7 +105,9 @@ def alternatives(posterior: LinkPosterior, walk: LinkWalk, most: int = 1_000) ->
     if not len(pairs):
         return []
     n = walk.n_items
-    ties = coo_array((np.ones(len(pairs)), (found[graph.first[pairs]], found[graph.second[pairs]])), shape=(n, n))
+    ties = coo_array(
+        (np.ones(len(pairs)), (found[graph.first[pairs]], found[graph.second[pairs]])), shape=(n, n)
+    )
     group = connected_components(ties, directed=False)[1][found]
     wanted = list(dict.fromkeys(group[graph.first[pairs]].tolist()))[:most]
     order = np.argsort(group, kind="stable")
@@ -113,11 +117,19 @@ def alternatives(posterior: LinkPosterior, walk: LinkWalk, most: int = 1_000) ->
 
 
 def _two_best(items: NDArray[np.int64], draws: NDArray[np.int32]) -> Alternatives:
-    """Count the clusterings of some items; labels name the first item of the group in each cluster."""
-    firsts = np.argmax(draws[:, :, None] == draws[:, None, :], axis=2) if len(items) <= 64 else draws
+    """Count the clusterings of some items; the label of a cluster is where its first item stands."""
+    if len(items) <= AT_ONCE:
+        firsts = np.argmax(draws[:, :, None] == draws[:, None, :], axis=2)
+    else:
+        firsts = np.array([_first_places(draw) for draw in draws])
     kinds, counts = np.unique(firsts, axis=0, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     second = kinds[order[min(1, len(order) - 1)]]
     share = counts[order] / len(draws)
     chances = float(share[0]), float(share[1]) if len(share) > 1 else 0.0
     return Alternatives(items, kinds[order[0]].astype(np.int32), second.astype(np.int32), chances)
+
+
+def _first_places(labels: NDArray[np.int32]) -> NDArray[np.int64]:
+    _, firsts, number = np.unique(labels, return_index=True, return_inverse=True)
+    return np.asarray(firsts[number])

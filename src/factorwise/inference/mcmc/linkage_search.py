@@ -133,15 +133,17 @@ class LinkSearch:
                     number = done * self.sweeps + sweep
                     gain += walk.sweep(seed, number, temperature, team=team, jumps=self.jumps)
                 done, score = done + 1, score + gain
+                if not np.isfinite(score):  # the start had pairs together that may not be
+                    score = walk.score
                 still = done >= self.rounds and gain <= SETTLED * (abs(score) + walk.n_items)
                 quiet = quiet + 1 if still else 0
                 if watch is not None:
                     spent = time.monotonic() - begun
                     watch(Progress(done, limit, temperature, score, walk.n_clusters, walk.proposals, spent))
                 if keep is not None:
-                    keep(SearchState(done, quiet, score, walk.arrays.label, walk.arrays.after))
+                    keep(SearchState(done, quiet, score, walk.arrays.label.copy(), walk.arrays.after.copy()))
         except KeyboardInterrupt:
-            reason = "interrupted"
+            reason, score = "interrupted", walk.score
         return Found(done, reason, score)
 
 

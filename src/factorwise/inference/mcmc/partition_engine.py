@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError, require
-from factorwise.inference.mcmc.metropolis import Metropolis
+from factorwise.inference.mcmc.metropolis import Metropolis, require_exact
 from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
 from factorwise.inference.mcmc.partition_mixture import PartitionMixture
 from factorwise.inference.mcmc.partition_moves import (
@@ -61,6 +61,7 @@ class PartitionEngine:
         program: PartitionProgram | None = None,
         score: float | None = None,
     ) -> None:
+        require_exact(kernel)
         check_start(kernel, world)
         self.kernel = kernel
         self._world = world.copy()

@@ -33,6 +33,7 @@ from factorwise.types import Ints
 _RARITY_BITS = 6
 _MOST_RULES = 1 << (TAG_BITS - _RARITY_BITS)
 _NEXT = (1 << _RARITY_BITS) - 1  # rarity of next neighbors in an order, which are kept before all others
+_RANK = ITEM_BITS  # bits of a rank, below the number of a block
 _ALWAYS = 255  # weight of pairs with such a rarity
 _PAIRS, _PER_ITEM = 20_000_000, 12
 _OVERLAP = 1.5  # pairs made for one that is different, roughly; what is too much is cut
@@ -164,17 +165,17 @@ def _join(joins: PairJoins, normal: NormalTable, blocks: Sequence[Blocks], limit
             joins.complete(_rows(small, number, normal.n_rows), small.size)
     if not any((found.size > limits.largest).any() for found in blocks):
         return
-    ranks = neighbor_ranks(normal)
-    reach = max(1, limits.per_item // (2 * len(ranks)))
+    orders = [(rank, np.argsort(rank).astype(np.int32)) for rank in neighbor_ranks(normal)]
+    reach = max(1, limits.per_item // (2 * len(orders)))
     for number, found in enumerate(blocks):
         large = found.select(found.size > limits.largest)
         if not len(large.size):
             continue
         rows = _rows(large, number, normal.n_rows)
-        for rank in ranks:
-            order = np.lexsort((rank[rows.item], rows.block))
-            place = np.arange(len(order)) + rows.block * (reach + 1)
-            joins.windowed(rows._replace(item=rows.item[order]), place, reach, _NEXT)
+        place = np.arange(len(rows.item)) + rows.block * (reach + 1)
+        for rank, item_at in orders:
+            ordered = np.sort(rows.block << _RANK | rank[rows.item]) & ((1 << _RANK) - 1)
+            joins.windowed(rows._replace(item=item_at[ordered]), place, reach, _NEXT)
 
 
 def _rows(blocks: Blocks, rule: int, n_items: int) -> BlockRows:
@@ -246,5 +247,5 @@ def _rule_blocks(
         for b in order
     )
     largest = int(blocks.size.max(initial=0))
-    items = len(np.unique(blocks.item))
+    items = int(np.count_nonzero(np.bincount(blocks.item)))
     return RuleBlocks(rule, len(blocks.size), items, largest, pairs, new, len(large), examples)

@@ -8,7 +8,6 @@ values: keys are comparable within one table only.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
@@ -38,6 +37,7 @@ _F = TypeVar("_F", Strings, Numbers, Lists)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _LONGEST = 2_000  # bytes of a text that shingles are taken from
 _BYTES = 1 << 24  # bytes of texts shingled in one go
+_PLACE = np.uint64(16)  # bits for the number of a pair
 _PAIRED = 8  # rarest items of a row that are combined with one another
 
 
@@ -62,36 +62,49 @@ class _PartKeys(NamedTuple):
 
 
 class KeyMaker:
-    """Computes keys of rules over one table, each part once."""
+    """Computes keys of rules over one table, each part once.
 
-    def __init__(self, normal: NormalTable) -> None:
+    rows
+        Rows to compute keys for, which are numbered anew; None for all. How rare an item of a list is, is
+        counted in the whole table all the same.
+    """
+
+    def __init__(self, normal: NormalTable, rows: Ints | None = None) -> None:
         self.normal = normal
+        self.rows = rows
+        self.n_rows = normal.n_rows if rows is None else len(rows)
         self._parts: dict[Part, _PartKeys] = {}
 
     def keys(self, rule: Rule) -> KeyRows:
         """Return the keys of all items under a rule."""
         counts = Counter(rule.parts)
-        several = [part for part in counts if self._of(part).offsets is not None]
-        key = np.zeros(self.normal.n_rows, np.uint64)
-        present = np.ones(self.normal.n_rows, bool)
+        key = np.zeros(self.n_rows, np.uint64)
         for part in counts:
             found = self._of(part)
-            present &= found.present
             if found.offsets is None:
                 key = combined(key, found.key)
-        item = np.flatnonzero(present).astype(np.int32)
+        item = np.flatnonzero(self.present(rule)).astype(np.int32)
         rows = KeyRows(item, key[item])
-        for part in several:
-            rows = _crossed(rows, self._of(part) if counts[part] == 1 else self._pairs(part))
+        for part, count in counts.items():
+            if self._of(part).offsets is not None:
+                rows = _crossed(rows, self._of(part) if count == 1 else self._pairs(part))
         return rows
 
-    def forget(self) -> None:
-        """Drop the keys of parts, which the next rules do not need."""
-        self._parts.clear()
+    def present(self, rule: Rule) -> Bools:
+        """Return which items have something in every part of a rule."""
+        present = np.ones(self.n_rows, bool)
+        for part in rule.parts:
+            present &= self._of(part).present
+        return present
 
     def _of(self, part: Part) -> _PartKeys:
         if part not in self._parts:
-            self._parts[part] = _part_keys(self.normal[part.field][part.form], part)
+            form = self.normal[part.field][part.form]
+            rows = form if self.rows is None else form.rows(self.rows)
+            if part.cut == "items":
+                self._parts[part] = _item_keys(_as(rows, Lists, part), _as(form, Lists, part), part)
+            else:
+                self._parts[part] = _part_keys(rows, part)
         return self._parts[part]
 
     def _pairs(self, part: Part) -> _PartKeys:
@@ -112,11 +125,38 @@ def combined(key: Keys, other: Keys) -> Keys:
     return mixed(key * np.uint64(3) + other)
 
 
+def different(words: Keys) -> Keys:
+    """Return the different words, ascending; for these, much faster than `numpy.unique`."""
+    ordered = np.sort(words)
+    return ordered[np.append(True, ordered[1:] != ordered[:-1])] if len(ordered) else ordered
+
+
+def share_key(rows: KeyRows, pairs: NDArray[np.int64], n_items: int) -> Bools:
+    """Return which pairs have a key in common."""
+    offsets = np.searchsorted(rows.item, np.arange(n_items + 1))
+    lengths = np.diff(offsets)
+    holds = np.zeros(len(pairs), bool)
+    if lengths.max(initial=0) <= 1:
+        both = (lengths[pairs] == 1).all(axis=1)
+        places = offsets[pairs[both]]
+        holds[both] = rows.key[places[:, 0]] == rows.key[places[:, 1]]
+        return holds
+    found = []
+    for items in (pairs[:, 0], pairs[:, 1]):
+        keys = rows.key[ranges(offsets[items], lengths[items])]
+        pair = np.repeat(np.arange(len(pairs), dtype=np.uint64), lengths[items])
+        found.append(different(combined(pair, keys) << _PLACE | pair))
+    words = np.sort(np.concatenate(found))
+    twice = words[1:][words[1:] == words[:-1]]
+    holds[(twice & ((np.uint64(1) << _PLACE) - np.uint64(1))).astype(np.int64)] = True
+    return holds
+
+
 def rarest(counts: Ints, codes: Ints, offsets: NDArray[np.int64], most: int, size: int) -> Bools:
     """Which items of lists are had by two to ``most`` records, and among the ``size`` rarest of their row."""
     count = counts[codes]
     kept = (count >= 2) & ((count <= most) if most else True)
-    if not size:
+    if not size or np.diff(offsets).max(initial=0) <= size:
         return np.asarray(kept)
     row = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     places = np.flatnonzero(kept)
@@ -128,8 +168,6 @@ def rarest(counts: Ints, codes: Ints, offsets: NDArray[np.int64], most: int, siz
 
 
 def _part_keys(form: Form, part: Part) -> _PartKeys:
-    if part.cut == "items":
-        return _item_keys(_as(form, Lists, part), part)
     if part.cut == "rounded":
         return _rounded_keys(_as(form, Numbers, part), part.size)
     if part.cut == "whole" and isinstance(form, Numbers):
@@ -160,8 +198,8 @@ def _prefixes(strings: Strings, size: int) -> Strings:
     return Strings(np.asarray(cut.indices, np.int32), cut.dictionary).rows(strings.codes)
 
 
-def _item_keys(lists: Lists, part: Part) -> _PartKeys:
-    counts = np.bincount(lists.codes, minlength=len(lists.values))
+def _item_keys(lists: Lists, table: Lists, part: Part) -> _PartKeys:
+    counts = np.bincount(table.codes, minlength=len(lists.values))
     kept = rarest(counts, lists.codes, lists.offsets, part.most, int(part.size))
     offsets = offsets_of(kept.view(np.int8))[lists.offsets]
     key = mixed(np.arange(len(lists.values), dtype=np.uint64))[lists.codes[kept]]
@@ -241,9 +279,3 @@ def _shingles(texts: pa.Array, size: int) -> tuple[Keys, NDArray[np.int64]]:
         at = places + shift
         key = key * np.uint64(257) + np.where(at < last, letters[at], 0)
     return mixed(key), offsets_of(counts)[:-1]
-
-
-def key_rows(normal: NormalTable, rules: Sequence[Rule]) -> list[KeyRows]:
-    """Return the keys of all items under each rule."""
-    maker = KeyMaker(normal)
-    return [maker.keys(rule) for rule in rules]

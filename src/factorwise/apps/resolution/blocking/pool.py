@@ -14,16 +14,17 @@ from itertools import combinations
 import numpy as np
 
 from factorwise.apps.resolution.blocking.blocks import blocks_of, pair_count
-from factorwise.apps.resolution.blocking.keys import KeyMaker
+from factorwise.apps.resolution.blocking.keys import KeyMaker, share_key
 from factorwise.apps.resolution.blocking.rules import Part, Rule
 from factorwise.apps.resolution.fields import FieldSpec
-from factorwise.apps.resolution.forms import NormalField, NormalTable
+from factorwise.apps.resolution.forms import NormalTable, offsets_of
 
-SAMPLE = 40_000  # rows from which numbers of pairs are estimated
+SAMPLE = 20_000  # rows from which numbers of pairs are estimated
 _BROAD = 1.0  # pairs an item from which on an atom is worth combining with another
+_DRAWN = 300  # pairs of a rule that are looked up in others
 _RARE = 100  # records that may share a rare item
 
-# Atoms by kind: (form, cut, size), and by trait how often it is spoiled. "words" is the whole of a text.
+# Atoms by kind: (form, cut, size), and by trait how often it is spoiled.
 _ATOMS: Mapping[str, Sequence[tuple[tuple[tuple[str, str, float], ...], Mapping[str, float]]]] = {
     "name": (
         ((("last", "whole", 0),), {"last": 0.15, "order": 0.03}),
@@ -45,11 +46,11 @@ _ATOMS: Mapping[str, Sequence[tuple[tuple[tuple[str, str, float], ...], Mapping[
         ((("tokens", "items", 0), ("tokens", "items", 0)), {"last": 0.15, "first": 0.25}),
     ),
     "text": (
-        ((("text", "whole", 0),), {"words": 0.5}),
-        ((("text", "prefix", 6),), {"words": 0.35}),
-        ((("tokens", "items", 4),), {"words": 0.1}),
+        ((("text", "whole", 0),), {"words": 0.3, "spelling": 0.2, "start": 0.2}),
+        ((("text", "prefix", 6),), {"start": 0.35}),
+        ((("tokens", "items", 4),), {"rare": 0.2}),
         ((("tokens", "items", 0), ("tokens", "items", 0)), {"words": 0.2}),
-        ((("text", "bands", 3),), {"words": 0.15}),
+        ((("text", "bands", 3),), {"spelling": 0.2}),
     ),
     "category": (((("text", "whole", 0),), {"value": 0.1}),),
     "identifier": (((("code", "whole", 0),), {"value": 0.15}), ((("code", "prefix", 4),), {"value": 0.1})),
@@ -66,14 +67,14 @@ _ATOMS: Mapping[str, Sequence[tuple[tuple[tuple[str, str, float], ...], Mapping[
         ((("month", "whole", 0), ("day", "whole", 0)), {"day": 0.15}),
     ),
     "address": (
-        ((("text", "whole", 0),), {"words": 0.5}),
+        ((("text", "whole", 0),), {"words": 0.3, "spelling": 0.2}),
         ((("street", "whole", 0),), {"words": 0.35}),
         ((("number", "whole", 0), ("street", "prefix", 4)), {"words": 0.2, "number": 0.1}),
         ((("number", "whole", 0),), {"number": 0.1}),
         ((("postcode", "whole", 0),), {"postcode": 0.1}),
-        ((("tokens", "items", 4),), {"words": 0.15}),
+        ((("tokens", "items", 4),), {"rare": 0.2}),
         ((("tokens", "items", 0), ("tokens", "items", 0)), {"words": 0.2}),
-        ((("text", "bands", 3),), {"words": 0.2}),
+        ((("text", "bands", 3),), {"spelling": 0.2}),
     ),
     "email": (((("email", "whole", 0),), {"value": 0.2}), ((("local", "whole", 0),), {"value": 0.15})),
     "phone": (((("phone", "whole", 0),), {"value": 0.2}), ((("tail", "whole", 0),), {"value": 0.15})),
@@ -108,41 +109,51 @@ class Sample:
     """
 
     def __init__(self, normal: NormalTable, n_items: int | None = None, size: int = SAMPLE) -> None:
-        chosen = np.arange(normal.n_rows)
-        if normal.n_rows > size:
-            chosen = np.sort(np.random.default_rng(0).choice(normal.n_rows, size, replace=False))
+        self.normal = normal
         self.n_items = n_items or normal.n_rows
-        self.rows = chosen
-        self.normal = sub_table(normal, chosen) if len(chosen) < normal.n_rows else normal
-        self.maker = KeyMaker(self.normal)
+        self.rows = np.arange(normal.n_rows)
+        if normal.n_rows > size:
+            self.rows = np.sort(np.random.default_rng(0).choice(normal.n_rows, size, replace=False))
+        self.maker = KeyMaker(normal, self.rows if len(self.rows) < normal.n_rows else None)
 
     def pairs(self, rule: Rule) -> float:
         """Estimate how many pairs a rule makes of all items."""
         blocks = blocks_of(self.maker.keys(rule), len(self.rows))
-        share = (self.n_items / max(len(self.rows), 1)) ** 2
-        return pair_count(blocks.size) * share
+        return pair_count(blocks.size) * (self.n_items / max(len(self.rows), 1)) ** 2
 
-
-def sub_table(normal: NormalTable, rows: np.ndarray) -> NormalTable:
-    """Return some rows of a table."""
-    fields = {
-        name: NormalField(name, field.kind, {form: field[form].rows(rows) for form in field})
-        for name, field in normal.items()
-    }
-    return NormalTable(len(rows), fields)
+    def new_share(self, rule: Rule, others: Sequence[Rule]) -> float:
+        """Estimate which share of the pairs that a rule makes none of the others makes."""
+        blocks = blocks_of(self.maker.keys(rule), len(self.rows))
+        if not len(blocks.size):
+            return 1.0
+        draws = np.random.default_rng(4)
+        weight = np.cumsum(blocks.size * (blocks.size - 1.0))
+        block = np.searchsorted(weight, draws.random(_DRAWN) * weight[-1], side="right")
+        start, size = offsets_of(blocks.size)[block], blocks.size[block]
+        left = (draws.random(_DRAWN) * size).astype(np.int64)
+        right = (left + 1 + (draws.random(_DRAWN) * (size - 1)).astype(np.int64)) % size
+        pairs = blocks.item[start[:, None] + np.stack([left, right], axis=1)].astype(np.int64)
+        found = np.zeros(_DRAWN, bool)
+        for other in others:
+            found |= share_key(self.maker.keys(other), pairs, len(self.rows))
+        return float(1.0 - found.mean())
 
 
 def rule_pool(specs: Sequence[FieldSpec], sample: Sample) -> list[PoolRule]:
     """Return the rules to choose from, each with an estimate of its pairs."""
     singles = [
         PoolRule(Rule(parts), traits, sample.pairs(Rule(parts)))
-        for parts, traits in _atoms(specs, sample.normal, sample.n_items)
+        for parts, traits in atoms(specs, sample.normal, sample.n_items)
     ]
     broad = [single for single in singles if single.pairs > _BROAD * sample.n_items]
-    pool = singles
+    pool = list(singles)
+    known = {frozenset(single.rule.parts) for single in singles}
     for one, other in combinations(broad, 2):
         if _combinable(one, other):
             rule = Rule(one.rule.parts + other.rule.parts)
+            if frozenset(rule.parts) in known:
+                continue
+            known.add(frozenset(rule.parts))
             traits = {
                 trait: max(one.traits.get(trait, 0.0), other.traits.get(trait, 0.0))
                 for trait in [*one.traits, *other.traits]
@@ -153,21 +164,23 @@ def rule_pool(specs: Sequence[FieldSpec], sample: Sample) -> list[PoolRule]:
 
 def _combinable(one: PoolRule, other: PoolRule) -> bool:
     """Whether two atoms look at different things, and not both at several values."""
-    if {part.field for part in one.rule.parts} & {part.field for part in other.rule.parts}:
+    if one.rule.fields & other.rule.fields:
         return not set(one.traits) - {(f, "order") for f, _ in one.traits} & set(other.traits)
     several = [sum(part.cut in {"items", "bands"} for part in atom.rule.parts) for atom in (one, other)]
     return sum(several) <= 1
 
 
-def _atoms(
+def atoms(
     specs: Sequence[FieldSpec], normal: NormalTable, n_items: int
 ) -> Iterator[tuple[tuple[Part, ...], dict[tuple[str, str], float]]]:
+    """Yield the atoms of fields, with the traits they rely on."""
     for spec in specs:
-        if spec.name not in normal:
+        if spec.name not in set(normal):
             continue
         field = normal[spec.name]
+        there = set(field)
         for forms, traits in _ATOMS.get(spec.kind, ()):
-            if all(form in field for form, _, _ in forms) and not all(
+            if all(form in there for form, _, _ in forms) and not all(
                 field[form].missing.all() for form, _, _ in forms
             ):
                 parts = tuple(_part(spec.name, *form, n_items=n_items) for form in forms)

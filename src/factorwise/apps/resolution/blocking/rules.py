@@ -13,7 +13,8 @@ True
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
+from dataclasses import fields as fields_of
 from itertools import groupby
 from typing import Any
 
@@ -106,13 +107,18 @@ class Rule:
         require(len(self.parts) >= 1, "parts", self.parts, "at least one")
 
     @property
+    def fields(self) -> frozenset[str]:
+        """Fields that the rule looks at."""
+        return frozenset(part.field for part in self.parts)
+
+    @property
     def name(self) -> str:
         """What the records must share, for people."""
         phrases = []
         for field, group in groupby(self.parts, key=lambda part: part.field):
             parts = list(group)
-            said = " + ".join(part.phrase for part in parts if part.phrase)
-            phrases.append(f"{said} of {field}" if said else field)
+            said = " + ".join(part.phrase or part.form for part in parts)
+            phrases.append(f"{said} of {field}" if len(parts) > 1 or parts[0].phrase else field)
         return " + ".join(phrases)
 
     def as_dict(self) -> dict[str, Any]:
@@ -122,7 +128,7 @@ class Rule:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Rule:
         """Return the rule that `as_dict` wrote."""
-        known = {field.name for field in fields(Part)}
+        known = {field.name for field in fields_of(Part)}
         parts = []
         for part in content.get("parts", ()):
             unknown = sorted(set(part) - known)

@@ -40,6 +40,7 @@ class Rarity:
         self.rarity = np.append(-np.log(share), 0.0).astype(np.float32)
 
     def __call__(self, first: Ints, second: Ints) -> Values:
+        """Compare rows."""
         one, two = self.codes[first], self.codes[second]
         found = np.where(one == two, np.maximum(self.rarity[one], 1e-3), np.float32(0.0))
         found[(one < 0) | (two < 0)] = np.nan
@@ -60,6 +61,7 @@ class Likeness:
         self.highest = highest
 
     def __call__(self, first: Ints, second: Ints) -> Values:
+        """Compare rows."""
         one, two = self.codes[first].astype(np.int64), self.codes[second].astype(np.int64)
         found = np.ones(len(one), np.float32)
         found[(one < 0) | (two < 0)] = np.nan
@@ -85,6 +87,7 @@ class Shared:
         self.rarity = np.maximum(-np.log(np.maximum(counts, 1) / present), 1e-3).astype(np.float32)
 
     def __call__(self, first: Ints, second: Ints) -> Values:
+        """Compare rows."""
         found = self._summed(self.rarity, first, second)
         found[self.missing[first] | self.missing[second]] = np.nan
         return found
@@ -108,6 +111,7 @@ class Cosine(Shared):
         self.norm = np.where(norms > 0.0, norms, 1.0).astype(np.float32)
 
     def __call__(self, first: Ints, second: Ints) -> Values:
+        """Compare rows."""
         found = self._summed(self.squares, first, second) / (self.norm[first] * self.norm[second])
         found[self.missing[first] | self.missing[second]] = np.nan
         return found
@@ -120,6 +124,7 @@ class Distance:
         self.values = form.values
 
     def __call__(self, first: Ints, second: Ints) -> Values:
+        """Compare rows."""
         return np.abs(self.values[first] - self.values[second]).astype(np.float32)
 
 
@@ -131,6 +136,7 @@ class LogRatio:
         self.logs = np.sign(form.values) * np.log1p(size)
 
     def __call__(self, first: Ints, second: Ints) -> Values:
+        """Compare rows."""
         return np.abs(self.logs[first] - self.logs[second]).astype(np.float32)
 
 
@@ -150,6 +156,7 @@ class GivenNames:
         self.first, self.root, self.sound, self.initial = (field.strings(form).codes for form in forms)
 
     def __call__(self, first: Ints, second: Ints) -> Values:
+        """Compare rows."""
         same = {name: self._same(codes, first, second) for name, codes in vars(self).items()}
         spelled = (self.first[first] >= 0) & (self.first[second] >= 0)
         found = np.where(same["initial"], np.where(spelled, OTHER_NAME, SAME_INITIAL), OTHER_INITIAL)
@@ -174,8 +181,17 @@ _OF_STRINGS: dict[str, Callable[[Strings], Measure]] = {
 _OF_LISTS: dict[str, Callable[[Lists], Measure]] = {"shared": Shared, "cosine": Cosine}
 _OF_NUMBERS: dict[str, Callable[[Numbers], Measure]] = {"distance": Distance, "ratio": LogRatio}
 
-#: Measures that give one of a few kinds of relation, and how many.
-RELATIONS = {"given names": 6}
+#: Measures that give one of a few kinds of relation, and what these are, from 1 on.
+RELATIONS = {
+    "given names": (
+        "the same",
+        "the same but for a nickname",
+        "alike in sound",
+        "one is an initial of the other",
+        "the same initial, another name",
+        "another initial",
+    )
+}
 
 
 def prepared(field: NormalField, form: str, measure: str) -> Measure:

@@ -68,6 +68,12 @@ class Comparison:
         """What it is called where weights are listed."""
         return f"{self.field}: {self.measure} of {self.form}"
 
+    def level_text(self, level: int) -> str:
+        """Say what a level holds."""
+        if level > 0 and self.measure in RELATIONS:
+            return RELATIONS[self.measure][level - 1]
+        return self.cuts.text(level)
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, for a model file."""
         cuts = {"edges": list(self.cuts.edges), "size": self.cuts.size}
@@ -97,7 +103,7 @@ def planned(normal: NormalTable, first: Ints, second: Ints) -> list[Comparison]:
     for field, form, measure in compared_forms(normal):
         values = prepared(field, form, measure)(first, second)
         if measure in RELATIONS:
-            cuts = Cuts.of_relation(RELATIONS[measure])
+            cuts = Cuts.of_relation(len(RELATIONS[measure]))
         else:
             cuts = Cuts.by_quantiles(values)
         if len(np.unique(cuts.levels(values))) > 1:

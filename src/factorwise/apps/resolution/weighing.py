@@ -1,0 +1,145 @@
+"""Learning the weights of compared pairs: several ways, and the one that does best on entities kept apart.
+
+Pairs that are labelled one by one give weights by logistic regression; walks that are judged cluster by
+cluster (SampleRank) correct them, or learn from nothing. How warm a walk should be depends on the data: in
+large complete blocks a warm one teaches more, among sparse links a cold one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
+from factorwise.inference.mcmc.linkage_search import LinkSearch
+from factorwise.kernels.threads import Team
+from factorwise.learning.linkage import LinkLearner, LinkPass
+from factorwise.learning.linkage_calibration import calibrate
+from factorwise.learning.linkage_logistic import logistic_links
+from factorwise.metrics.clustering import b_cubed
+from factorwise.model.linkage import LinkModel
+from factorwise.types import Ints
+
+HELD_OUT = 5  # one entity in so many is kept apart
+FEWEST_HELD_OUT = 8  # entities; with fewer, nothing is kept apart
+CLEARLY = 0.01  # B-cubed F1 by which a way must be better than those before it: few entities judge it
+
+
+class Way(NamedTuple):
+    """How weights are learned: from labelled pairs or from nothing, then by walks, if any, so warm."""
+
+    name: str
+    from_pairs: bool
+    temperature: float | None
+
+
+WAYS = (
+    Way("walks from labelled pairs", True, 0.3),
+    Way("labelled pairs alone", True, None),
+    Way("walks", False, 0.1),
+    Way("warm walks", False, 1.0),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lesson:
+    """Compared pairs among records whose entities are known (-1 where not)."""
+
+    graph: LinkGraph
+    levels: NDArray[np.uint8]
+    entity: NDArray[np.int32]
+
+    def part(self, chosen: NDArray[np.bool_]) -> Lesson:
+        """Return what concerns some of the records, which are numbered anew."""
+        first, second = self.graph.first, self.graph.second
+        number = np.cumsum(chosen) - 1
+        inside = chosen[first] & chosen[second]
+        graph = LinkGraph.from_pairs(int(chosen.sum()), number[first[inside]], number[second[inside]])
+        known = self.entity[chosen]
+        dense = np.full(len(known), -1, np.int32)
+        dense[known >= 0] = np.unique(known[known >= 0], return_inverse=True)[1]
+        return Lesson(graph, self.levels[inside], dense)
+
+
+class Weighed(NamedTuple):
+    """Weights, the temperature at which scores are probabilities, and how they were come by.
+
+    scores
+        B-cubed F1 on the entities kept apart, for each way that was tried; of the records that were learned
+        from, where none could be kept apart.
+    """
+
+    model: LinkModel
+    temperature: float
+    way: str
+    scores: dict[str, float]
+    held_out: int
+
+
+def weigh(
+    lesson: Lesson,
+    sizes: tuple[int, ...],
+    learner: LinkLearner,
+    search: LinkSearch,
+    *,
+    seed: int,
+    team: Team,
+    watch: Callable[[LinkPass], None] | None = None,
+) -> Weighed:
+    """Learn the weights of comparisons with so many levels."""
+    apart = held_out(lesson.entity, seed)
+    training = lesson.part(~apart)
+    judged = lesson.part(apart) if apart.any() else lesson.part(lesson.entity >= 0)
+    ways = WAYS if apart.any() else WAYS[:1]
+    best: tuple[float, Way, LinkWalk] | None = None
+    scores = {}
+    for way in ways:
+        model = learned(training, way, sizes, learner, seed=seed, watch=watch)
+        walk = LinkWalk(
+            judged.graph, model.link_scores(judged.levels), apart=model.apart, cluster=model.cluster
+        )
+        if search.run(walk, seed=seed, team=team).reason == "interrupted":
+            raise KeyboardInterrupt  # what a search keeps when it is stopped is no use here
+        scores[way.name] = float(b_cubed(judged.entity, walk.labels).f1)
+        if best is None or scores[way.name] > best[0] + CLEARLY:
+            best = scores[way.name], way, walk
+    assert best is not None
+    _, way, walk = best
+    temperature = calibrate(walk, judged.entity, seed=seed, team=team).temperature
+    model = learned(lesson, way, sizes, learner, seed=seed, watch=watch)
+    return Weighed(model, temperature, way.name, scores, int(apart.sum()))
+
+
+def learned(
+    lesson: Lesson,
+    way: Way,
+    sizes: tuple[int, ...],
+    learner: LinkLearner,
+    *,
+    seed: int,
+    watch: Callable[[LinkPass], None] | None = None,
+) -> LinkModel:
+    """Learn weights one way."""
+    model = LinkModel.blank(sizes)
+    graph, entity = lesson.graph, lesson.entity
+    if way.from_pairs:
+        known = (entity[graph.first] >= 0) & (entity[graph.second] >= 0)
+        same = entity[graph.first[known]] == entity[graph.second[known]]
+        model = logistic_links(lesson.levels[known], same, model, seed=seed)
+    if way.temperature is None:
+        return model
+    walker = learner._replace(temperature=way.temperature)
+    return walker.fit(graph, lesson.levels, entity, model, seed=seed, callback=watch)
+
+
+def held_out(entity: Ints, seed: int) -> NDArray[np.bool_]:
+    """Return which records belong to the entities that are kept apart; none if there are few entities."""
+    count = int(entity.max(initial=-1)) + 1
+    if count < HELD_OUT * FEWEST_HELD_OUT:
+        return np.zeros(len(entity), bool)
+    chosen = np.random.default_rng([seed, 2]).permutation(count) % HELD_OUT == 0
+    return np.asarray((entity >= 0) & chosen[np.maximum(entity, 0)])

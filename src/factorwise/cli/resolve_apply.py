@@ -1,0 +1,281 @@
+"""``factorwise resolve apply``: find the entities of records."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from factorwise.cli.files import speaking_of
+from factorwise.cli.learned import check_kind
+from factorwise.cli.options import Options, verb
+from factorwise.cli.output import aligned, emit, notice, printable, size_text
+from factorwise.cli.progress import Clock, cost_rows, peak_memory
+from factorwise.cli.resolve_blocks import blocking_report
+from factorwise.cli.resolve_data import (
+    Records,
+    check_outputs,
+    check_tables,
+    given_fields,
+    given_pairs,
+    read_records,
+    record_options,
+    write_output,
+)
+from factorwise.cli.resolve_progress import WalkBar, telling
+
+if TYPE_CHECKING:  # numba and Arrow take their time to load
+    from factorwise.apps.resolution.answers import Resolution
+    from factorwise.apps.resolution.constraints import Constraints
+    from factorwise.apps.resolution.estimator import EntityResolver
+    from factorwise.apps.resolution.linking import Linked
+
+#: Why the walk ended, for people; after the first two there is nothing to go on from.
+WHY = {
+    "settled": "nothing was gained any more",
+    "rounds": "there were no more rounds",
+    "time": "the time was up",
+    "interrupted": "it was interrupted",
+}
+ENDED = ("settled", "rounds")
+
+_path = click.Path(path_type=Path)
+
+
+@verb(example="factorwise resolve apply people.csv --id id --model people.fw -o entities.csv")
+@click.argument("files", nargs=-1, required=True, metavar="RECORDS...")
+@record_options
+@click.option("--model", type=_path, metavar="MODEL.fw", help="What was learned.  [default: without labels]")
+@click.option("-o", "--output", required=True, type=_path, metavar="OUT", help="Entities of the records.")
+@click.option("--fields", type=_path, metavar="FIELDS.toml", help="Kinds of columns, without a model.")
+@click.option("--must-link", metavar="FILE", help="Pairs of ids that are of one entity: two columns.")
+@click.option("--cannot-link", metavar="FILE", help="Pairs of ids that are not of one entity.")
+@click.option("--one-per-source", is_flag=True, help="No source has two records of an entity.")
+@click.option("--entities", type=_path, metavar="FILE", help="Write entities: name, records, coherence.")
+@click.option("--canonical", type=_path, metavar="FILE", help="Write one record for each entity.")
+@click.option("--posterior", is_flag=True, help="Draw other clusterings, to find what is in doubt.")
+@click.option("--pairs", type=_path, metavar="FILE", help="Write doubtful pairs; draws other clusterings.")
+@click.option(
+    "--second-best",
+    type=_path,
+    metavar="FILE",
+    help="Write the two likeliest clusterings of groups in doubt; draws other clusterings.",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="Rounds of the walk in which it cools down.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Begin no round of the walk after so long.  [default: no limit]",
+)
+@click.option("--checkpoint", type=_path, metavar="FOLDER", help="Keep there what it needs to go on.")
+@click.option(
+    "--checkpoint-seconds",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    help="How often.",
+)
+def command(options: Options, **given: Any) -> None:
+    """Find which of the records in RECORDS are of the same entity.
+
+    RECORDS is a CSV, Parquet or JSON lines file, or FILE.duckdb::TABLE; of several files the records are
+    linked with one another. Writes a row for each record with the columns id, entity (the smallest id of its
+    records) and confidence. Without --model, weights are found from what the records look like. Before the
+    walk it prints the blocking rules with sizes of blocks and numbers of pairs. Ctrl-C ends the walk with
+    what was found so far. All files are written by their ending (.csv, .parquet, .jsonl), whole or not at
+    all. With --checkpoint, a run that was killed goes on where it was when it is started again.
+    """
+    names = {name: given.pop(name) for name in Request.__dataclass_fields__ if name != "reading"}
+    request = Request(**names, reading=given)
+    request.check()
+    document = resolve(options, request)
+    emit(document, _lines(document), as_json=options.json)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the user asked for; the fields are the options of the verb, ``reading`` those of all its kind."""
+
+    files: tuple[str, ...]
+    model: Path | None
+    output: Path
+    fields: Path | None
+    must_link: str | None
+    cannot_link: str | None
+    one_per_source: bool
+    entities: Path | None
+    canonical: Path | None
+    posterior: bool
+    pairs: Path | None
+    second_best: Path | None
+    rounds: int
+    seconds: float | None
+    checkpoint: Path | None
+    checkpoint_seconds: float
+    reading: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def draws(self) -> bool:
+        """Whether other clusterings are to be drawn."""
+        return self.posterior or self.pairs is not None or self.second_best is not None
+
+    def targets(self) -> dict[str, Path | None]:
+        """Return the tables to be written, the one that tells that all is done last."""
+        return {
+            "--entities": self.entities,
+            "--canonical": self.canonical,
+            "--pairs": self.pairs,
+            "--second-best": self.second_best,
+            "--output": self.output,
+        }
+
+    def check(self) -> None:
+        """Refuse options that do not go together, and files that could not be written."""
+        inputs = [*self.files, self.model, self.fields, self.must_link, self.cannot_link]
+        check_tables(self.targets())
+        check_outputs(self.targets(), *inputs)
+        if self.fields is not None and self.model is not None:
+            raise click.UsageError(
+                "--fields is for resolving without a model; --model has fields of its own."
+            )
+        if self.one_per_source and self.reading["source"] is None and len(self.files) == 1:
+            raise click.UsageError(
+                "--one-per-source needs to know the sources: give several files, or --source COLUMN."
+            )
+        if self.checkpoint is not None:
+            if self.checkpoint.exists() and not self.checkpoint.is_dir():
+                raise click.UsageError(f"--checkpoint {str(self.checkpoint)!r} is no folder.")
+            check_outputs({"--checkpoint": self.checkpoint / "search.fw"} if self.checkpoint.exists() else {})
+            check_outputs({} if self.checkpoint.exists() else {"--checkpoint": self.checkpoint})
+
+
+def resolve(options: Options, request: Request) -> dict[str, Any]:
+    """Read, learn if there is no model, find entities, write, and return the summary."""
+    clock = Clock()
+    with clock.part("reading"):
+        records = read_records(request.files, **request.reading)
+        fields = given_fields(request.fields, records)
+        pairs = {"must": request.must_link, "cannot": request.cannot_link}
+        rows = {name: given_pairs(path, records) for name, path in pairs.items()}
+    with clock.part("loading"):  # numba takes its time: help, and mistakes in files, do not wait
+        from factorwise.apps.resolution.constraints import Constraints
+        from factorwise.apps.resolution.estimator import EntityResolver
+        from factorwise.apps.resolution.knowledge import KIND
+
+    settings: dict[str, Any] = {
+        "rounds": request.rounds,
+        "seconds": request.seconds,
+        "random_state": options.seed,
+        "n_jobs": options.threads,
+    }
+    if request.model is not None:
+        check_kind(request.model, KIND)
+        resolver = EntityResolver.load(request.model, **settings)
+    else:
+        notice(options, "no model was given: weights are found from the records themselves, without labels.")
+        resolver = EntityResolver(fields=fields, **settings)
+        with clock.part("learning"), speaking_of(records.name):
+            resolver.fit(records.table, leave_out=records.leave_out, tell=telling(options))
+    constraints = Constraints(**rows, sources=records.sources, one_per_source=request.one_per_source)
+    found, blocking = _walk(options, request, records, resolver, constraints, clock)
+    reason = found.found.reason
+    if reason == "interrupted":
+        notice(options, f"interrupted after {found.found.rounds} rounds: what was found so far is written.")
+    with clock.part("writing"):
+        written = _write(request, records, found)
+    if request.checkpoint is not None and reason in ENDED:
+        from factorwise.io.checkpoints import remove_checkpoint
+
+        remove_checkpoint(request.checkpoint)
+    return {
+        "output": request.output.name,
+        "bytes": request.output.stat().st_size,
+        "records": len(found.ids),
+        "entities": found.n_entities,
+        "model": None if request.model is None else request.model.name,
+        "temperature": resolver.knowledge_.temperature,
+        "blocking": blocking,
+        "search": {"rounds": found.found.rounds, "stopped": reason, "score": found.found.score},
+        "doubtful_pairs": None if found.posterior is None else len(found.posterior.doubtful()),
+        "also_written": written,
+        "seconds": clock.seconds(),
+        "peak_memory": peak_memory(),
+    }
+
+
+def _walk(
+    options: Options,
+    request: Request,
+    records: Records,
+    resolver: EntityResolver,
+    constraints: Constraints,
+    clock: Clock,
+) -> tuple[Resolution, dict[str, Any]]:
+    """Find the entities, telling of the candidates before the walk and of the walk while it lasts."""
+    blocking: dict[str, Any] = {}
+    began = time.perf_counter()
+    walking = began
+
+    def tell_candidates(linked: Linked) -> None:
+        nonlocal walking
+        report = blocking_report(linked.candidates, linked.normal)
+        blocking.update(report.entry)
+        if not options.json:
+            for line in report.lines:
+                click.echo(printable(line))
+        clock.parts["candidates"] = time.perf_counter() - began
+        walking = time.perf_counter()
+
+    telling(options)(f"finding and comparing candidates by {len(resolver.knowledge_.rules)} rules")
+    with speaking_of(records.name), WalkBar(options, request.rounds, request.seconds) as bar:
+        found = resolver.resolve(
+            records.table,
+            id=request.reading["id_column"],
+            constraints=constraints,
+            posterior=request.draws,
+            checkpoint=request.checkpoint,
+            checkpoint_seconds=request.checkpoint_seconds,
+            linked=tell_candidates,
+            watch=bar,
+        )
+    clock.parts["walk"] = time.perf_counter() - walking
+    return found, blocking
+
+
+def _write(request: Request, records: Records, found: Resolution) -> list[str]:
+    """Write all tables asked for and return the names of all but the first one."""
+    made = {
+        "--output": found.table,
+        "--entities": found.entities,
+        "--canonical": lambda: found.canonical(records.table),
+        "--pairs": found.pairs,
+        "--second-best": found.second_best,
+    }
+    targets = {option: path for option, path in request.targets().items() if path is not None}
+    for option, path in targets.items():
+        write_output(path, made[option]())
+    return [path.name for option, path in targets.items() if option != "--output"]
+
+
+def _lines(document: dict[str, Any]) -> Iterator[str]:
+    search = document["search"]
+    rows = [
+        ("data", f"{document['records']:,} records, {document['entities']:,} entities"),
+        ("walk", f"{search['rounds']} rounds, until {WHY[search['stopped']]}; score {search['score']:,.1f}"),
+    ]
+    if document["doubtful_pairs"] is not None:
+        rows.append(("doubtful", f"{document['doubtful_pairs']:,} pairs"))
+    if document["also_written"]:
+        rows.append(("also", ", ".join(document["also_written"])))
+    yield f"{document['output']}  ({size_text(document['bytes'])}, written)"
+    yield from aligned([*rows, *cost_rows(document)])

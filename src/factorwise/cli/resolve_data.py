@@ -1,0 +1,279 @@
+"""Tables as the verbs of ``factorwise resolve`` take and give them: read, checked at once, written whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.cli.files import check_target, reading, speaking_of
+from factorwise.cli.learning import Names
+from factorwise.errors import DataFileError
+
+if TYPE_CHECKING:  # Arrow takes its time to load: help, and mistakes in options, do not wait for it
+    import pyarrow as pa
+
+    from factorwise.apps.resolution.fields import FieldSpec
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PAIR_COLUMNS = ("id", "other")  # of a file with pairs that has more than two columns
+_SHOWN = 3  # ids named in an error
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Records:
+    """Records from one file or several.
+
+    name
+        Of the file or files, for messages.
+    ids
+        The id of each record.
+    sources
+        The number of each record's source, from 0 on; None where none is known.
+    leave_out
+        Columns that are not compared.
+    """
+
+    name: str
+    table: pa.Table
+    ids: pa.Array
+    sources: NDArray[np.int32] | None
+    leave_out: tuple[str, ...]
+
+
+def record_options(function: F) -> F:
+    """Add the options that say how records are read."""
+    decorators = (
+        click.option("--id", "id_column", required=True, metavar="COLUMN", help="Column with the ids."),
+        click.option(
+            "--source",
+            metavar="COLUMN",
+            help="Column that says where a record is from; it is not compared.  [default: of several files,"
+            " the file]",
+        ),
+        click.option("--ignore", type=Names(), metavar="COLUMN,...", help="Columns that are not compared."),
+        click.option(
+            "--prefix-ids", is_flag=True, help="Of several files, put the file's name before each id."
+        ),
+        click.option("--encoding", metavar="NAME", help="Of CSV files that are not in UTF-8, as cp1252."),
+    )
+    for decorator in reversed(decorators):
+        function = decorator(function)
+    return function
+
+
+def read_records(
+    paths: Sequence[str],
+    *,
+    id_column: str,
+    source: str | None,
+    ignore: tuple[str, ...] | None,
+    prefix_ids: bool,
+    encoding: str | None,
+    hidden: Sequence[str] = (),
+) -> Records:
+    """Read one file, or several under one another.
+
+    hidden
+        Further columns that must be there and are not compared.
+    """
+    from factorwise.io.table_columns import require_columns
+    from factorwise.io.tables import SOURCE_COLUMN, ids_of, stack_tables
+
+    if prefix_ids and len(paths) == 1:
+        raise click.UsageError("--prefix-ids is for several files, but one was given.")
+    tables = []
+    for path, name in zip(paths, _names(paths), strict=True):
+        table = given_table(path, encoding=encoding)
+        require_columns([id_column], table.column_names, path)
+        tables.append((name, table))
+    name = " and ".join(paths) if len(paths) < 3 else f"{paths[0]} and {len(paths) - 1} more"
+    several = len(tables) > 1
+    with speaking_of(name):
+        if several:
+            prefixed = id_column if prefix_ids else None
+            table = stack_tables(tables, id_column=prefixed, prefix_ids=prefix_ids)
+        else:
+            table = tables[0][1]
+        try:
+            ids = ids_of(table, id_column)
+        except DataFileError as error:
+            hint = " If files have ids in common, give --prefix-ids." if several and not prefix_ids else ""
+            raise DataFileError(f"{error}{hint}") from None
+    own = [SOURCE_COLUMN] if several else []
+    asked = [*([] if source is None else [source]), *(ignore or ()), *hidden]
+    require_columns(asked, table.column_names, name)
+    column = source or (SOURCE_COLUMN if several else None)
+    sources = None if column is None else _numbered(table, column, name)
+    leave_out = tuple(dict.fromkeys([id_column, *own, *asked]))
+    return Records(name, table, ids, sources, leave_out)
+
+
+def given_table(path: str, columns: Sequence[str] | None = None, encoding: str | None = None) -> pa.Table:
+    """Read a table from a file."""
+    from factorwise.io.tables import read_table
+
+    with reading(path):
+        return read_table(path, columns=columns, encoding=encoding)
+
+
+def given_fields(path: Path | None, records: Records) -> list[FieldSpec] | None:
+    """Read the kinds of fields from a TOML file; None if there is none."""
+    if path is None:
+        return None
+    from factorwise.apps.resolution.fields import read_fields
+
+    with reading(str(path)):
+        fields = read_fields(path, records.table.column_names)
+    for field in fields:
+        if field.name in records.leave_out and field.kind != "ignore":
+            raise DataFileError(
+                f"{path}: column {field.name!r} is not compared, because it was named as the column of ids,"
+                " sources or entities, or with --ignore. Take it out of the file, or make its kind 'ignore'."
+            )
+    return fields
+
+
+def given_pairs(path: str | None, records: Records, encoding: str | None = None) -> NDArray[np.int64]:
+    """Read pairs of ids and return the rows of their records, int64[pairs, 2]; none without a file."""
+    if path is None:
+        return np.zeros((0, 2), np.int64)
+    import pyarrow as pa
+
+    from factorwise.io.table_columns import require_columns
+
+    table = given_table(path, encoding=encoding)
+    names = table.column_names
+    if len(names) != 2:
+        require_columns(PAIR_COLUMNS, names, path)
+        names = list(PAIR_COLUMNS)
+    known = records.ids.cast(pa.string())
+    if rows_of(pa.array(names), known).min() >= 0:
+        raise DataFileError(
+            f"{path}: the names of its columns, {names[0]!r} and {names[1]!r}, are ids of records: a line"
+            " with the names of the two columns must come first."
+        )
+    rows = np.stack([_found(table.column(name), known, f"{path}, {name!r}") for name in names], axis=1)
+    same = np.flatnonzero(rows[:, 0] == rows[:, 1])
+    if len(same):
+        again = records.ids[int(rows[same[0], 0])].as_py()
+        raise DataFileError(
+            f"{path}, pair {same[0] + 1}: {again!r} is paired with itself. Take the pair out."
+        )
+    return rows
+
+
+def rows_of(values: pa.Array | pa.ChunkedArray, known: pa.Array) -> NDArray[np.int64]:
+    """Return the place of each value among ``known``, as text; -1 where it is not."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = values.cast(pa.string())
+    return np.asarray(pc.index_in(texts, value_set=known.cast(pa.string())).fill_null(-1), dtype=np.int64)
+
+
+def row_of(identity: str, records: Records) -> int:
+    """Return the row of the record with an id."""
+    import difflib
+
+    import pyarrow as pa
+
+    row = int(rows_of(pa.array([identity]), records.ids)[0])
+    if row < 0:
+        some = records.ids.slice(0, 100_000).cast(pa.string()).to_pylist()
+        close = difflib.get_close_matches(identity, some, n=1)
+        guess = f" Did you mean {close[0]!r}?" if close else f" The first id is {some[0]!r}."
+        raise DataFileError(f"{records.name}: no record has the id {identity!r}.{guess}")
+    return row
+
+
+def check_outputs(targets: Mapping[str, Path | None], *inputs: str | Path | None) -> None:
+    """Refuse files that could not be written, are inputs, or are the same, before work is spent on them.
+
+    targets
+        The file of each option; None where it was not given.
+    """
+    files = [one if one is None else str(one).rpartition("::")[0] or str(one) for one in inputs]
+    seen: dict[Path, str] = {}
+    for option, path in targets.items():
+        if path is None:
+            continue
+        try:
+            check_target(option, path, *files)
+        except OSError as error:
+            raise click.UsageError(f"{option} cannot be used: {error.strerror or error}.") from error
+        place = path.resolve()
+        if place in seen:
+            raise click.UsageError(f"{option} and {seen[place]} are both {str(path)!r}: give two files.")
+        seen[place] = option
+        if not can_write(place.parent):
+            raise click.UsageError(
+                f"{option} {str(path)!r}: the folder {str(path.parent)!r} cannot be written to. Change its"
+                " permissions, or give another."
+            )
+
+
+def can_write(folder: Path) -> bool:
+    """Whether files can be made in a folder, as far as its permissions tell."""
+    return os.access(folder, os.W_OK)
+
+
+def check_tables(targets: Mapping[str, Path | None]) -> None:
+    """Refuse endings of formats that tables are not written in."""
+    for option, path in targets.items():
+        if path is not None and path.suffix.lower() in {".duckdb", ".ddb", ".db"}:
+            raise click.UsageError(
+                f"{option} {str(path)!r}: tables are written as CSV, Parquet or JSON lines. Give a name that"
+                " ends in .csv, .parquet or .jsonl (.gz after the first and last packs them)."
+            )
+
+
+def write_output(path: Path, table: pa.Table) -> None:
+    """Write a table in the format of its ending, whole or not at all."""
+    from factorwise.io.tables import write_table
+
+    try:
+        write_table(path, table)
+    except OSError as error:
+        raise DataFileError(
+            f"{path}: could not be written: {error.strerror or error}. A file that was there is unchanged:"
+            " check the folder, its permissions and the free space."
+        ) from error
+
+
+def _names(paths: Sequence[str]) -> list[str]:
+    """Name files by their names without ending, or with it, or in full, as it needs to tell them apart."""
+    tables = [Path(path.rpartition("::")[2]) for path in paths]
+    for names in ([one.name.partition(".")[0] for one in tables], [one.name for one in tables], list(paths)):
+        if len(set(names)) == len(paths):
+            return names
+    twice = next(path for path in paths if list(paths).count(path) > 1)
+    raise click.UsageError(f"{twice!r} is given twice: give every file once.")
+
+
+def _numbered(table: pa.Table, column: str, name: str) -> NDArray[np.int32]:
+    coded = table.column(column).combine_chunks().dictionary_encode()
+    if coded.null_count:
+        row = int(np.flatnonzero(np.asarray(coded.is_null()))[0]) + 1
+        raise DataFileError(
+            f"{name}: column {column!r} does not say where {coded.null_count} records are from, the first of"
+            f" them record {row}. Fill it in, or name another column."
+        )
+    return np.asarray(coded.indices, dtype=np.int32)
+
+
+def _found(values: pa.ChunkedArray, known: pa.Array, place: str) -> NDArray[np.int64]:
+    rows = rows_of(values, known)
+    missing = np.flatnonzero(rows < 0)
+    if len(missing):
+        named = ", ".join(f"{values[row].as_py()!r} (pair {row + 1})" for row in missing[:_SHOWN].tolist())
+        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+        raise DataFileError(f"{place}: no record has the id {named}{more}. Correct it, or take the pair out.")
+    return rows

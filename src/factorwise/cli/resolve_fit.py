@@ -1,0 +1,181 @@
+"""``factorwise resolve fit``: learn from records whose entities are known, and save what was learned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.cli.files import speaking_of, writing
+from factorwise.cli.learned import TOP, curve, curve_lines, weight_lines
+from factorwise.cli.options import Options, verb
+from factorwise.cli.output import aligned, emit, notice, size_text
+from factorwise.cli.progress import Clock, cost_rows, peak_memory
+from factorwise.cli.resolve_blocks import BlockingReport, blocking_report
+from factorwise.cli.resolve_data import Records, check_outputs, given_fields, read_records, record_options
+from factorwise.cli.resolve_model import field_entries, field_lines, weight_entries
+from factorwise.cli.resolve_progress import PassBar, telling
+
+if TYPE_CHECKING:  # numba and Arrow take their time to load
+    from factorwise.apps.resolution.fields import FieldSpec
+
+
+@verb(example="factorwise resolve fit labelled.csv --id id --entity person --model people.fw")
+@click.argument("files", nargs=-1, required=True, metavar="LABELLED...")
+@record_options
+@click.option(
+    "--entity",
+    metavar="COLUMN",
+    help="Column with the true entity of each record, empty where it is not known.  [default: learn without]",
+)
+@click.option(
+    "--model",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="MODEL.fw",
+    help="Where to save what was learned.",
+)
+@click.option(
+    "--fields",
+    type=click.Path(path_type=Path),
+    metavar="FIELDS.toml",
+    help="Kinds of columns; those it does not speak of are inferred.",
+)
+@click.option(
+    "--write-fields",
+    type=click.Path(path_type=Path),
+    metavar="FILE.toml",
+    help="Write the kinds of all columns, to be changed and given with --fields.",
+)
+@click.option(
+    "--passes",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="Times to walk over the labelled records.",
+)
+@click.option(
+    "--steps",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="Steps of a walk for each record, in each pass.",
+)
+def command(
+    options: Options,
+    files: tuple[str, ...],
+    entity: str | None,
+    model: Path,
+    fields: Path | None,
+    write_fields: Path | None,
+    passes: int,
+    steps: int,
+    **reading: Any,
+) -> None:
+    """Learn from the records in LABELLED which records are of the same entity, and save a model.
+
+    LABELLED is a CSV, Parquet or JSON lines file, or FILE.duckdb::TABLE; several are put under one another.
+    What the columns are is inferred (see --write-fields). Blocking rules are chosen that find the pairs of
+    one entity, SampleRank learns weights while it walks from clustering to clustering, and entities that were
+    held out say how good they are and how sure to be. Without --entity, weights are found from what the
+    records look like. The model is written whole or not at all.
+    """
+    check_outputs({"--model": model, "--write-fields": write_fields}, *files, fields)
+    clock = Clock()
+    with clock.part("reading"):
+        hidden = [] if entity is None else [entity]
+        records = read_records(files, hidden=hidden, **reading)
+        given = given_fields(fields, records)
+    with clock.part("loading"):  # numba takes its time: help, and mistakes in files, do not wait
+        from factorwise.apps.resolution.estimator import EntityResolver
+
+    resolver = EntityResolver(
+        fields=given, passes=passes, steps=steps, random_state=options.seed, n_jobs=options.threads
+    )
+    labels = _labels(records, entity)
+    reports: list[BlockingReport] = []
+    with clock.part("learning"), speaking_of(records.name), PassBar(options, passes) as bar:
+        resolver.fit(
+            records.table,
+            entity,
+            leave_out=records.leave_out,
+            tell=telling(options),
+            watch=bar,
+            blocked=lambda found, normal: reports.append(blocking_report(found, normal, labels)),
+        )
+    knowledge = resolver.knowledge_
+    with clock.part("writing"):
+        if write_fields is not None:
+            _write_fields(write_fields, knowledge.fields)
+        knowledge.save(model, options.seed, [name for name in files if Path(name).is_file()])
+    document = {
+        "model": {"file": model.name, "bytes": model.stat().st_size},
+        "data": _data(records, labels),
+        "fields": field_entries(knowledge.fields),
+        "blocking": reports[0].entry,
+        "training": dict(knowledge.training),
+        "temperature": knowledge.temperature,
+        "curve": curve(resolver.history_[-passes:]),
+        "weights": weight_entries(knowledge, None if options.verbose else TOP),
+        "seconds": clock.seconds(),
+        "peak_memory": peak_memory(),
+    }
+    if entity is None:
+        notice(options, "no column of entities was given: the weights were found without labels.")
+    emit(document, _lines(document, reports[0].lines), as_json=options.json)
+
+
+def _write_fields(path: Path, fields: tuple[FieldSpec, ...]) -> None:
+    from factorwise.apps.resolution.fields import fields_to_toml
+
+    with writing(str(path)) as stream:
+        stream.write(fields_to_toml(fields))
+
+
+def _labels(records: Records, entity: str | None) -> NDArray[np.int32] | None:
+    """Return the number of each record's entity, -1 where it is not known; None without such a column."""
+    if entity is None:
+        return None
+    from factorwise.apps.resolution.training import entity_numbers
+
+    return entity_numbers(records.table, entity)
+
+
+def _data(records: Records, labels: NDArray[np.int32] | None) -> dict[str, Any]:
+    known = None if labels is None else labels[labels >= 0]
+    return {
+        "records": records.table.num_rows,
+        "labelled": 0 if known is None else len(known),
+        "entities": None if known is None else len(np.unique(known)),
+    }
+
+
+def _lines(document: dict[str, Any], blocking: list[str]) -> Iterator[str]:
+    data, training, weights = document["data"], document["training"], document["weights"]
+    text = f"{data['records']:,} records"
+    if data["entities"] is not None:
+        text += f", {data['labelled']:,} labelled, {data['entities']:,} entities"
+    rows = [("data", text), ("weights", f"{weights['all']}, {weights['active']} active")]
+    if "b_cubed" in training:
+        rows.append(("B-cubed F1", _quality(training)))
+    rows.append(("temperature", f"{document['temperature']:.4g}"))
+    yield f"{document['model']['file']}  ({size_text(document['model']['bytes'])}, written)"
+    yield from aligned([*rows, *cost_rows(document)])
+    yield from field_lines(document["fields"])
+    yield from blocking
+    if document["curve"]:
+        yield from curve_lines(document["curve"], "b-cubed")
+    yield from weight_lines(weights["largest"])
+
+
+def _quality(training: Mapping[str, Any]) -> str:
+    where = (
+        f"on {training['held_out']:,} records of entities that were held out"
+        if training.get("held_out")
+        else "on what was learned from, as there are too few entities to hold some out"
+    )
+    return f"{training['b_cubed']:.4f} {where}"

@@ -1,0 +1,122 @@
+"""How finding entities goes: what is being done, passes of learning, rounds of the walk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+import click
+from tqdm import tqdm
+
+from factorwise.cli.learned import pass_text
+from factorwise.cli.options import Options
+from factorwise.cli.progress import show_progress
+
+if TYPE_CHECKING:  # numba takes its time to load
+    from factorwise.inference.mcmc.linkage_search import Progress
+    from factorwise.learning.linkage import LinkPass
+
+
+def telling(options: Options) -> Callable[[str], None]:
+    """Return what tells which part of the work begins, if somebody looks on or wants to know more."""
+    wanted = options.verbose or show_progress(options)
+
+    def tell(text: str) -> None:
+        if wanted:
+            click.echo(text, err=True)
+
+    return tell
+
+
+class PassBar:
+    """Shows passes of learning: a bar where somebody looks on, a line for each with ``--verbose``."""
+
+    def __init__(self, options: Options, passes: int) -> None:
+        self._verbose = options.verbose
+        shown = show_progress(options) and not options.verbose
+        self._bar = tqdm(total=passes, desc="learning", unit="pass", disable=not shown, leave=False)
+
+    def __call__(self, record: LinkPass) -> None:
+        """Show one pass; the first one of a further walk begins anew."""
+        if self._verbose:
+            click.echo(pass_text(record, "b-cubed"), err=True)
+        if record.number == 1:
+            self._bar.reset()
+        self._bar.set_postfix_str(f"B-cubed {record.value:.4f}", refresh=False)
+        self._bar.update()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.close()
+
+
+class WalkBar:
+    """Shows rounds of the walk: a bar where somebody looks on, a line for each with ``--verbose``.
+
+    rounds
+        That are walked in any case; more may follow until nothing is gained.
+    seconds
+        After which no round begins; None for any time.
+    """
+
+    def __init__(self, options: Options, rounds: int, seconds: float | None) -> None:
+        self._verbose, self._rounds, self._seconds = options.verbose, rounds, seconds
+        shown = show_progress(options) and not options.verbose
+        form = "{desc} {percentage:3.0f}%|{bar:12}| {elapsed}{postfix}"
+        self._bar = tqdm(total=rounds, desc="walking", disable=not shown, leave=False, bar_format=form)
+        self._first: Progress | None = None
+
+    def __call__(self, progress: Progress) -> None:
+        """Show one round."""
+        text = progress_text(progress, self._first, self._rounds, self._seconds)
+        self._first = self._first or progress
+        if self._verbose:
+            click.echo(f"round {progress.round} of at most {progress.of}: {text}", err=True)
+        if progress.round > self._rounds:
+            self._bar.total = progress.of
+        self._bar.set_postfix_str(text, refresh=False)
+        self._bar.update(progress.round - self._bar.n)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.close()
+
+
+def progress_text(progress: Progress, first: Progress | None, rounds: int, seconds: float | None) -> str:
+    """Say how the walk stands: score, clusters, proposals a second, and the time left.
+
+    The time left is that of the rounds that are walked in any case, or at most that of all that may follow.
+
+    first
+        The first round of the run, which is not counted in the speed: it may have waited for the compiler.
+    """
+    done, proposals, spent = progress.round, progress.proposals, progress.seconds
+    if first is not None:
+        done, proposals = done - first.round, proposals - first.proposals
+        spent -= first.seconds
+    spent = max(spent, 1e-9)
+    certain = progress.round < rounds
+    left = ((rounds if certain else progress.of) - progress.round) * spent / max(done, 1)
+    if seconds is not None:
+        left = min(left, max(seconds - progress.seconds, 0.0))
+    rate = proposals / spent
+    return (
+        f"score {progress.score:,.1f}, {progress.clusters:,} clusters, {_short(rate)} proposals a second,"
+        f" {'' if certain else 'at most '}{left:,.0f} s left"
+    )
+
+
+def _short(number: float) -> str:
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            return f"{number / size:.1f}{unit}"
+    return f"{number:.0f}"

@@ -1,0 +1,25 @@
+"""Evaluators: how the gain of a proposed diff is obtained.
+
+`Exact` examines every touched factor. `UniformSample` and `ConfidenceSample` examine some of them and change
+what a chain samples. `PoissonMinibatch` and `DelayedAcceptance` examine some of them and change nothing.
+"""
+
+from __future__ import annotations
+
+from factorwise.inference.mcmc.evaluators.base import Estimate, Evaluator, FactorSampler, Outcomes
+from factorwise.inference.mcmc.evaluators.delayed import DelayedAcceptance
+from factorwise.inference.mcmc.evaluators.exact import Exact
+from factorwise.inference.mcmc.evaluators.minibatch import PoissonMinibatch
+from factorwise.inference.mcmc.evaluators.sampled import ConfidenceSample, UniformSample
+
+__all__ = [
+    "ConfidenceSample",
+    "DelayedAcceptance",
+    "Estimate",
+    "Evaluator",
+    "Exact",
+    "FactorSampler",
+    "Outcomes",
+    "PoissonMinibatch",
+    "UniformSample",
+]

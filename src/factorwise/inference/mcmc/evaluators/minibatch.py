@@ -1,0 +1,182 @@
+r"""A sampled acceptance test that leaves the exact distribution as it is, for factors of bounded change.
+
+Let :math:`g_f` be the tempered change of factor f from world x to y, :math:`|g_f| \le m_f`, so that
+:math:`\pi(y) / \pi(x) = \exp \sum_f g_f`. Draw independent counts
+
+.. math:: s_f \sim \mathrm{Poisson}(\mu_f), \quad \mu_f = \lambda_f + (m_f - g_f) / 2
+
+with :math:`\lambda_f > 0` that depend on the bounds alone. From y back to x every :math:`g_f` changes its
+sign, so the same counts have means :math:`\mu_f' = \lambda_f + (m_f + g_f) / 2`, and because
+:math:`\mu_f - \mu_f' = -g_f` the exponentials of the Poisson weights cancel the ratio of the target:
+
+.. math::
+    \frac{\pi(y) \prod_f e^{-\mu_f'} \mu_f'^{s_f} / s_f!}{\pi(x) \prod_f e^{-\mu_f} \mu_f^{s_f} / s_f!}
+    = \prod_f \left(\frac{\mu_f'}{\mu_f}\right)^{s_f}
+
+Accepting with the smaller of 1 and this product times the proposal ratio is detailed balance for each
+setting of the counts, hence for their mixture. A factor with a count of zero need not be examined. The
+counts come from one Poisson number of draws, of mean :math:`\sum_f (\lambda_f + m_f)`; each draw picks a
+factor in proportion to :math:`\lambda_f + m_f` and keeps it with probability
+:math:`\mu_f / (\lambda_f + m_f)`, for which that factor alone is examined.
+
+This is the idea of TunaMH (R. Zhang, A. F. Cooper and C. De Sa, 2020), derived here for our factors; their
+excess :math:`\sum_f \lambda_f = \chi (\sum_f m_f)^2` is ours with :math:`\chi` = 1 / ``variance``.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from factorwise.errors import InvalidArgumentError, TemplateError, require
+from factorwise.inference.mcmc.evaluators.base import Estimate, Float64s, Int64s, Outcomes
+from factorwise.inference.mcmc.kernel import tempered
+from factorwise.model.contributions import Contributions, as_contributions
+from factorwise.rng import Stream
+
+MAX_OUTCOMES = 4_000_000
+_TAIL = 1e-18  # probability of a setting of the counts that enumeration leaves out
+_ROUNDING = 1e-9  # by how much, relatively, a change may exceed its bound
+
+
+class _Law(NamedTuple):
+    """Poisson means of the counts of the factors that are drawn, forward and backward.
+
+    pool : int64[sampled]
+    rate, forward, backward : float64[sampled]
+        Mean number of draws of each factor; of those kept; of those kept on the way back.
+    """
+
+    pool: Int64s
+    rate: Float64s
+    forward: Float64s
+    backward: Float64s
+
+
+@dataclass(frozen=True, slots=True)
+class PoissonMinibatch:
+    r"""Weigh a proposal by a Poisson number of factors: the chain samples ``exp(score / temperature)``.
+
+    With tempered bounds of sum M the expected number of draws is :math:`M + M^2` / ``variance``; where that
+    is no less than the number of factors, all are examined and the test is the usual one. So it pays for
+    many factors that can change little each, and at high temperatures.
+
+    variance
+        About the largest variance of the log of the acceptance ratio: more draws make it smaller, and the
+        test closer to the exact one, which accepts most often.
+    bound
+        What no factor's change of score exceeds in absolute value; by default, what the templates declare.
+    """
+
+    variance: float = 1.0
+    bound: float | None = None
+
+    def __post_init__(self) -> None:
+        require(self.variance > 0.0, "variance", self.variance, "above zero")
+        require(self.bound is None or self.bound >= 0.0, "bound", self.bound, "zero or more, or None")
+
+    @property
+    def needs_bounds(self) -> bool:
+        """Whether the templates must say them."""
+        return self.bound is None
+
+    def expected_draws(self, bounds: ArrayLike, temperature: float = 1.0) -> float:
+        """Mean number of factors drawn, repeats included, where ``bounds`` are those of the factors."""
+        largest = float(np.sum(tempered(np.asarray(bounds, dtype=np.float64), temperature)))
+        return min(float(np.size(bounds)), largest + largest**2 / self.variance)
+
+    def evaluate(
+        self, stream: Stream, contributions: Contributions | ArrayLike, temperature: float = 1.0
+    ) -> Estimate:
+        """Draw the counts; draws: the waiting times up to the rate, then factor and coin for each."""
+        listed = as_contributions(contributions)
+        law = self._law(listed, temperature)
+        if law is None:
+            return Estimate(listed.total(), len(listed))
+        ends = np.cumsum(law.rate)
+        ratio, examined = 0.0, set()
+        for _ in range(_poisson(stream, float(ends[-1]))):
+            place = min(int(np.searchsorted(ends, stream.uniform() * ends[-1], side="right")), len(ends) - 1)
+            examined.add(place)
+            if stream.uniform() * law.rate[place] < law.forward[place]:
+                ratio += math.log(law.backward[place] / law.forward[place])
+        fixed = listed.total(listed.certain.astype(np.float64))
+        return Estimate(fixed + ratio * temperature, len(examined) + int(listed.certain.sum()))
+
+    def outcomes(self, contributions: Contributions | ArrayLike, temperature: float = 1.0) -> Outcomes:
+        """Enumerate the counts, up to a tail of negligible probability."""
+        listed = as_contributions(contributions)
+        law = self._law(listed, temperature)
+        if law is None:
+            return Outcomes(
+                np.ones(1), np.array([listed.total()]), np.array([float(len(listed))]), np.zeros(1)
+            )
+        log_chance, ratio, seen = np.zeros(1), np.zeros(1), np.zeros(1)
+        for rate, forward, backward in zip(law.rate, law.forward, law.backward, strict=True):
+            counts = np.arange(_largest_count(forward) + 1)
+            if len(log_chance) * len(counts) > MAX_OUTCOMES:
+                raise InvalidArgumentError(
+                    f"the counts of {len(law.pool)} factors have more than {MAX_OUTCOMES} settings: enumerate"
+                    " the outcomes of fewer factors, or of a larger variance=."
+                )
+            log_weights = counts * math.log(forward) - forward - np.cumsum(np.log(np.maximum(counts, 1)))
+            # a factor with a count of zero was examined if all its draws were dropped
+            glance = np.where(counts > 0, 1.0, -math.expm1(forward - rate))
+            log_chance = np.add.outer(log_chance, log_weights).ravel()
+            likely = log_chance > math.log(_TAIL)
+            log_chance = log_chance[likely]
+            ratio = np.add.outer(ratio, counts * math.log(backward / forward)).ravel()[likely]
+            seen = np.add.outer(seen, glance).ravel()[likely]
+        fixed = listed.total(listed.certain.astype(np.float64))
+        certain = float(listed.certain.sum())
+        return Outcomes(np.exp(log_chance), fixed + ratio * temperature, seen + certain, np.zeros(len(seen)))
+
+    def _law(self, listed: Contributions, temperature: float) -> _Law | None:
+        """Return the Poisson means; None where examining everything costs no more."""
+        pool = np.flatnonzero(~listed.certain)
+        bound = listed.bound[pool] if self.bound is None else np.full(len(pool), self.bound)
+        if not np.isfinite(bound).all():
+            raise InvalidArgumentError(
+                "PoissonMinibatch needs to know how much each factor can change, but a template declares no"
+                " bound: give PairTemplate(..., bound=...) the largest value of its statistics, or give the"
+                " evaluator PoissonMinibatch(bound=...)."
+            )
+        over = np.flatnonzero(np.abs(listed.gain[pool]) > bound * (1.0 + _ROUNDING) + _ROUNDING)
+        if len(over):
+            raise TemplateError(
+                f"a factor changes its score by {listed.gain[pool][over[0]]:.6g}, but its bound says at most"
+                f" {bound[over[0]]:.6g}: declare a larger bound, or the chain would sample something else."
+            )
+        largest = tempered(bound, temperature)
+        total = float(largest.sum())
+        if total + total**2 / self.variance >= len(pool):
+            return None
+        if total == 0.0:
+            return _Law(pool[:0], largest[:0], largest[:0], largest[:0])
+        gain = np.clip(tempered(listed.gain[pool], temperature), -largest, largest)
+        excess = largest * (total / self.variance)
+        may = np.flatnonzero(largest > 0.0)
+        forward, backward = excess + 0.5 * (largest - gain), excess + 0.5 * (largest + gain)
+        return _Law(pool[may], (excess + largest)[may], forward[may], backward[may])
+
+
+def _poisson(stream: Stream, rate: float) -> int:
+    """Count the arrivals at unit rate before ``rate``."""
+    count, time = 0, -math.log1p(-stream.uniform())
+    while time < rate:
+        count += 1
+        time -= math.log1p(-stream.uniform())
+    return count
+
+
+def _largest_count(rate: float) -> int:
+    """Return a count that a Poisson number of this mean exceeds with negligible probability."""
+    count, weight = 0, math.exp(-rate)
+    while count < rate or weight > _TAIL:
+        count += 1
+        weight *= rate / count
+    return count

@@ -1,0 +1,317 @@
+r"""Gains estimated from a sample of the touched factors: a share of them, or as many as confidence asks for.
+
+Two estimates are offered. ``"sum"`` is the paper's: the sum of the sampled factors, about n/N of the gain, so
+that a chain walks as if the temperature were N/n times higher. ``"mean"``, the default, scales the sample
+mean to the whole set: unbiased for the gain at a fixed sample size, so that temperature and proposal ratio
+keep their meaning. Neither is unbiased for the acceptance probability, because that is not linear in the
+gain: a chain with either samples something else than ``exp(score / temperature)``.
+
+Samples are drawn without replacement by a shuffle that stops early: the k-th draw takes ``below(N - k)``
+among the factors not yet drawn, which stand in the order of the contributions, and puts the first of them
+in its place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from factorwise.errors import require
+from factorwise.inference.mcmc.evaluators.base import Estimate, FactorSampler, Float64s, Int64s, Outcomes
+from factorwise.model.contributions import Contributions, as_contributions
+from factorwise.rng import Stream
+
+EstimateName = Literal["sum", "mean"]
+Drawn = tuple[tuple[int, ...], ...]  # the sampled factors of each stratum, as positions in it
+
+
+@dataclass(frozen=True, slots=True)
+class UniformSample:
+    """Examine a share of the touched factors, drawn uniformly without replacement.
+
+    share
+        Of the factors: the sample is ``share`` of them, rounded to the nearest, and at least one. With fewer
+        than two factors, all are examined.
+    estimate
+        "mean" scales the sample's mean to the whole set, "sum" leaves its sum as it is.
+
+    Implements: singh2012montecarlo, Sec. 3.1.
+    """
+
+    share: float
+    estimate: EstimateName = "mean"
+
+    def __post_init__(self) -> None:
+        require(0.0 < self.share <= 1.0, "share", self.share, "above 0 and at most 1")
+        _require_estimate(self.estimate)
+
+    @property
+    def needs_bounds(self) -> bool:
+        """No."""
+        return False
+
+    def count(self, factors: int) -> int:
+        """Return how many of ``factors`` are sampled."""
+        return factors if factors < 2 else max(1, math.floor(self.share * factors + 0.5))
+
+    def multipliers(
+        self, stream: Stream, changes: Float64s, stratum: NDArray[np.int8], certain: NDArray[np.bool_]
+    ) -> Float64s:
+        """Draw the sample."""
+        pool = np.flatnonzero(~certain)
+        order = np.arange(len(pool))
+        size = self.count(len(pool))
+        draw_on(stream, order, 0, size if size < len(pool) else 0)
+        return _multipliers(self.estimate, certain, [pool], (tuple(order[:size].tolist()),))
+
+    def evaluate(
+        self, stream: Stream, contributions: Contributions | ArrayLike, temperature: float = 1.0
+    ) -> Estimate:
+        """Estimate the gain from one sample."""
+        return _evaluated(self, stream, as_contributions(contributions))
+
+    def outcomes(self, contributions: Contributions | ArrayLike, temperature: float = 1.0) -> Outcomes:
+        """Enumerate the samples, all equally likely."""
+        return _outcomes(self, as_contributions(contributions))
+
+    def samples(
+        self, changes: Float64s, stratum: NDArray[np.int8], certain: NDArray[np.bool_]
+    ) -> Iterator[tuple[float, Float64s]]:
+        """Enumerate the samples, all equally likely."""
+        pool = np.flatnonzero(~certain)
+        size = self.count(len(pool))
+        for chosen in combinations(range(len(pool)), size):
+            yield 1.0 / math.comb(len(pool), size), _multipliers(self.estimate, certain, [pool], (chosen,))
+
+    def estimate_rows(self, ordered: Float64s) -> tuple[Float64s, Int64s]:
+        """Estimate many gains at once; return them and how many factors each took.
+
+        ordered : float64[draws, factors]
+            In each row signed changes, in the random order in which they would be drawn.
+        """
+        sizes = np.full(len(ordered), self.count(ordered.shape[1]))
+        return _row_gains(self.estimate, ordered, sizes), sizes
+
+
+@dataclass(frozen=True, slots=True)
+class ConfidenceSample:
+    r"""Draw factors without replacement until the mean of their signed changes is known well enough.
+
+    .. math:: 2 z \frac{s}{\sqrt n} \sqrt{\frac{N - n}{N - 1}} < i
+
+    with N touched factors, n sampled ones and s the sample's standard deviation. An interval of 0 examines
+    all factors; so do fewer than two of them. Where one sample serves several alternatives (the labels of a
+    Gibbs step), the widest interval over the differences of any two of them counts.
+
+    interval
+        Width i of the interval at which sampling stops, in units of one factor's change of score.
+    z
+        Half-width of the interval in standard errors.
+    minimum
+        Factors drawn before the first look: a few equal ones say little about the others.
+    growth
+        Factor by which the sample grows between looks; 1 looks after every factor.
+    estimate
+        "mean" scales the sample's mean to the whole set, "sum" leaves its sum as it is. The size depends on
+        what was seen, so that even "mean" is not quite unbiased.
+    pooled
+        Whether the factors of the old and the new cluster are one population, as in the paper, or two, each
+        sampled in proportion to its size (and at least twice) and scaled on its own; the interval is then
+        that of the stratified mean.
+
+    Implements: singh2012montecarlo, Sec. 3.2.
+    """
+
+    interval: float
+    z: float = 1.96
+    minimum: int = 5
+    growth: float = 1.0
+    estimate: EstimateName = "mean"
+    pooled: bool = True
+
+    def __post_init__(self) -> None:
+        require(self.interval >= 0.0, "interval", self.interval, "zero or more")
+        require(self.z > 0.0, "z", self.z, "above zero")
+        require(self.minimum >= 2, "minimum", self.minimum, "at least 2, because one has no deviation")
+        require(self.growth >= 1.0, "growth", self.growth, "at least 1")
+        _require_estimate(self.estimate)
+
+    @property
+    def needs_bounds(self) -> bool:
+        """No."""
+        return False
+
+    def looks(self, factors: int) -> list[int]:
+        """Return the sample sizes at which the interval is looked at; the last one is all ``factors``."""
+        sizes = [min(self.minimum, factors)]
+        while sizes[-1] < factors:
+            sizes.append(min(factors, max(sizes[-1] + 1, math.ceil(sizes[-1] * self.growth))))
+        return sizes
+
+    def allotment(self, size: int, strata: Sequence[int]) -> list[int]:
+        """Divide a sample among strata of given sizes."""
+        if len(strata) == 1:
+            return [size]
+        # rounded up, so that the same factors seen from the other side are divided in the same way
+        return [min(own, max(2, -(-size * own // sum(strata)))) for own in strata]
+
+    def width(self, changes: Float64s, populations: Sequence[int], sizes: Sequence[int]) -> float:
+        """Width of the interval for the mean change.
+
+        changes : float64[alternatives, sampled]
+            Of the sampled factors, stratum by stratum, with ``sizes`` of them from each.
+        populations
+            Factors in each stratum.
+        """
+        total, start = sum(populations), 0
+        covariance = np.zeros((len(changes), len(changes)))  # of the means of the alternatives
+        for population, size in zip(populations, sizes, strict=True):
+            if size < population:
+                sample = changes[:, start : start + size]
+                centered = sample - sample.sum(axis=1, keepdims=True) / size
+                scale = (population / total) ** 2 * (population - size) / (population - 1)
+                covariance += scale / (size * (size - 1)) * (centered @ centered.T)
+            start += size
+        variance = covariance.diagonal()
+        widest = float(variance.max())  # against the present setting, which changes nothing
+        if len(changes) > 1:
+            widest = max(widest, float((variance[:, None] + variance - 2.0 * covariance).max()))
+        return 2.0 * self.z * math.sqrt(widest)
+
+    def multipliers(
+        self, stream: Stream, changes: Float64s, stratum: NDArray[np.int8], certain: NDArray[np.bool_]
+    ) -> Float64s:
+        """Draw until the interval is narrow enough."""
+        pools = self._pools(stratum, certain)
+        populations = [len(pool) for pool in pools]
+        if sum(populations) < 2:
+            return np.ones(len(certain))
+        orders = [np.arange(population) for population in populations]
+        sizes = [0] * len(pools)
+        for look in self.looks(sum(populations)):
+            wanted = self.allotment(look, populations)
+            for order, done, size in zip(orders, sizes, wanted, strict=True):
+                draw_on(stream, order, done, size)
+            sizes = wanted
+            seen = np.concatenate([pool[o[:n]] for pool, o, n in zip(pools, orders, sizes, strict=True)])
+            if self.width(changes[:, seen], populations, sizes) < self.interval:
+                break
+        drawn = tuple(tuple(o[:n].tolist()) for o, n in zip(orders, sizes, strict=True))
+        return _multipliers(self.estimate, certain, pools, drawn)
+
+    def evaluate(
+        self, stream: Stream, contributions: Contributions | ArrayLike, temperature: float = 1.0
+    ) -> Estimate:
+        """Estimate the gain from one sample."""
+        return _evaluated(self, stream, as_contributions(contributions))
+
+    def outcomes(self, contributions: Contributions | ArrayLike, temperature: float = 1.0) -> Outcomes:
+        """Enumerate the samples at which drawing may stop."""
+        return _outcomes(self, as_contributions(contributions))
+
+    def samples(
+        self, changes: Float64s, stratum: NDArray[np.int8], certain: NDArray[np.bool_]
+    ) -> Iterator[tuple[float, Float64s]]:
+        """Enumerate the samples at which drawing may stop."""
+        pools = self._pools(stratum, certain)
+        for chance, drawn in self._stops(changes, pools):
+            yield chance, _multipliers(self.estimate, certain, pools, drawn)
+
+    def estimate_rows(self, ordered: Float64s) -> tuple[Float64s, Int64s]:
+        """Estimate many gains at once, from one population each; see `UniformSample.estimate_rows`."""
+        factors = ordered.shape[1]
+        sizes = np.full(len(ordered), factors)
+        if factors > 1:
+            looks = np.array(self.looks(factors))
+            total = np.cumsum(ordered, axis=1)[:, looks - 1]
+            squares = np.cumsum(ordered**2, axis=1)[:, looks - 1]
+            variance = np.maximum(squares - total**2 / looks, 0.0) / (looks - 1)
+            width = 2.0 * self.z * np.sqrt(variance / looks * (factors - looks) / (factors - 1))
+            narrow = width < self.interval
+            sizes = np.where(narrow.any(axis=1), looks[np.argmax(narrow, axis=1)], sizes)
+        return _row_gains(self.estimate, ordered, sizes), sizes
+
+    def _pools(self, stratum: NDArray[np.int8], certain: NDArray[np.bool_]) -> list[Int64s]:
+        """Return the populations that are sampled, those of one factor or none left out."""
+        if self.pooled:
+            return [np.flatnonzero(~certain)]
+        pools = [np.flatnonzero(~certain & (stratum == kind)) for kind in (0, 1)]
+        return [pool for pool in pools if len(pool)]
+
+    def _stops(self, changes: Float64s, pools: list[Int64s]) -> Iterator[tuple[float, Drawn]]:
+        """Yield where drawing may stop and how probable that is: by sets, because order does not matter."""
+        populations = [len(pool) for pool in pools]
+        if sum(populations) < 2:
+            yield 1.0, tuple(tuple(range(population)) for population in populations)
+            return
+        reached: dict[Drawn, float] = {((),) * len(pools): 1.0}
+        for look in self.looks(sum(populations)):
+            wanted = self.allotment(look, populations)
+            following: dict[Drawn, float] = {}
+            for sofar, chance in reached.items():
+                ways = [
+                    list(combinations(sorted(set(range(population)) - set(have)), size - len(have)))
+                    for population, have, size in zip(populations, sofar, wanted, strict=True)
+                ]
+                share = chance / math.prod(len(way) for way in ways)
+                for more in product(*ways):
+                    now = tuple(tuple(sorted(a + b)) for a, b in zip(sofar, more, strict=True))
+                    following[now] = following.get(now, 0.0) + share
+            reached = {}
+            for drawn, chance in following.items():
+                seen = np.concatenate([pool[list(d)] for pool, d in zip(pools, drawn, strict=True)])
+                narrow = self.width(changes[:, seen], populations, wanted) < self.interval
+                if narrow or look == sum(populations):
+                    yield chance, drawn
+                else:
+                    reached[drawn] = chance
+
+
+def draw_on(stream: Stream, order: Int64s, done: int, size: int) -> None:
+    """Shuffle so that the first ``size`` of ``order`` are a random sample, the first ``done`` staying."""
+    for place in range(done, size):
+        other = place + stream.below(len(order) - place)
+        order[place], order[other] = order[other], order[place]
+
+
+def _require_estimate(name: str) -> None:
+    require(name in ("sum", "mean"), "estimate", name, "'sum' or 'mean'")
+
+
+def _multipliers(
+    name: EstimateName, certain: NDArray[np.bool_], pools: list[Int64s], drawn: Drawn
+) -> Float64s:
+    multiplier = certain.astype(np.float64)
+    for pool, chosen in zip(pools, drawn, strict=True):
+        multiplier[pool[list(chosen)]] = len(pool) / len(chosen) if name == "mean" and chosen else 1.0
+    return multiplier
+
+
+def _row_gains(name: EstimateName, ordered: Float64s, sizes: Int64s) -> Float64s:
+    """Sum the first ``sizes`` entries of each row, scaled to the whole row for the mean."""
+    factors = ordered.shape[1]
+    if factors == 0:
+        return np.zeros(len(ordered))
+    total = np.cumsum(ordered, axis=1)[np.arange(len(ordered)), sizes - 1]
+    return np.asarray(total * (factors / sizes) if name == "mean" else total)
+
+
+def _evaluated(sampler: FactorSampler, stream: Stream, listed: Contributions) -> Estimate:
+    multiplier = sampler.multipliers(stream, listed.gain[None], listed.stratum, listed.certain)
+    return Estimate(listed.total(multiplier), int(np.count_nonzero(multiplier)), multiplier)
+
+
+def _outcomes(sampler: FactorSampler, listed: Contributions) -> Outcomes:
+    found = list(sampler.samples(listed.gain[None], listed.stratum, listed.certain))
+    return Outcomes(
+        np.array([chance for chance, _ in found]),
+        np.array([listed.total(multiplier) for _, multiplier in found]),
+        np.array([np.count_nonzero(multiplier) for _, multiplier in found], dtype=np.float64),
+        np.zeros(len(found)),
+    )

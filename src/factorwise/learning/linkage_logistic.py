@@ -1,0 +1,51 @@
+"""Weights of links from labelled pairs alone: a logistic regression, the start of what walks learn.
+
+A level counts as all levels up to it: its weight is the sum of the steps from one level to the next, and the
+ridge keeps those steps small. So neighbouring levels learn from each other, and levels that were never seen
+have the weight of the one below.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.linear_model import LogisticRegression
+
+from factorwise.kernels.linkage_learning import APART_WEIGHT, LINK_WEIGHT
+from factorwise.model.linkage import LinkModel
+
+MOST_PAIRS = 100_000
+RIDGE = 0.1  # inverse strength of the ridge, as scikit-learn has it
+APART = -1.0  # of two members that are not linked: nothing in the pairs tells
+
+
+def logistic_links(
+    levels: NDArray[np.uint8], same: NDArray[np.bool_], model: LinkModel, *, seed: int
+) -> LinkModel:
+    """Fit the weights of ``model``'s comparisons to pairs of which it is known whether they are the same."""
+    rows = np.arange(len(levels))
+    if len(rows) > MOST_PAIRS:
+        rows = np.sort(np.random.default_rng([seed, 4]).choice(len(rows), MOST_PAIRS, replace=False))
+    if len(rows) == 0 or same[rows].all() or not same[rows].any():
+        return LinkModel.blank(model.sizes)
+    regression = LogisticRegression(C=RIDGE, max_iter=200)
+    regression.fit(up_to_level(levels[rows], model), same[rows])
+    weights = np.zeros(len(model.weights))
+    weights[LINK_WEIGHT] = regression.intercept_[0]
+    weights[APART_WEIGHT] = APART
+    weights[model.offsets[0] :] = regression.coef_[0]
+    return LinkModel(model.sizes, model.summed(weights))
+
+
+def up_to_level(levels: NDArray[np.uint8], model: LinkModel) -> csr_array:
+    """Return a row of zeros and ones for each pair: a one for every level up to the one it has."""
+    counts = levels.astype(np.int64)
+    starts = np.broadcast_to(model.offsets - model.offsets[0], counts.shape)
+    repeats = counts.ravel()
+    ends = np.cumsum(repeats)
+    within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - repeats, repeats)
+    columns = np.repeat(starts.ravel(), repeats) + within
+    bounds = np.append(0, np.cumsum(counts.sum(axis=1)))
+    size = len(model.weights) - int(model.offsets[0])
+    return csr_array((np.ones(len(columns), np.float32), columns, bounds), shape=(len(levels), size))

@@ -1,0 +1,389 @@
+"""``factorwise resolve``: learning and finding entities."""
+
+import json
+import tomllib
+
+import pyarrow.parquet as pq
+import pytest
+
+from factorwise.apps.resolution.estimator import EntityResolver
+from factorwise.apps.resolution.knowledge import Knowledge
+from factorwise.cli import main, resolve_apply, resolve_progress
+from factorwise.cli.learned import TOP
+from factorwise.cli.resolve_progress import progress_text
+from factorwise.inference.mcmc.linkage_search import Progress
+from factorwise.io.models import read_model
+from factorwise.metrics.clustering import b_cubed
+from record_cases import people, read_csv, without, write_csv
+
+FAST = ("--passes", 4, "--steps", 20)
+RECORDS = people(120)
+FEW = people(24)
+
+
+def quietly(*words):
+    with pytest.raises(SystemExit) as left:
+        main.main([str(word) for word in words])
+    assert left.value.code == 0
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with labelled records, fewer without labels, a model, and the entities it finds."""
+    place = tmp_path_factory.mktemp("resolve")
+    write_csv(place / "labelled.csv", RECORDS)
+    write_csv(place / "few.csv", without(FEW, "person"))
+    words = ("--id", "id", "--entity", "person", "--quiet", "--model", place / "m.fw")
+    quietly("resolve", "fit", place / "labelled.csv", *words, *FAST)
+    words = ("--id", "id", "--quiet", "--model", place / "m.fw", "-o", place / "out.csv")
+    quietly("resolve", "apply", place / "few.csv", *words)
+    return place
+
+
+@pytest.fixture
+def fit(run, folder, tmp_path):
+    """Learn from the labelled records with more options; return the summary."""
+
+    def fit(*words, data=folder / "labelled.csv"):
+        words = ("--id", "id", "--model", tmp_path / "m.fw", "--json", *FAST, *words)
+        result = run("resolve", "fit", data, *words)
+        assert (result.code, result.err) == (0, "")
+        return json.loads(result.out)
+
+    return fit
+
+
+@pytest.fixture
+def apply(run, folder, tmp_path):
+    """Find the entities of the few records with more options; return that of each id, and the summary."""
+
+    def apply(*words, data=(folder / "few.csv",), out=tmp_path / "o.csv", model=folder / "m.fw"):
+        words = (*words, "--id", "id", *(() if model is None else ("--model", model)), "-o", out)
+        result = run("resolve", "apply", *data, "--json", *words)
+        assert result.code == 0, result.err
+        return {row["id"]: row["entity"] for row in read_csv(out)}, json.loads(result.out)
+
+    return apply
+
+
+# learning
+
+
+def test_the_summary_tells_of_data_fields_rules_quality_and_time(fit, tmp_path):
+    document = fit("--entity", "person")
+    entities = len({record["person"] for record in RECORDS})
+    assert document["data"] == {"records": len(RECORDS), "labelled": len(RECORDS), "entities": entities}
+    kinds = {one["name"]: one["kind"] for one in document["fields"]}
+    assert list(kinds) == ["first_name", "surname", "born", "town", "email"]
+    assert (kinds["surname"], kinds["born"], kinds["email"]) == ("name", "date", "email")
+    assert all(one["note"] for one in document["fields"])
+    blocking = document["blocking"]
+    assert blocking["records"] == len(RECORDS)
+    assert blocking["recall"] == {"pairs": 1.0, "connected": 1.0}
+    assert all(0.0 < one["recall"] <= 1.0 for one in blocking["rules"])
+    assert sum(one["new"] for one in blocking["rules"]) == blocking["pairs"] + blocking["cut"]
+    assert document["training"]["held_out"] > 20
+    assert document["training"]["b_cubed"] > 0.9
+    assert [one["number"] for one in document["curve"]] == [1, 2, 3, 4]
+    assert len(document["weights"]["largest"]) == TOP
+    assert set(document["seconds"]) == {"reading", "loading", "learning", "writing", "all"}
+    saved = Knowledge.load(tmp_path / "m.fw")
+    assert document["temperature"] == saved.temperature
+    assert [one["rule"] for one in blocking["rules"]] == [rule.name for rule in saved.rules]
+
+
+def test_text_tells_the_same_with_recall_and_held_out_quality(run, folder, tmp_path):
+    words = ("--id", "id", "--entity", "person", "--model", tmp_path / "m.fw", *FAST)
+    result = run("resolve", "fit", folder / "labelled.csv", *words)
+    assert (result.code, result.err) == (0, "")
+    lines = result.out.splitlines()
+    assert lines[0].startswith("m.fw  (")
+    begins = {line.split("  ")[1].strip(): line for line in lines if line.startswith("  ")}
+    assert f"{len(RECORDS)} records, {len(RECORDS)} labelled, 120 entities" in begins["data"]
+    assert "records of entities that were held out" in begins["B-cubed F1"]
+    assert "recall" in lines[lines.index("candidates") + 1].split()
+    assert "  recall: 1.0000 of true pairs, 1.0000 of the links in entities" in lines
+    assert "fields" in lines
+    assert "learning curve" in lines
+    assert "largest weights" in lines
+
+
+def test_kinds_that_were_written_can_be_changed_and_given(fit, run, folder, tmp_path):
+    fit("--entity", "person", "--write-fields", tmp_path / "f.toml")
+    written = tomllib.loads((tmp_path / "f.toml").read_text(encoding="utf-8"))["fields"]
+    assert written["born"] == {"kind": "date"}
+    (tmp_path / "g.toml").write_text('[fields.born]\nkind = "ignore"\n[fields.town]\nkind = "text"\n')
+    document = fit("--entity", "person", "--fields", tmp_path / "g.toml")
+    kinds = {one["name"]: one["kind"] for one in document["fields"]}
+    assert (kinds["born"], kinds["town"], kinds["email"]) == ("ignore", "text", "email")
+    assert not any("born" in one["rule"] for one in document["blocking"]["rules"])
+
+
+def test_columns_can_be_left_out(fit):
+    document = fit("--entity", "person", "--ignore", "town,email")
+    assert {one["name"] for one in document["fields"]} == {"first_name", "surname", "born"}
+
+
+def test_without_entities_weights_are_found_from_the_records(run, folder, tmp_path):
+    words = ("--id", "id", "--ignore", "person", "--model", tmp_path / "m.fw", "--json")
+    result = run("resolve", "fit", folder / "labelled.csv", *words)
+    assert result.code == 0
+    assert "the weights were found without labels" in result.err
+    document = json.loads(result.out)
+    assert (document["data"]["entities"], document["training"]["labelled"]) == (None, 0)
+    assert document["curve"] == []
+    assert "recall" not in document["blocking"]
+
+
+def test_verbose_tells_of_each_pass_and_of_all_weights(run, folder, tmp_path):
+    words = ("--id", "id", "--entity", "person", "--model", tmp_path / "m.fw", "--verbose", "--json", *FAST)
+    result = run("resolve", "fit", folder / "labelled.csv", *words)
+    document = json.loads(result.out)
+    assert "candidate pairs by" in result.err
+    assert f"b-cubed {document['curve'][-1]['value']:.4f}" in result.err.splitlines()[-1]
+    assert len(document["weights"]["largest"]) == document["weights"]["all"]
+
+
+def test_provenance_names_the_data_and_the_seed(fit, tmp_path):
+    fit("--entity", "person", "--seed", 5)
+    saved = read_model(tmp_path / "m.fw").provenance
+    assert (saved["seed"], saved["data"][0]["name"]) == (5, "labelled.csv")
+
+
+def test_an_interrupt_while_learning_leaves_nothing(run, folder, tmp_path, monkeypatch):
+    def interrupt(bar, record):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(resolve_progress.PassBar, "__call__", interrupt)
+    words = ("--id", "id", "--entity", "person", "--model", tmp_path / "m.fw", *FAST)
+    result = run("resolve", "fit", folder / "labelled.csv", *words)
+    assert (result.code, result.out) == (130, "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bar_shows_the_passes_and_the_rounds(run, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(resolve_progress, "show_progress", lambda options: True)
+    words = ("--id", "id", "--entity", "person", "--model", tmp_path / "m.fw", *FAST)
+    err = run("resolve", "fit", folder / "labelled.csv", *words).err
+    assert "learning" in err
+    assert "B-cubed" in err
+    words = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / "o.csv")
+    err = run("resolve", "apply", folder / "few.csv", *words).err
+    assert "walking" in err
+    assert "proposals a second" in err
+
+
+# finding entities
+
+
+def test_the_entities_are_those_of_the_estimator_and_named_by_their_smallest_id(folder):
+    found = read_csv(folder / "out.csv")
+    assert [row["id"] for row in found] == [record["id"] for record in FEW]
+    expected = EntityResolver.load(folder / "m.fw").resolve(folder / "few.csv", id="id").table().to_pydict()
+    assert [row["entity"] for row in found] == expected["entity"]
+    assert all(row["entity"] <= row["id"] for row in found)
+    assert {row["entity"] for row in found if row["id"] == row["entity"]} == {row["entity"] for row in found}
+    assert all(0.0 < float(row["confidence"]) <= 1.0 for row in found)
+    truth = [record["person"] for record in FEW]
+    assert b_cubed(truth, [row["entity"] for row in found]).f1 > 0.9
+
+
+def test_the_summary_tells_of_candidates_walk_and_time(apply, folder, tmp_path):
+    found, document = apply()
+    assert (document["records"], document["entities"]) == (len(FEW), len(set(found.values())))
+    assert document["bytes"] == (tmp_path / "o.csv").stat().st_size
+    assert document["model"] == "m.fw"
+    assert document["blocking"]["rules"]
+    assert document["search"]["stopped"] in ("settled", "rounds")
+    assert set(document["seconds"]) == {"reading", "loading", "candidates", "walk", "writing", "all"}
+
+
+def test_the_table_of_blocks_is_printed_before_the_walk(run, folder, tmp_path, monkeypatch):
+    seen = []
+
+    def watch(bar, progress):
+        seen.append(progress.round)
+
+    monkeypatch.setattr(resolve_progress.WalkBar, "__call__", watch)
+    printed = []
+    monkeypatch.setattr(resolve_apply.click, "echo", lambda text, **more: printed.append((text, len(seen))))
+    words = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / "o.csv")
+    assert run("resolve", "apply", folder / "few.csv", *words).code == 0
+    table = [text for text, rounds in printed if rounds == 0]
+    assert table[0] == "candidates"
+    assert table[1].split() == ["blocks", "largest", "pairs", "new", "pairs", "rule"]
+    assert any("candidate pairs, " in line for line in table)
+    assert any("surname" in line for line in table)
+    after = [text for text, rounds in printed if rounds]
+    assert after[0].startswith("o.csv  (")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "jsonl", "csv.gz"])
+def test_the_format_follows_the_ending(run, folder, tmp_path, ending):
+    from factorwise.io.tables import read_table
+
+    words = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / f"o.{ending}", "--quiet")
+    assert run("resolve", "apply", folder / "few.csv", *words).code == 0
+    found = read_table(tmp_path / f"o.{ending}")
+    if ending == "parquet":
+        assert pq.read_table(tmp_path / "o.parquet").equals(found)
+    assert found.column_names == ["id", "entity", "confidence"]
+    expected = read_csv(folder / "out.csv")
+    assert found.column("entity").to_pylist() == [row["entity"] for row in expected]
+
+
+def test_the_number_of_threads_does_not_matter(apply):
+    assert apply("--threads", 1)[0] == apply("--threads", 2)[0]
+
+
+def test_without_a_model_the_records_themselves_say_what_is_alike(run, folder, tmp_path):
+    result = run("resolve", "apply", folder / "few.csv", "--id", "id", "-o", tmp_path / "o.csv", "--json")
+    assert result.code == 0
+    assert "note: no model was given" in result.err
+    assert json.loads(result.out)["model"] is None
+    found = [row["entity"] for row in read_csv(tmp_path / "o.csv")]
+    assert b_cubed([record["person"] for record in FEW], found).f1 > 0.6
+
+
+def test_more_tables_are_written_when_asked_for(apply, tmp_path):
+    names = ("entities", "canonical", "pairs", "second-best")
+    found, document = apply(*(word for name in names for word in (f"--{name}", tmp_path / f"{name}.csv")))
+    assert sorted(document["also_written"]) == sorted(f"{name}.csv" for name in names)
+    entities = {row["entity"]: row for row in read_csv(tmp_path / "entities.csv")}
+    assert set(entities) == set(found.values())
+    for name, row in entities.items():
+        assert int(row["records"]) == list(found.values()).count(name)
+        assert 0.0 < float(row["coherence"]) <= 1.0
+    canonical = {row["entity"]: row for row in read_csv(tmp_path / "canonical.csv")}
+    assert canonical[found["100"]]["surname"] == "Lee"
+    assert canonical[found["100"]]["first_name"] == "Ann"
+    pairs = read_csv(tmp_path / "pairs.csv")
+    assert len(pairs) == document["doubtful_pairs"]
+    assert all(0.01 < float(row["probability"]) < 0.99 and row["id"] in found for row in pairs)
+    assert all(row["id"] in found for row in read_csv(tmp_path / "second-best.csv"))
+
+
+def test_a_posterior_without_files_is_counted(apply):
+    assert apply("--posterior")[1]["doubtful_pairs"] is not None
+    assert apply()[1]["doubtful_pairs"] is None
+
+
+def test_pairs_can_be_tied_and_parted(apply, tmp_path):
+    found, _ = apply()
+    assert found["100"] == found["101"]
+    other = next(one for one, entity in found.items() if entity != found["100"])
+    (tmp_path / "must.csv").write_text(f"a,b\n100,{other}\n")
+    (tmp_path / "cannot.csv").write_text("a,b\n100,101\n")
+    tied, _ = apply("--must-link", tmp_path / "must.csv", "--cannot-link", tmp_path / "cannot.csv")
+    assert tied["100"] == tied[other]
+    assert tied["100"] != tied["101"]
+
+
+def test_several_files_are_linked_and_a_source_has_each_entity_once(apply, tmp_path):
+    left = write_csv(tmp_path / "left.csv", without(FEW[::2], "person"))
+    right = write_csv(tmp_path / "right.csv", without(FEW[1::2], "person"))
+    found, document = apply("--one-per-source", data=(left, right))
+    assert document["records"] == len(FEW)
+    sides = [{record["id"] for record in side} for side in (FEW[::2], FEW[1::2])]
+    for side in sides:
+        entities = [found[one] for one in side]
+        assert len(set(entities)) == len(entities)
+    assert len(set(found.values())) < len(FEW)
+
+
+def test_a_column_can_say_the_source(apply, tmp_path):
+    records = [{**record, "origin": "ab"[place % 2]} for place, record in enumerate(without(FEW, "person"))]
+    data = write_csv(tmp_path / "in.csv", records)
+    found, _ = apply("--source", "origin", "--one-per-source", data=(data,))
+    for origin in "ab":
+        entities = [found[record["id"]] for record in records if record["origin"] == origin]
+        assert len(set(entities)) == len(entities)
+
+
+def test_ids_that_files_have_in_common_can_be_told_apart(apply, run, folder, tmp_path):
+    data = write_csv(tmp_path / "left.csv", without(FEW[:6], "person"))
+    other = write_csv(tmp_path / "right.csv", without(FEW[:6], "person"))
+    words = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / "o.csv")
+    refused = run("resolve", "apply", data, other, *words)
+    assert refused.code == 2
+    assert "give --prefix-ids" in refused.err
+    found, _ = apply("--prefix-ids", data=(data, other))
+    assert found["left:100"] == found["right:100"]
+
+
+def test_ctrl_c_in_the_walk_writes_what_it_has(run, folder, tmp_path, monkeypatch):
+    def interrupt(bar, progress):
+        if progress.round == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(resolve_progress.WalkBar, "__call__", interrupt)
+    words = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / "o.csv", "--json")
+    result = run("resolve", "apply", folder / "few.csv", *words)
+    assert result.code == 0
+    assert "interrupted after 2 rounds: what was found so far is written" in result.err
+    assert json.loads(result.out)["search"]["stopped"] == "interrupted"
+    assert [row["id"] for row in read_csv(tmp_path / "o.csv")] == [record["id"] for record in FEW]
+
+
+def test_a_budget_of_rounds_or_seconds_ends_the_walk(apply):
+    _, document = apply("--rounds", 1)
+    assert document["search"]["rounds"] <= 21
+    _, document = apply("--seconds", 1e-9)
+    assert (document["search"]["rounds"], document["search"]["stopped"]) == (0, "time")
+
+
+def test_a_run_that_was_killed_goes_on_to_the_same_answer(apply, run, folder, tmp_path, monkeypatch):
+    words = ("--checkpoint", tmp_path / "kept", "--checkpoint-seconds", 0)
+
+    def die(bar, progress):
+        if progress.round == 3:
+            raise RuntimeError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(resolve_progress.WalkBar, "__call__", die)
+        command = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / "o.csv", *words)
+        assert run("resolve", "apply", folder / "few.csv", *command).code == 1
+    assert not (tmp_path / "o.csv").exists()
+    assert (tmp_path / "kept" / "search.fw").exists()
+    refused = run("resolve", "apply", folder / "few.csv", *command, "--seed", 1)
+    assert refused.code == 2
+    assert "is the checkpoint of another run" in refused.err
+    apply(*words)
+    assert (tmp_path / "o.csv").read_bytes() == (folder / "out.csv").read_bytes()
+    assert not (tmp_path / "kept" / "search.fw").exists()
+
+
+def test_verbose_tells_of_each_round(run, folder, tmp_path):
+    words = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / "o.csv", "--verbose", "--rounds", 3)
+    err = run("resolve", "apply", folder / "few.csv", *words).err
+    rounds = [line for line in err.splitlines() if line.startswith("round ")]
+    assert [line.split()[1] for line in rounds[:3]] == ["1", "2", "3"]
+    assert all("score " in line and " clusters, " in line and " s left" in line for line in rounds)
+
+
+def test_the_time_left_is_that_of_the_rounds_left():
+    first = Progress(1, 40, 0.5, 10.0, 7, 1_000, 9.0)
+    now = Progress(5, 40, 0.1, 20.0, 6, 4_001_000, 11.0)
+    text = progress_text(now, first, 20, None)
+    assert text == "score 20.0, 6 clusters, 2.0M proposals a second, 8 s left"
+    assert progress_text(now, first, 20, 14.0).endswith(" 3 s left")
+    assert progress_text(now._replace(round=21), first, 20, None).endswith("at most 2 s left")
+    assert progress_text(first, None, 20, None).endswith("111 proposals a second, 171 s left")
+
+
+# looking inside
+
+
+def test_inspect_shows_fields_rules_training_and_weights(run, folder):
+    document = json.loads(run("inspect", folder / "m.fw", "--json").out)
+    inside, saved = document["resolution"], Knowledge.load(folder / "m.fw")
+    assert [one["name"] for one in inside["fields"]] == [one.name for one in saved.fields]
+    assert inside["rules"] == [rule.name for rule in saved.rules]
+    assert inside["training"]["records"] == len(RECORDS)
+    assert len(inside["weights"]["largest"]) == TOP
+    sizes = [abs(one["weight"]) for one in inside["weights"]["largest"]]
+    assert sizes == sorted(sizes, reverse=True)
+    lines = run("inspect", folder / "m.fw").out.splitlines()
+    assert {"fields", "blocking rules", "training", "largest weights"} <= set(lines)
+    everything = json.loads(run("inspect", folder / "m.fw", "--json", "--verbose").out)["resolution"]
+    assert len(everything["weights"]["largest"]) == len(saved.model.weights)

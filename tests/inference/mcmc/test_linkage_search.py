@@ -1,0 +1,176 @@
+"""Searches for the best clustering: what they find, how they stop, and how they go on."""
+
+import math
+
+import numpy as np
+import pytest
+
+from factorwise.inference.mcmc import linkage as linkage_module
+from factorwise.inference.mcmc import linkage_search
+from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
+from factorwise.inference.mcmc.linkage_search import LinkSearch, restore, shards_by_key
+from factorwise.kernels.threads import Team
+from linkage_cases import CASES, check, is_allowed, model_score, partitions, random_walk, walk_of
+
+ALONE = Team(1)
+SHORT = LinkSearch(rounds=6, sweeps=2, hot=1.5, cold=0.3, extra=3)
+
+
+@pytest.fixture
+def small_shards(monkeypatch):
+    monkeypatch.setattr(linkage_search, "ITEMS_PER_SHARD", 12)
+
+
+def walk_and_keys(seed=1, n=120):
+    rng = np.random.default_rng(seed)
+    walk = random_walk(rng, n, density=0.08)
+    walk.place_items(np.arange(n))
+    return walk, [rng.integers(-1, n // 8, n) for _ in range(3)]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_best_clustering_of_a_few_items_is_found(name):
+    case = CASES[name]
+    best = max(model_score(case, world) for world in partitions(case["n"]) if is_allowed(case, world))
+    found = [LinkSearch().run(walk_of(case), seed=seed, team=ALONE) for seed in range(4)]
+    assert max(f.score for f in found) == pytest.approx(best)
+    assert {f.reason for f in found} == {"settled"}
+
+
+@pytest.mark.usefixtures("small_shards")
+def test_a_search_taken_up_after_any_round_ends_where_an_undisturbed_one_does():
+    walk, keys = walk_and_keys()
+    kept = []
+    undisturbed = SHORT.run(walk, keys, seed=5, team=ALONE, keep=kept.append)
+    assert undisturbed.rounds == len(kept) >= SHORT.rounds
+    assert len({state.label.tobytes() for state in kept}) > 3
+    for state in kept:
+        again, _ = walk_and_keys()
+        found = SHORT.run(again, keys, seed=5, team=ALONE, resume=state)
+        assert found == undisturbed
+        assert again.labels.tolist() == walk.labels.tolist()
+        assert again.arrays.after.tolist() == walk.arrays.after.tolist()
+
+
+@pytest.mark.usefixtures("small_shards")
+def test_states_that_were_kept_do_not_move_with_the_search():
+    walk, keys = walk_and_keys()
+    kept = []
+
+    def keep(state):
+        kept.append((state, state.label.copy(), state.after.copy()))
+
+    SHORT.run(walk, keys, seed=5, team=ALONE, keep=keep)
+    for state, label, after in kept:
+        assert np.array_equal(state.label, label)
+        assert np.array_equal(state.after, after)
+
+
+@pytest.mark.usefixtures("small_shards")
+def test_searches_do_not_depend_on_the_number_of_threads():
+    ends = []
+    for threads in (1, 2, 3):
+        walk, keys = walk_and_keys(n=200)
+        told = []
+        with Team(threads) as team:
+            found = SHORT.run(walk, keys, seed=2, team=team, watch=lambda p, told=told: told.append(p[:-1]))
+        ends.append((found, walk.labels.tolist(), told))
+    assert ends[0] == ends[1] == ends[2]
+    assert ends[0][0].score == pytest.approx(walk.score, abs=1e-6)
+
+
+def test_putting_a_walk_back_restores_all_it_keeps_of_its_clusters():
+    walk = random_walk(np.random.default_rng(3), 50, density=0.2)
+    for number in range(6):
+        walk.sweep(0, number, 1.0, team=ALONE)
+    state = linkage_search.SearchState(6, 0, 0.0, walk.arrays.label.copy(), walk.arrays.after.copy())
+    assert (walk.labels != walk.arrays.label).any()
+    fresh = random_walk(np.random.default_rng(3), 50, density=0.2)
+    restore(fresh, state)
+    check(fresh)
+    assert fresh.arrays.label.tolist() == walk.arrays.label.tolist()
+    assert fresh.arrays.after.tolist() == walk.arrays.after.tolist()
+    assert fresh.score == walk.score
+
+
+@pytest.mark.usefixtures("small_shards")
+@pytest.mark.parametrize("keyed", [True, False])
+def test_clusters_and_clusters_of_one_key_lie_in_one_shard(keyed):
+    walk, (key, *_) = walk_and_keys()
+    for number in range(3):
+        walk.sweep(0, number, 1.0, team=ALONE)
+    shard = shards_by_key(walk, key if keyed else None)[walk.arrays.label]
+    walk.place_shards(shards_by_key(walk, key if keyed else None))
+    check(walk)
+    assert np.bincount(shard).max() <= 40
+    assert set(shard.tolist()) <= set(range(10))
+    assert len(set(shard.tolist())) >= 6
+    if keyed:
+        strongest = np.full(120, -1)
+        np.maximum.at(strongest, walk.arrays.label, key)
+        for value in set(strongest.tolist()) - {-1}:
+            assert len(set(shard[strongest[walk.arrays.label] == value].tolist())) == 1
+
+
+def test_an_interrupt_ends_a_search_with_what_it_has():
+    walk, keys = walk_and_keys()
+
+    def watch(progress):
+        if progress.round == 3:
+            raise KeyboardInterrupt
+
+    found = SHORT.run(walk, keys, seed=1, team=ALONE, watch=watch)
+    assert (found.reason, found.rounds) == ("interrupted", 3)
+    assert found.score == walk.score
+    check(walk)
+
+
+@pytest.mark.usefixtures("small_shards")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_interrupt_amid_a_sweep_leaves_whole_clusters_and_their_score(threads, monkeypatch):
+    walk, keys = walk_and_keys()
+    calls = []
+
+    def interrupted(*arguments):
+        calls.append(arguments)
+        if len(calls) == 25:
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    real = linkage_module.jump_sweep
+    monkeypatch.setattr(linkage_module, "jump_sweep", interrupted)
+    with Team(threads) as team:
+        found = SHORT.run(walk, keys, seed=1, team=team)
+    assert (found.reason, found.rounds) == ("interrupted", 1)
+    assert found.score == pytest.approx(walk.score)
+    check(walk)
+
+
+def test_a_search_out_of_time_begins_no_further_round():
+    walk, keys = walk_and_keys()
+    found = LinkSearch(seconds=0.0).run(walk, keys, seed=1, team=ALONE)
+    assert (found.reason, found.rounds) == ("time", 0)
+    assert walk.n_clusters == walk.n_items
+
+
+def test_a_search_that_goes_on_gaining_stops_after_its_rounds():
+    walk, keys = walk_and_keys()
+    found = LinkSearch(rounds=1, extra=0).run(walk, keys, seed=1, team=ALONE)
+    assert (found.reason, found.rounds) == ("rounds", 1)
+
+
+def test_a_start_with_forbidden_pairs_together_is_left_behind():
+    case = CASES["forbidden"]
+    walk = walk_of(case, [0, 0, 0, 0, 0])
+    assert walk.score == -math.inf
+    found = LinkSearch().run(walk, seed=1, team=ALONE)
+    assert is_allowed(case, walk.labels.tolist())
+    assert found.score == pytest.approx(walk.score)
+    assert found.reason == "settled"
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_next_to_nothing_can_be_searched(n):
+    walk = LinkWalk(LinkGraph.from_pairs(n, [], []), [], apart=-1.0, cluster=0.5)
+    found = LinkSearch().run(walk, [np.arange(n)], seed=0, team=ALONE)
+    assert (found.reason, found.score) == ("settled", 0.5 * n)

@@ -1,0 +1,277 @@
+"""Tables of records: what is read from where, what is refused, and that what is written is whole."""
+
+import gzip
+import json
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from factorwise.errors import DataFileError, InvalidArgumentError, MissingDataError
+from factorwise.io.tables import ids_of, read_table, stack_tables, write_table
+
+AWKWARD = 'a"b; drop table t'
+
+
+def written(folder, name, content):
+    path = folder / name
+    data = content if isinstance(content, bytes) else content.encode()
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    return path
+
+
+class Stream:
+    """Something that offers an Arrow stream and nothing else."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.txt"])
+def test_all_columns_of_delimited_text_are_text_and_empty_fields_are_missing(tmp_path, name):
+    path = written(tmp_path, name, 'id,zip,note\n1,00420,\n2,,"say ""hi"",\nthen go"\n')
+    assert read_table(path).to_pylist() == [
+        {"id": "1", "zip": "00420", "note": None},
+        {"id": "2", "zip": None, "note": 'say "hi",\nthen go'},
+    ]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_the_delimiter_is_found(tmp_path, delimiter):
+    others = ", ; |".replace(delimiter, "")
+    path = written(tmp_path, "t.csv", f'a{delimiter}b\n1{delimiter}"x{others}y"\n2{delimiter}z\n')
+    assert read_table(path).to_pydict() == {"a": ["1", "2"], "b": [f"x{others}y", "z"]}
+
+
+def test_a_single_column_needs_no_delimiter(tmp_path):
+    assert read_table(written(tmp_path, "t.csv", "name\nAnn Lee\nBob Ray\n")).to_pydict() == {
+        "name": ["Ann Lee", "Bob Ray"]
+    }
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_text_with_a_byte_order_mark_is_read_as_what_it_is(tmp_path, encoding):
+    path = written(tmp_path, "t.csv", "näme,b\nZoë,1\n".encode(encoding))
+    assert read_table(path).to_pylist() == [{"näme": "Zoë", "b": "1"}]
+
+
+def test_another_encoding_is_refused_with_its_line_and_read_when_it_is_named(tmp_path):
+    path = written(tmp_path, "t.csv", "id,name\n1,Ann\n2,Zoë\n".encode("cp1252"))
+    with pytest.raises(DataFileError, match=r"line 3: the bytes eb .* encoding='cp1252'"):
+        read_table(path)
+    assert read_table(path, encoding="cp1252")["name"].to_pylist() == ["Ann", "Zoë"]
+    with pytest.raises(DataFileError, match="such as 'utf-8'"):
+        read_table(path, encoding="cp99999")
+
+
+def test_mixed_encodings_are_refused_even_in_the_header(tmp_path):
+    path = written(tmp_path, "t.csv", "id,näme\n".encode("latin-1") + "1,Zoë\n".encode())
+    with pytest.raises(DataFileError, match=r"line 1: the bytes e4"):
+        read_table(path)
+
+
+def test_a_field_of_a_hundred_megabytes_is_read(tmp_path):
+    long = b"x" * 100_000_000
+    table = read_table(written(tmp_path, "t.csv", b"id,note\n1," + long + b"\n2,y\n"))
+    assert [len(value.as_py()) for value in table["note"]] == [len(long), 1]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is empty"),
+        ("\n\n", "is empty"),
+        ("a,b\n", "no records"),
+        ("a,b,a\n1,2,3\n", "2 columns called 'a' .*1 and 3.*name of its own"),
+        ("a,b\n1,2\n3\n", "line 3: 1 fields where the header has 2.*Quote fields"),
+        ('a,b\n1,"x\ny"\n3,4,5\n', "line 4: 3 fields where the header has 2"),
+        ('a,b\n1,2\n3,"open\n4,5\n', "never closed.*Close it"),
+    ],
+)
+def test_a_broken_delimited_file_is_refused_with_its_remedy(tmp_path, content, message):
+    path = written(tmp_path, "t.csv", content)
+    with pytest.raises(DataFileError, match=message) as caught:
+        read_table(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_packed_file_that_was_cut_short_is_refused(tmp_path):
+    whole = gzip.compress(b"a,b\n" + b"".join(b"%d,%d\n" % (i, i * i) for i in range(5000)))
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DataFileError, match="complete"):
+        read_table(path)
+
+
+def test_a_file_that_is_not_there_is_missing_and_the_nearest_is_named(tmp_path):
+    written(tmp_path, "records.csv", "a\n1\n")
+    with pytest.raises(MissingDataError, match=r"Did you mean .*records\.csv"):
+        read_table(tmp_path / "record.csv")
+    with pytest.raises(DataFileError, match="is a folder"):
+        read_table(tmp_path)
+
+
+def test_columns_are_chosen_in_order_and_the_nearest_is_named_for_a_wrong_one(tmp_path):
+    table = pa.table({"id": ["1"], "surname": ["Lee"], AWKWARD: ["x"]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    write_table(tmp_path / "t.csv", table)
+    for source in (tmp_path / "t.parquet", tmp_path / "t.csv", table):
+        assert read_table(source, columns=[AWKWARD, "id"]).to_pylist() == [{AWKWARD: "x", "id": "1"}]
+        with pytest.raises(DataFileError, match="Did you mean 'surname'"):
+            read_table(source, columns=["Surname"])
+        with pytest.raises(DataFileError, match="Did you mean 'surname'"):
+            read_table(source, columns=["id", "sur_name"])
+
+
+def test_a_file_that_only_claims_to_be_parquet_is_refused(tmp_path):
+    with pytest.raises(DataFileError, match="Parquet"):
+        read_table(written(tmp_path, "t.parquet", "a,b\n1,2\n"))
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.ndjson", "t.jsonl.gz"])
+def test_lines_of_json_keep_their_types_and_texts_that_look_like_times(tmp_path, name):
+    lines = '{"id": 1, "day": "2001-02-03", "by": ["Ann", "Bob"]}\n{"id": 2, "score": 0.5}\n'
+    table = read_table(written(tmp_path, name, lines))
+    assert table.to_pylist() == [
+        {"id": 1, "day": "2001-02-03", "by": ["Ann", "Bob"], "score": None},
+        {"id": 2, "day": None, "by": None, "score": 0.5},
+    ]
+
+
+def test_json_values_of_several_types_become_text(tmp_path):
+    lines = '{"a": 1, "b": [1]}\n{"a": "x", "b": ["y"]}\n'
+    assert read_table(written(tmp_path, "t.jsonl", lines)).to_pydict() == {
+        "a": ["1", "x"],
+        "b": [["1"], ["y"]],
+    }
+
+
+def test_an_array_of_json_objects_is_a_table(tmp_path):
+    path = written(tmp_path, "t.json", json.dumps([{"a": 1}, {"b": "x"}]))
+    assert read_table(path).to_pydict() == {"a": [1, None], "b": [None, "x"]}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"a": 1}\n{"a": \n', "line 2: no JSON.*one whole object"),
+        (b'{"a": 1}\n[2]\n', "line 2: list where an object"),
+        (b'{"a": "x"}\n{"a": "\xff"}\n', "line 2: the bytes ff"),
+    ],
+)
+def test_a_broken_line_of_json_is_named(tmp_path, content, message):
+    with pytest.raises(DataFileError, match=message):
+        read_table(written(tmp_path, "t.jsonl", content))
+
+
+def test_a_table_of_a_database_is_read_whatever_its_names(tmp_path):
+    path = tmp_path / "t.duckdb"
+    quoted = '"' + AWKWARD.replace('"', '""') + '"'
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(f"CREATE TABLE {quoted} AS SELECT '007' AS {quoted}, 1 AS b")
+    assert read_table(f"{path}::{AWKWARD}").to_pylist() == [{AWKWARD: "007", "b": 1}]
+    assert read_table(path, columns=[AWKWARD]).to_pylist() == [{AWKWARD: "007"}]
+    with pytest.raises(DataFileError, match="Did you mean"):
+        read_table(f"{path}::{AWKWARD}s")
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE other (a INT)")
+    with pytest.raises(DataFileError, match=r"holds 2 tables.*Name the one"):
+        read_table(path)
+
+
+def test_a_file_that_only_claims_to_be_a_database_is_refused(tmp_path):
+    with pytest.raises(DataFileError, match="could not be read as a DuckDB file"):
+        read_table(written(tmp_path, "t.duckdb", "a,b\n1,2\n" * 100))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        pd.DataFrame({"a": ["x", None], "b": [1, 2]}, index=[5, 9]),
+        pa.table({"a": ["x", None], "b": [1, 2]}),
+        Stream(pa.table({"a": ["x", None], "b": [1, 2]})),
+        pa.record_batch({"a": ["x", None], "b": [1, 2]}),
+        [{"a": "x", "b": 1}, {"b": 2}],
+        {"a": ["x", None], "b": [1, 2]},
+    ],
+    ids=lambda source: type(source).__name__,
+)
+def test_tables_in_memory_are_read(source):
+    assert read_table(source).to_pydict() == {"a": ["x", None], "b": [1, 2]}
+
+
+def test_what_is_no_table_is_refused():
+    with pytest.raises(InvalidArgumentError, match="list of dictionaries"):
+        read_table(7)
+    with pytest.raises(DataFileError, match="At least one record"):
+        read_table([])
+    with pytest.raises(DataFileError, match="record 2 is 3"):
+        read_table([{"a": 1}, 3])
+    with pytest.raises(DataFileError, match="one type"):
+        read_table(pd.DataFrame({"a": ["x", 1]}))
+    with pytest.raises(DataFileError, match="no records"):
+        read_table(pd.DataFrame({"a": []}))
+
+
+def test_ids_must_be_there_and_differ():
+    assert ids_of(pa.table({"id": [3, 1, 2]}), "id").to_pylist() == [3, 1, 2]
+    with pytest.raises(DataFileError, match=r"no column .ID.\. Did you mean .id."):
+        ids_of(pa.table({"id": [1]}), "ID")
+    with pytest.raises(DataFileError, match=r"no id in 1 records, the first of them record 2.*fill them in"):
+        ids_of(pa.table({"id": ["a", None]}), "id")
+    with pytest.raises(DataFileError, match=r"2 ids .*: 'a' \(records 1 and 3\), 'b' \(records 2 and 5\)"):
+        ids_of(pa.table({"id": ["a", "b", "a", "c", "b", "a"]}), "id")
+
+
+def test_stacked_tables_unite_their_columns_and_say_whence_a_record_is():
+    first = pa.table({"id": [1, 2], "name": ["Ann", "Bob"]})
+    second = pa.table({"id": ["x"], "year": [1999], "by": [["Eve", "Max"]]})
+    assert stack_tables([("a", first), ("b", second)], id_column="id").to_pylist() == [
+        {"id": "1", "name": "Ann", "year": None, "by": None, "source": "a"},
+        {"id": "2", "name": "Bob", "year": None, "by": None, "source": "a"},
+        {"id": "x", "name": None, "year": 1999, "by": ["Eve", "Max"], "source": "b"},
+    ]
+
+
+def test_ids_shared_by_stacked_tables_are_refused_or_prefixed():
+    tables = [("a", pa.table({"id": [1, 2]})), ("b", pa.table({"id": [2]}))]
+    with pytest.raises(DataFileError, match=r"2 \(records 2 and 3\).*prefix_ids=True"):
+        stack_tables(tables, id_column="id")
+    stacked = stack_tables(tables, id_column="id", prefix_ids=True)
+    assert stacked["id"].to_pylist() == ["a:1", "a:2", "b:2"]
+    with pytest.raises(DataFileError, match="'source' already"):
+        stack_tables([("a", pa.table({"source": [1]}))])
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.parquet", "t.jsonl", "t.jsonl.gz"])
+def test_what_is_written_is_read_again(tmp_path, name):
+    coded = pa.array(["p", "q", "p"]).dictionary_encode()
+    table = pa.table({"id": ["1", "2", "3"], AWKWARD: ["x,\n", None, 'q"q'], "coded": coded})
+    write_table(tmp_path / name, table)
+    assert read_table(tmp_path / name).to_pylist() == table.to_pylist()
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_lists_are_written_to_text_with_bars_and_numbers_json_lacks_as_null(tmp_path):
+    table = pa.table({"by": [["Ann", "Bob"], [], None], "n": [1.5, np.nan, np.inf]})
+    write_table(tmp_path / "t.csv", table.select(["by"]))
+    assert (tmp_path / "t.csv").read_text() == '"by"\n"Ann|Bob"\n""\n\n'
+    write_table(tmp_path / "t.jsonl", table)
+    rows = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text().splitlines()]
+    assert rows == [{"by": ["Ann", "Bob"], "n": 1.5}, {"by": [], "n": None}, {"by": None, "n": None}]
+
+
+def test_a_table_that_cannot_be_written_leaves_the_old_file(tmp_path):
+    path = written(tmp_path, "t.csv", "old")
+    with pytest.raises(pa.ArrowException):
+        write_table(path, pa.table({"a": [{"x": 1}]}))
+    assert path.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["t.csv"]
+    with pytest.raises(InvalidArgumentError, match=r"ends in \.csv"):
+        write_table(tmp_path / "t.duckdb", pa.table({"a": [1]}))

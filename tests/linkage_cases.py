@@ -1,0 +1,246 @@
+"""Small clusterings of linked items: awkward ones, random ones, plain copies, and all there are."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import replace
+
+import numpy as np
+
+from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
+from factorwise.model.linkage import LinkModel
+from factorwise.reference.linkage import Linked
+
+# Halves and quarters throughout: sums of them are exact in single precision.
+LINES = [(0, 1, 1.5), (1, 2, 0.75), (2, 3, -0.5), (0, 2, 1.0), (3, 4, 2.0)]
+CASES = {
+    "missing links": {"n": 5, "links": LINES, "apart": -0.75, "cluster": 0.5},
+    "cheap to be apart": {"n": 5, "links": LINES, "apart": 0.25, "cluster": -1.25},
+    "forbidden": {
+        "n": 5,
+        "links": [*LINES, (1, 4, -math.inf), (0, 3, -math.inf)],
+        "apart": 0.5,
+        "cluster": 0.25,
+    },
+    "heavy": {"n": 5, "links": LINES, "apart": -0.25, "cluster": 0.75, "weight": [1, 3, 2, 1, 2]},
+    "one per source": {"n": 5, "links": LINES, "apart": 0.25, "cluster": -0.5, "sources": [1, 2, 4, 1, 6]},
+    "everything": {
+        "n": 6,
+        "links": [*LINES, (4, 5, 1.25), (2, 5, 0.5), (0, 5, -math.inf), (1, 3, 0.25)],
+        "apart": -0.5,
+        "cluster": 1.0,
+        "weight": [1, 2, 1, 1, 3, 1],
+        "sources": [1, 0, 2, 1, 0, 4],
+    },
+}
+
+
+def walk_of(case, labels=None):
+    first, second, scores = zip(*case["links"], strict=True)
+    return LinkWalk(
+        LinkGraph.from_pairs(case["n"], first, second),
+        scores,
+        apart=case["apart"],
+        cluster=case["cluster"],
+        labels=labels,
+        weight=case.get("weight"),
+        sources=case.get("sources"),
+    )
+
+
+def model_score(case, labels):
+    """The score by `LinkModel`: an item of weight w is w records, the first of which has its links."""
+    weight = case.get("weight", [1] * case["n"])
+    first, second, scores = zip(*case["links"], strict=True)
+    starts = np.concatenate([[0], np.cumsum(weight)])
+    weights = np.array([case["apart"], case["cluster"], 0.0, *scores])
+    levels = np.arange(1, len(scores) + 1, dtype=np.uint8)[:, None]
+    records = np.repeat(np.asarray(labels), weight)
+    model = LinkModel((len(scores),), weights)
+    return model.score(records, starts[list(first)], starts[list(second)], levels)
+
+
+def is_allowed(case, labels):
+    """No two items of one source are together, and no forbidden pair."""
+    sources = case.get("sources", [0] * case["n"])
+    held = defaultdict(int)
+    for label, bits in zip(labels, sources, strict=True):
+        if held[label] & bits:
+            return False
+        held[label] |= bits
+    return all(score > -math.inf for one, two, score in case["links"] if labels[one] == labels[two])
+
+
+def partitions(n):
+    """All clusterings of n items, each cluster named by its smallest member."""
+    found = [()]
+    for item in range(n):
+        found = [(*labels, label) for labels in found for label in sorted({*labels, item})]
+    return found
+
+
+def target(case, temperature):
+    """The allowed clusterings, and exp(score / temperature) of each as a probability."""
+    worlds = [labels for labels in partitions(case["n"]) if is_allowed(case, labels)]
+    scores = np.array([model_score(case, labels) for labels in worlds]) / temperature
+    odds = np.exp(scores - scores.max())
+    return worlds, odds / odds.sum()
+
+
+def random_walk(rng, n, *, shards=1, heavy=True, constrained=True, density=0.4):
+    """Random links between n items, from a random clustering that keeps to the shards."""
+    pairs = [(i, j) for i in range(n) for j in range(i) if rng.random() < density]
+    first, second = (np.array([pair[side] for pair in pairs], np.int32) for side in (0, 1))
+    scores = rng.integers(-12, 14, len(pairs)) / 8.0
+    shard = rng.integers(0, shards, n)
+    sources = None
+    if constrained:
+        scores[rng.random(len(pairs)) < 0.05] = -np.inf
+        sources = np.where(rng.random(n) < 0.4, 1 << rng.integers(0, 5, n), 0)
+    labels = rng.integers(0, max(1, n // 2), n) * shards + shard
+    walk = LinkWalk(
+        LinkGraph.from_pairs(n, first, second),
+        scores,
+        apart=float(rng.integers(-6, 4)) / 8.0,
+        cluster=float(rng.integers(-8, 9)) / 8.0,
+        weight=rng.integers(1, 4, n) if heavy else None,
+        sources=sources,
+    )
+    walk.place_items(_allowed_labels(walk, labels))
+    if shards > 1:
+        walk.place_shards(shard)
+    return walk
+
+
+def _allowed_labels(walk, labels):
+    """Take items by themselves until no forbidden pair is together."""
+    labels = labels.copy()
+    graph = walk.graph
+    beyond = np.empty(len(graph.first))
+    beyond[graph.pair] = walk.arrays.score
+    for k in np.flatnonzero(np.isneginf(beyond)):
+        if labels[graph.first[k]] == labels[graph.second[k]]:
+            labels[graph.first[k]] = 1000 + graph.first[k]
+    return labels
+
+
+def rings(walk):
+    """The clusters of a walk, members in the order of their ring, the one that names them first."""
+    clusters = []
+    for name in np.unique(walk.arrays.label).tolist():
+        members, member = [name], int(walk.arrays.after[name])
+        while member != name:
+            members.append(member)
+            member = int(walk.arrays.after[member])
+        clusters.append(members)
+    return clusters
+
+
+def plain(walk):
+    """The same links and clusters, for the plain twins."""
+    arrays = walk.arrays
+    rows = [
+        [
+            (int(arrays.neighbor[k]), float(arrays.score[k]))
+            for k in range(arrays.start[i], arrays.start[i + 1])
+        ]
+        for i in range(walk.n_items)
+    ]
+    apart, cluster = walk.settings.tolist()
+    columns = (arrays.weight.tolist(), arrays.sources.tolist(), arrays.shard.tolist())
+    return Linked(rows, *columns, apart, cluster, rings(walk))
+
+
+def check(walk):
+    """Everything a walk keeps of its clusters is as if it were counted afresh, and the scratch is clean."""
+    arrays, n = walk.arrays, walk.n_items
+    assert np.array_equal(arrays.label[arrays.label], arrays.label)
+    assert np.array_equal(arrays.after[arrays.before], np.arange(n))
+    assert np.array_equal(arrays.before[arrays.after], np.arange(n))
+    listed = rings(walk)
+    assert sorted(member for members in listed for member in members) == list(range(n))
+    for name, *rest in listed:
+        members = [name, *rest]
+        assert (arrays.label[members] == name).all()
+        assert arrays.total[name] == arrays.weight[members].sum()
+        assert arrays.held[name] == np.bitwise_or.reduce(arrays.sources[members])
+        assert (
+            sum(int(bits).bit_count() for bits in arrays.sources[members])
+            == int(arrays.held[name]).bit_count()
+        )
+        assert len(set(arrays.shard[members].tolist())) == 1
+    assert not arrays.sums.any()
+    assert not arrays.seen.any()
+    assert not arrays.side.any()
+    assert np.array_equal(np.sort(walk.items), np.arange(n))
+
+
+def same_clusters(walk, world):
+    return sorted(rings(walk)) == sorted(world.clusters)
+
+
+def canonical(clusters):
+    """A clustering as in `partitions`."""
+    named = {item: min(members) for members in clusters for item in members}
+    return tuple(named[item] for item in sorted(named))
+
+
+class Script:
+    """Choices along one branch of all that could be made, with its probability and the branches left out."""
+
+    def __init__(self, path):
+        self.path = path
+        self.chance = 1.0
+        self.taken = 0
+        self.open = []
+
+    def below(self, bound):
+        return self.pick([1.0] * bound)
+
+    def happens(self, log_chance):
+        chance = math.exp(min(0.0, log_chance))
+        return self.pick([chance, 1.0 - chance]) == 0
+
+    def pick(self, odds):
+        total = sum(odds)
+        possible = [k for k, chance in enumerate(odds) if chance > 0.0]
+        if self.taken < len(self.path):
+            chosen = self.path[self.taken]
+        else:
+            chosen = possible[0]
+            self.open += [(*self.path, k) for k in possible[1:]]
+            self.path = (*self.path, chosen)
+        self.taken += 1
+        self.chance *= odds[chosen] / total
+        return chosen
+
+
+def outcomes(step, start):
+    """Where a step can lead, with the probability of each clustering: every choice is followed."""
+    found = defaultdict(float)
+    paths = [()]
+    while paths:
+        script = Script(paths.pop())
+        world = replace(start, clusters=[list(members) for members in start.clusters])
+        step(world, script)
+        found[canonical(world.clusters)] += script.chance
+        paths += script.open
+    return found
+
+
+def transition_matrix(case, worlds, step):
+    """Probabilities of a step between the clusterings ``worlds``; leaving them is an error."""
+    number = {world: k for k, world in enumerate(worlds)}
+    matrix = np.zeros((len(worlds), len(worlds)))
+    for k, labels in enumerate(worlds):
+        for world, chance in outcomes(step, plain(walk_of(case, labels))).items():
+            matrix[k, number[world]] += chance
+    return matrix
+
+
+def pooled(observed, expected):
+    """Counts with the rare ones added up, for a chi-square test."""
+    rare = expected < 8.0
+    kept = [np.append(counts[~rare], counts[rare].sum()) for counts in (observed, expected)]
+    return kept if rare.any() else [counts[:-1] for counts in kept]
