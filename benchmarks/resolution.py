@@ -350,7 +350,8 @@ def summary(results: dict[str, list[Outcome]]) -> None:
     if lines:
         head = ("B-cubed F1, and our time over splink's, fit and apply", "ours", "", "splink", "dedupe")
         print(table((*head, "CPU", "wall", f"at most {SPEED_BAR:g}"), lines))
-        print(f"best on {best} of {compared} sets (bar {BEST_BAR}: {verdict(best, BEST_BAR)})")
+        met = "met" if best >= BEST_BAR else "not met"
+        print(f"best on {best} of {compared} sets; the bar is {BEST_BAR} of {len(SETS)}: {met}")
 
 
 def listed(known: Sequence[str]) -> Callable[[str], list[str]]:

@@ -221,7 +221,7 @@ def report(walks: dict[str, Walk]) -> None:
             cells.append(f"{base.at_goal(getattr(base, axis)) / value:.2f}x" if both else "")
         if name in PAPER:
             cells += [f"{PAPER[name][0]:.3g}", f"{PAPER[name][1]}x"]
-        note = "" if found.arrived else f"  stays below: {found.f1.max():.3f} at best"
+        note = "" if found.arrived else f"  not there yet: {found.f1.max():.3f} at best"
         line = "".join(f"{cell:>{width}}" for cell, width in zip(cells, WIDTHS, strict=False))
         print(f"{name:<15}{line}{note}")
 

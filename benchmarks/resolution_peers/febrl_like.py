@@ -188,7 +188,6 @@ def main() -> None:
         pyarrow.csv.write_csv(table.select(["id", "entity"]), options.truth)
         table = table.drop_columns(["entity"])
     pyarrow.csv.write_csv(table, options.out)
-    print("{}")
 
 
 if __name__ == "__main__":

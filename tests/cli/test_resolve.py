@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from contextlib import nullcontext
 
 import pyarrow.parquet as pq
 import pytest
@@ -12,6 +13,7 @@ from factorwise.cli import main, resolve_apply, resolve_progress
 from factorwise.cli.learned import TOP
 from factorwise.cli.resolve_progress import progress_text
 from factorwise.inference.mcmc.linkage_search import Progress
+from factorwise.io import pairs
 from factorwise.io.models import read_model
 from factorwise.metrics.clustering import b_cubed
 from record_cases import people, read_csv, without, write_csv
@@ -323,6 +325,24 @@ def test_ctrl_c_in_the_walk_writes_what_it_has(run, folder, tmp_path, monkeypatc
     assert "interrupted after 2 rounds: what was found so far is written" in result.err
     assert json.loads(result.out)["search"]["stopped"] == "interrupted"
     assert [row["id"] for row in read_csv(tmp_path / "o.csv")] == [record["id"] for record in FEW]
+
+
+def test_ctrl_c_while_candidates_are_found_leaves_nothing(run, folder, tmp_path, monkeypatch):
+    class Interrupted(nullcontext):
+        def register(self, name, table):
+            pass
+
+        def execute(self, query, values=None):
+            raise RuntimeError("Query interrupted")  # what DuckDB makes of it
+
+        def __enter__(self):
+            return self
+
+    monkeypatch.setattr(pairs.duckdb, "connect", lambda *given, **settings: Interrupted())
+    words = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / "o.csv")
+    result = run("resolve", "apply", folder / "few.csv", *words)
+    assert (result.code, result.out) == (130, "")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_budget_of_rounds_or_seconds_ends_the_walk(apply):

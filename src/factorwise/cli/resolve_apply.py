@@ -18,6 +18,7 @@ from factorwise.cli.progress import Clock, cost_rows, peak_memory
 from factorwise.cli.resolve_blocks import blocking_report
 from factorwise.cli.resolve_data import (
     Records,
+    can_write,
     check_outputs,
     check_tables,
     given_fields,
@@ -153,10 +154,10 @@ class Request:
                 "--one-per-source needs to know the sources: give several files, or --source COLUMN."
             )
         if self.checkpoint is not None:
-            if self.checkpoint.exists() and not self.checkpoint.is_dir():
-                raise click.UsageError(f"--checkpoint {str(self.checkpoint)!r} is no folder.")
-            check_outputs({"--checkpoint": self.checkpoint / "search.fw"} if self.checkpoint.exists() else {})
-            check_outputs({} if self.checkpoint.exists() else {"--checkpoint": self.checkpoint})
+            place = next(one for one in (self.checkpoint, *self.checkpoint.resolve().parents) if one.exists())
+            if not place.is_dir() or not can_write(place):
+                why = "cannot be written to" if place.is_dir() else "is no folder"
+                raise click.UsageError(f"--checkpoint {str(self.checkpoint)!r}: {str(place)!r} {why}.")
 
 
 def resolve(options: Options, request: Request) -> dict[str, Any]:

@@ -25,7 +25,7 @@ METRICS = {
     "ceaf_m": "CEAF-m",
     "cluster": "cluster",
 }
-LARGEST_TANGLE = 20_000  # clusters that overlap each other, directly or not, for which CEAF is still matched
+LARGEST_TANGLE = 100_000  # clusters that overlap each other, directly or not, for which CEAF is still matched
 
 
 @verb(example="factorwise resolve score entities.csv --truth labelled.csv --id id --entity person --json")

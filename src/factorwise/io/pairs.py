@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -173,7 +173,8 @@ class PairJoins:
     def _table(self, name: str, columns: dict[str, NDArray[Any]]) -> ExitStack:
         """Make a table that is gone at the end of the context."""
         self._connection.register("given", pa.table(columns))
-        self._connection.execute(f"CREATE TABLE {name} AS SELECT * FROM given")
+        with heeding_interrupts():
+            self._connection.execute(f"CREATE TABLE {name} AS SELECT * FROM given")
         self._connection.unregister("given")
         stack = ExitStack()
         stack.callback(self._connection.execute, f"DROP TABLE {name}")
@@ -181,7 +182,8 @@ class PairJoins:
 
     def _run(self, query: str, **values: int) -> None:
         shifts = {"high": TAG_BITS + ITEM_BITS, "low": TAG_BITS}
-        found = self._connection.execute(query, {**shifts, **values}).fetchnumpy()["pair"]
+        with heeding_interrupts():
+            found = self._connection.execute(query, {**shifts, **values}).fetchnumpy()["pair"]
         assert found.dtype == np.uint64  # anything else would have lost bits
         words = np.sort(found)
         if len(words) >= AT_ONCE // 4:
@@ -189,6 +191,17 @@ class PairJoins:
             words.tofile(path)
             words = np.memmap(path, np.uint64, mode="r")
         self._runs.append(words)
+
+
+@contextmanager
+def heeding_interrupts() -> Iterator[None]:
+    """Make a Ctrl-C what it is elsewhere: DuckDB ends the query with an error of its own."""
+    try:
+        yield
+    except (RuntimeError, duckdb.InterruptException) as error:
+        if "interrupted" in str(error).lower():
+            raise KeyboardInterrupt from error
+        raise
 
 
 def _stretches(ends: NDArray[np.int64]) -> Iterator[tuple[int, int]]:

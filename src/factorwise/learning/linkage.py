@@ -23,7 +23,6 @@ from factorwise.model.linkage import LinkModel
 from factorwise.rng import Stream
 
 
-
 class LinkPass(NamedTuple):
     """How one pass over the items went: the learning curve."""
 

@@ -17,7 +17,7 @@ from factorwise.inference.mcmc.linkage_posterior import link_posterior
 from factorwise.kernels.threads import Team
 from factorwise.types import Ints
 
-TEMPERATURES = tuple(float(t) for t in np.geomspace(0.05, 6.0, 11))
+TEMPERATURES = tuple(float(t) for t in np.geomspace(0.05, 6.0, 9))
 DRAWS, CHAINS, BURN_IN = 25, 2, 15
 
 
@@ -29,8 +29,13 @@ class Calibration(NamedTuple):
 
 
 def calibrate(walk: LinkWalk, truth: Ints, *, seed: int, team: Team) -> Calibration:
-    """Choose the temperature for ``walk``, a clustering found for items whose entities are ``truth``."""
+    """Choose the temperature for ``walk``, a clustering found for items whose entities are ``truth``.
+
+    Where nothing is linked, nothing tells one temperature from another: it is 1.
+    """
     graph = walk.graph
+    if not len(graph.first):
+        return Calibration(1.0, {})
     same = np.asarray(truth)[graph.first] == np.asarray(truth)[graph.second]
     losses = {}
     for temperature in TEMPERATURES:
@@ -52,4 +57,4 @@ def calibrate(walk: LinkWalk, truth: Ints, *, seed: int, team: Team) -> Calibrat
 def log_loss(together: NDArray[np.float32], same: NDArray[np.bool_], draws: int) -> float:
     """Return the mean loss of probabilities that are shares of ``draws`` draws, half a draw added to both."""
     chance = (together.astype(np.float64) * draws + 0.5) / (draws + 1.0)
-    return float(-np.mean(np.log(np.where(same, chance, 1.0 - chance)))) if len(chance) else 0.0
+    return float(-np.mean(np.log(np.where(same, chance, 1.0 - chance))))

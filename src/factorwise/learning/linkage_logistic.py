@@ -27,8 +27,8 @@ def logistic_links(
     rows = np.arange(len(levels))
     if len(rows) > MOST_PAIRS:
         rows = np.sort(np.random.default_rng([seed, 4]).choice(len(rows), MOST_PAIRS, replace=False))
-    if len(rows) == 0 or same[rows].all() or not same[rows].any():
-        return LinkModel.blank(model.sizes)
+    if not model.sizes or same[rows].all() or not same[rows].any():
+        return LinkModel.blank(model.sizes)  # nothing to tell, or nothing to tell apart
     regression = LogisticRegression(C=RIDGE, max_iter=200)
     regression.fit(up_to_level(levels[rows], model), same[rows])
     weights = np.zeros(len(model.weights))

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.linking import Linked
+from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.linkage_posterior import LinkPosterior, alternatives
 from factorwise.inference.mcmc.linkage_search import Found
 
@@ -31,6 +32,9 @@ class Resolution:
         The links that were weighed, and how the search ended.
     posterior
         Draws of other clusterings, if asked for.
+    weighed : int64[.] or None
+        After an update, the rows that ``linked`` speaks of; the confidence of all others is NaN. None for
+        all rows.
     """
 
     ids: pa.Array
@@ -40,6 +44,7 @@ class Resolution:
     linked: Linked
     found: Found
     posterior: LinkPosterior | None = None
+    weighed: NDArray[np.int64] | None = None
 
     @property
     def n_entities(self) -> int:
@@ -48,7 +53,8 @@ class Resolution:
 
     def table(self) -> pa.Table:
         """Return one row per record: id, entity, confidence."""
-        return pa.table({"id": self.ids, "entity": self.entity, "confidence": pa.array(self.confidence)})
+        confidence = pa.array(self.confidence, from_pandas=True)  # null where it is NaN
+        return pa.table({"id": self.ids, "entity": self.entity, "confidence": confidence})
 
     def entities(self) -> pa.Table:
         """Return one row per entity: its name, its records, and its coherence.
@@ -61,30 +67,28 @@ class Resolution:
         least = np.ones(len(first), np.float32)
         np.minimum.at(least, number, self.confidence)
         names = self.entity.take(pa.array(first))
-        return pa.table({"entity": names, "records": pa.array(size), "coherence": pa.array(least)})
+        coherence = pa.array(least, from_pandas=True)
+        return pa.table({"entity": names, "records": pa.array(size), "coherence": coherence})
 
     def pairs(self) -> pa.Table:
         """Return the doubtful pairs: ids, the chance that they co-refer, and how many draws it is worth."""
-        if self.posterior is None:
-            raise ValueError("no posterior was drawn: resolve with posterior=True.")
-        rows = self.posterior.doubtful()[:MOST_PAIRS]
+        posterior = self._drawn()
+        rows = posterior.doubtful()[:MOST_PAIRS]
         graph, row_of = self.linked.walk.graph, self._row_of_unit()
         first, second = graph.first[rows], graph.second[rows]
         columns = {
             "id": self.ids.take(pa.array(row_of[first])),
             "other": self.ids.take(pa.array(row_of[second])),
-            "probability": pa.array(self.posterior.together[rows]),
-            "draws": pa.array(self._effective_draws(first, second)),
+            "probability": pa.array(posterior.together[rows]),
+            "draws": pa.array(effective_sizes(posterior.traces(first, second))),
         }
         return pa.table(columns)
 
     def second_best(self) -> pa.Table:
         """Return for the records of doubtful groups their entity in the best and in the next clustering."""
-        if self.posterior is None:
-            raise ValueError("no posterior was drawn: resolve with posterior=True.")
-        row_of = self._row_of_unit()
+        posterior, row_of = self._drawn(), self._row_of_unit()
         columns: dict[str, list[Any]] = {"group": [], "row": [], "best": [], "second": [], "chance": []}
-        for number, group in enumerate(alternatives(self.posterior, self.linked.walk)):
+        for number, group in enumerate(alternatives(posterior, self.linked.walk)):
             columns["group"] += [number] * len(group.items)
             columns["row"] += row_of[group.items].tolist()
             columns["best"] += group.best.tolist()
@@ -108,35 +112,39 @@ class Resolution:
                 columns[name] = _most_common(table.column(name).combine_chunks(), number, len(first))
         return pa.table(columns)
 
-    def _row_of_unit(self) -> NDArray[np.int64]:
-        rows = np.zeros(self.linked.walk.n_items, np.int64)
-        rows[self.linked.unit[::-1]] = np.arange(len(self.linked.unit))[::-1]
-        return rows
+    def _drawn(self) -> LinkPosterior:
+        if self.posterior is None:
+            raise InvalidArgumentError("no posterior was drawn: resolve with posterior=True.")
+        return self.posterior
 
-    def _effective_draws(self, first: NDArray[np.int32], second: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the effective sample size of the pairs, by Geyer's initial positive sequence."""
-        assert self.posterior is not None
-        return effective_sizes(self.posterior.traces(first, second))
+    def _row_of_unit(self) -> NDArray[np.int64]:
+        """Return for each item of the walk the first row that it stands for."""
+        unit = self.linked.unit
+        rows = np.full(self.linked.walk.n_items, len(unit), np.int64)
+        np.minimum.at(rows, unit, np.arange(len(unit)))
+        return rows if self.weighed is None else self.weighed[rows]
 
 
 def effective_sizes(traces: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Effective number of draws of indicators, (chains, draws, pairs): all draws where nothing is correlated.
 
+    Each chain counts as two halves, so that one that drifts is worth little.
     Implements: vehtari2021rank, Sec. 3 (the plain form, without ranks: indicators have but two).
     """
-    chains, draws, count = traces.shape
+    half = traces.shape[1] // 2
+    values = np.concatenate([traces[:, :half], traces[:, -half:]]).astype(np.float64)
+    chains, draws, count = values.shape
     if draws < 4 or count == 0:
-        return np.full(count, float(chains * draws))
-    values = traces.astype(np.float64)
+        return np.full(count, float(traces.shape[0] * traces.shape[1]))
     centered = values - values.mean(axis=1, keepdims=True)
     size = 1 << (2 * draws - 1).bit_length()
     spectrum = np.fft.rfft(centered, size, axis=1)
     lagged = np.fft.irfft(spectrum * spectrum.conj(), size, axis=1)[:, :draws].mean(axis=0) / draws
     within = lagged[0] * draws / (draws - 1)
-    between = values.mean(axis=1).var(axis=0, ddof=1) if chains > 1 else np.zeros(count)
-    total = within * (draws - 1) / draws + between
+    total = lagged[0] + values.mean(axis=1).var(axis=0, ddof=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         rho = 1.0 - (within - lagged) / total
+    rho[0] = 1.0
     pairs = rho[: draws // 2 * 2].reshape(-1, 2, count).sum(axis=1)
     running = np.cumprod(pairs > 0.0, axis=0).astype(bool)
     pairs = np.minimum.accumulate(np.where(running, pairs, 0.0), axis=0)
@@ -145,20 +153,30 @@ def effective_sizes(traces: NDArray[np.bool_]) -> NDArray[np.float64]:
 
 
 def _most_common(column: pa.Array, number: NDArray[np.int64], count: int) -> pa.Array:
+    if column.null_count == len(column):
+        return pa.nulls(count, column.type)
     if pa.types.is_nested(column.type):
-        column = pc.binary_join(column.cast(pa.list_(pa.string())), "|")
+        column = _as_text(column)
     coded = column.dictionary_encode()
     codes = np.asarray(coded.indices.fill_null(-1), dtype=np.int64)
-    texts = coded.dictionary.cast(pa.string())
+    texts = _as_text(coded.dictionary)
     there = codes >= 0
-    width = max(len(coded.dictionary), 1)
+    width = len(coded.dictionary)
     cells, seen = np.unique(number[there] * width + codes[there], return_counts=True)
-    order = np.empty(len(texts), np.int64)
-    order[np.asarray(pc.sort_indices(texts))] = np.arange(len(texts))
+    order = np.argsort(np.asarray(pc.sort_indices(texts)))
     lengths = np.asarray(pc.utf8_length(texts), dtype=np.int64)
     entity, code = cells // width, cells % width
-    best = np.lexsort((order[code], -lengths[code], -seen, entity)) if len(cells) else np.zeros(0, np.int64)
+    best = np.lexsort((order[code], -lengths[code], -seen, entity))
     chosen = np.full(count, -1, np.int64)
-    first = np.append(True, entity[best][1:] != entity[best][:-1]) if len(best) else np.zeros(0, bool)
+    first = np.append(True, entity[best][1:] != entity[best][:-1])
     chosen[entity[best][first]] = code[best][first]
     return coded.dictionary.take(pa.array(chosen, mask=chosen < 0))
+
+
+def _as_text(values: pa.Array) -> pa.Array:
+    try:
+        if pa.types.is_nested(values.type):
+            return pc.binary_join(values.cast(pa.list_(pa.string())), "|")
+        return values.cast(pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # records within records, bytes that are no text
+        return pa.array([None if value is None else str(value) for value in values.to_pylist()])

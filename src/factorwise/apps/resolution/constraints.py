@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.linkage import MOST_SOURCES
@@ -42,33 +44,48 @@ class Constraints:
         if count > MOST_SOURCES:
             raise InvalidArgumentError(
                 f"one record per source can be asked of up to {MOST_SOURCES} sources, but there are {count}."
+                " Resolve without it, or put sources that share no entity under one number."
             )
         bits = np.zeros(n_items, np.uint64)
         np.bitwise_or.at(bits, unit, np.uint64(1) << self.sources.astype(np.uint64))
-        members = np.bincount(unit, minlength=n_items)
-        spread = np.bitwise_count(bits)
-        if (spread < members).any():
-            raise InvalidArgumentError(
-                "records of one source must be together and must not be: remove one of the two constraints."
-            )
         return bits
 
     def check(self, ids: Sequence[object] | None = None) -> None:
-        """Refuse pairs that must and must not be together; ``ids`` name the records in the error."""
-        if len(self.must) and len(self.cannot):
-            n = int(max(self.must.max(), self.cannot.max())) + 1
-            root = _roots(self.must, n)
-            clash = root[self.cannot[:, 0]] == root[self.cannot[:, 1]]
-            if clash.any():
-                a, b = (row if ids is None else ids[row] for row in self.cannot[clash][0].tolist())
+        """Refuse what cannot be: together and not, also by way of others; ``ids`` name the records."""
+        rows = np.concatenate([self.must.ravel(), self.cannot.ravel()])
+        group = tied(self.must, int(rows.max(initial=-1)) + 1)
+        clash = group[self.cannot[:, 0]] == group[self.cannot[:, 1]]
+        if clash.any():
+            one, two = _named(self.cannot[clash][0], ids)
+            raise InvalidArgumentError(
+                f"records {one} and {two} must be together and must not be: remove one of the constraints."
+            )
+        if self.one_per_source and self.sources is not None and len(self.must):
+            one, two = _named(_of_one_source(group, self.sources[: len(group)], self.must), ids)
+            if one is not None:
                 raise InvalidArgumentError(
-                    f"records {a} and {b} must be together and must not be: remove one of the constraints."
+                    f"records {one} and {two} must be together, but they are of one source, of which an"
+                    " entity may have one record: remove one of the constraints."
                 )
 
 
-def _roots(pairs: Ints, n: int) -> NDArray[np.int32]:
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
+def tied(pairs: Ints, n: int) -> NDArray[np.int32]:
+    """Return the group of each of ``n`` rows, tied by pairs directly or by way of others."""
     ties = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
     return np.asarray(connected_components(ties, directed=False)[1], np.int32)
+
+
+def _of_one_source(group: Ints, sources: Ints, must: Ints) -> Ints:
+    """Return two rows of one source that are tied; none if there are none such."""
+    rows = np.unique(must)
+    order = rows[np.lexsort((sources[rows], group[rows]))]
+    again = (group[order][1:] == group[order][:-1]) & (sources[order][1:] == sources[order][:-1])
+    found = np.flatnonzero(again)[:1]
+    return np.sort(np.concatenate([order[found], order[found + 1]]))
+
+
+def _named(rows: Ints, ids: Sequence[object] | None) -> tuple[object, object]:
+    if not len(rows):
+        return None, None
+    one, two = rows.tolist()
+    return (one, two) if ids is None else (ids[one], ids[two])

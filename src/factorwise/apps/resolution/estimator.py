@@ -20,10 +20,12 @@ from factorwise.apps.resolution.fields import FieldSpec, override, read_fields
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.kinds import infer_kinds
 from factorwise.apps.resolution.knowledge import Knowledge
+from factorwise.apps.resolution.labelled import labelled_pairs
 from factorwise.apps.resolution.linking import Linked, link
 from factorwise.apps.resolution.naming import entity_names
 from factorwise.apps.resolution.resolving import Keeping, draw_posterior, searched
-from factorwise.apps.resolution.training import entity_numbers, learn, learn_without_labels
+from factorwise.apps.resolution.training import entity_column, entity_numbers, learn, learn_without_labels
+from factorwise.apps.resolution.updating import below, place
 from factorwise.errors import InvalidArgumentError, require
 from factorwise.inference.mcmc.linkage_search import LinkSearch, Progress
 from factorwise.io.tables import ids_of, read_table
@@ -91,15 +93,25 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         records: Records,
         entity: ArrayLike | str | None = None,
         *,
+        pairs: Any = None,
+        id: str | None = None,
         leave_out: Sequence[str] = (),
         tell: Callable[[str], None] = lambda text: None,
         blocked: Callable[[Candidates, NormalTable], None] = lambda candidates, normal: None,
         watch: Callable[[LinkPass], None] | None = None,
     ) -> Self:
-        """Learn from records whose entities are known, or, without ``entity``, from what they look like.
+        """Learn from entities that are known, from labelled pairs, from both, or from neither.
+
+        Without entities, weights are found from what the records look like, and from the pairs if there are
+        any.
 
         entity
             A label per record, None where it is not known; or the name of the column that has them.
+        pairs
+            Pairs of records and whether they are of one entity: a table with the columns ``id``, ``other``
+            and ``same``, or a list of such triples.
+        id
+            The column with the ids of the records, which is not compared; None to number them from 0 on.
         leave_out
             Columns that say nothing of the entity, such as ids.
         tell, blocked, watch
@@ -107,8 +119,9 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
             forms, and after each pass.
         """
         table = read_table(records)
-        hidden = [*leave_out, entity] if isinstance(entity, str) else list(leave_out)
+        hidden = [*leave_out, *(name for name in (entity, id) if isinstance(name, str))]
         fields = self._fields(table, hidden)
+        labelled = None if pairs is None else labelled_pairs(pairs, _ids(table, id))
         self.history_: list[LinkPass] = []
 
         def note(record: LinkPass) -> None:
@@ -119,13 +132,21 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         with Team(thread_count(self.n_jobs)) as team:
             if entity is None:
                 self.knowledge_ = learn_without_labels(
-                    table, fields, rules=self.rules, seed=self._seed(), team=team, tell=tell, blocked=blocked
+                    table,
+                    fields,
+                    pairs=labelled,
+                    rules=self.rules,
+                    seed=self._seed(),
+                    team=team,
+                    tell=tell,
+                    blocked=blocked,
                 )
             else:
                 self.knowledge_ = learn(
                     table,
                     fields,
                     entity_numbers(table, entity),
+                    pairs=labelled,
                     rules=self.rules,
                     learner=LinkLearner(passes=self.passes, steps=self.steps),
                     search=self._search(),
@@ -175,7 +196,7 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         """
         self._check_fitted()
         table = read_table(records)
-        ids = pa.array(np.arange(table.num_rows)) if id is None else ids_of(table, id)
+        ids = _ids(table, id)
         if constraints is not None:
             constraints.check(ids)
         seed = self._seed()
@@ -197,6 +218,55 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
             linked=found_links,
             found=found,
             posterior=draws,
+        )
+
+    def update(
+        self,
+        new: Records,
+        old: Records,
+        entity: ArrayLike | str,
+        *,
+        id: str | None = None,
+        posterior: bool = False,
+    ) -> Resolution:
+        """Place new records into known entities; old ones move only where the new evidence says so.
+
+        The answer is of all records, the old ones first. Entities keep their names as far as they can: see
+        `factorwise.apps.resolution.naming`. Only the new records, those linked to them and the others of
+        their entities are weighed; the confidence of the rest is NaN. Normal forms and blocking keys of all
+        records are made anew.
+
+        entity
+            The name of the entity of each old record, None where it has none yet; or the column of ``old``.
+        id
+            The column with the ids of the records, in both tables; None to number them, the old ones first.
+        posterior
+            Draw other clusterings of what was weighed too.
+        """
+        self._check_fitted()
+        before = read_table(old)
+        names = entity_column(before, entity)
+        columns = [one.name for one in self.knowledge_.fields if one.kind != "ignore"]
+        table = below(before, read_table(new), columns, id)
+        ids = _ids(table, id)
+        known = pa.concat_arrays([names, pa.nulls(table.num_rows - len(names), names.type)])
+        seed, temperature = self._seed(), self.knowledge_.temperature
+        with Team(thread_count(self.n_jobs)) as team:
+            numbers = entity_numbers(table, known)
+            placed = place(table, numbers, self.knowledge_, self._search(), seed=seed, team=team)
+            chances = placed.linked.walk.home_chances(temperature, team=team)
+            draws = draw_posterior(placed.linked, temperature, seed=seed, team=team) if posterior else None
+        confidence = np.full(table.num_rows, np.nan, np.float32)
+        confidence[placed.weighed] = chances[placed.linked.unit]
+        return Resolution(
+            ids=ids,
+            entity=entity_names(ids, placed.labels, known),
+            labels=placed.labels,
+            confidence=confidence,
+            linked=placed.linked,
+            found=placed.found,
+            posterior=draws,
+            weighed=placed.weighed,
         )
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -239,3 +309,7 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
     def _check_fitted(self) -> None:
         if not hasattr(self, "knowledge_"):
             raise NotFittedError("this resolver has learned nothing yet: call fit, or load a model.")
+
+
+def _ids(table: pa.Table, column: str | None) -> pa.Array:
+    return pa.array(np.arange(table.num_rows)) if column is None else ids_of(table, column)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from factorwise.apps.resolution.blocking import Candidates, find_candidates
 from factorwise.apps.resolution.comparisons import Comparer
-from factorwise.apps.resolution.constraints import Constraints
+from factorwise.apps.resolution.constraints import Constraints, tied
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.normal_forms import normalize
@@ -57,8 +56,9 @@ def link(
     team: Team,
 ) -> Linked:
     """Find the candidates of a table and score them."""
-    normal = normalize(table, knowledge.fields)
     limits = constraints or Constraints()
+    limits.check()
+    normal = normalize(table, knowledge.fields)
     candidates = find_candidates(
         normal,
         knowledge.rules,
@@ -76,7 +76,9 @@ def score_pairs(
     """Return the scores of pairs of rows."""
     model = knowledge.model
     comparer = Comparer(normal, knowledge.comparisons)
-    return np.float32(model.link) + comparer.scores(model.tables(), first, second, team)
+    scores = comparer.scores(model.tables(), first, second, team)
+    scores += np.float32(model.link)
+    return scores
 
 
 def joined(
@@ -92,15 +94,25 @@ def joined(
     """
     n, model = normal.n_rows, knowledge.model
     unit = _units(n, limits.must, candidates.keys[0] if candidates.keys else None)
-    first, second, score = unit[candidates.first], unit[candidates.second], scores
+    links = Links(unit[candidates.first], unit[candidates.second], scores)
     if len(limits.must) or len(limits.cannot):
-        first, second, score = _merged(first, second, score, unit, limits, model.apart)
-    graph = LinkGraph.from_pairs(int(unit.max(initial=-1)) + 1, first, second)
+        links = _merged(links, unit, limits, model.apart)
+    graph = LinkGraph.from_pairs(int(unit.max(initial=-1)) + 1, links.first, links.second)
     weight = np.bincount(unit, minlength=graph.n_items)
     keys = [_of_units(key, unit, graph.n_items) for key in candidates.keys]
     sources = limits.source_bits(unit, graph.n_items)
-    walk = LinkWalk(graph, score, apart=model.apart, cluster=model.cluster, weight=weight, sources=sources)
+    walk = LinkWalk(
+        graph, links.score, apart=model.apart, cluster=model.cluster, weight=weight, sources=sources
+    )
     return Linked(normal, candidates, scores, unit, walk, keys)
+
+
+class Links(NamedTuple):
+    """Pairs of items and the scores of each two together."""
+
+    first: Ints
+    second: Ints
+    score: NDArray[np.float32]
 
 
 def _units(n: int, must: Ints, key: Ints | None) -> NDArray[np.int32]:
@@ -109,28 +121,25 @@ def _units(n: int, must: Ints, key: Ints | None) -> NDArray[np.int32]:
     unit[order] = np.arange(n, dtype=np.int32)
     if not len(must):
         return unit
-    ties = coo_array((np.ones(len(must)), (must[:, 0], must[:, 1])), shape=(n, n))
-    together = connected_components(ties, directed=False)[1]
+    together = tied(must, n)
     smallest = np.full(n, n, np.int32)
     np.minimum.at(smallest, together, unit)
     return np.unique(smallest[together], return_inverse=True)[1].astype(np.int32)
 
 
-def _merged(
-    first: Ints, second: Ints, score: NDArray[np.float32], unit: Ints, limits: Constraints, apart: float
-) -> tuple[Ints, Ints, NDArray[np.float32]]:
+def _merged(links: Links, unit: Ints, limits: Constraints, apart: float) -> Links:
     """Add up the links of records that are one item, and forbid what must not be together."""
     cannot = unit[limits.cannot].reshape(-1, 2)
-    one = np.concatenate([first, cannot[:, 0]]).astype(np.int64)
-    two = np.concatenate([second, cannot[:, 1]]).astype(np.int64)
-    beyond = np.concatenate([score.astype(np.float64) - apart, np.full(len(cannot), -np.inf)])
+    one = np.concatenate([links.first, cannot[:, 0]]).astype(np.int64)
+    two = np.concatenate([links.second, cannot[:, 1]]).astype(np.int64)
+    beyond = np.concatenate([links.score.astype(np.float64) - apart, np.full(len(cannot), -np.inf)])
     apart_already = one != two
     low, high = np.minimum(one, two)[apart_already], np.maximum(one, two)[apart_already]
     n = int(unit.max(initial=0)) + 1
     pairs, place = np.unique(low * n + high, return_inverse=True)
     total = np.zeros(len(pairs))
     np.add.at(total, place, beyond[apart_already])
-    return pairs // n, pairs % n, (total + apart).astype(np.float32)
+    return Links(pairs // n, pairs % n, (total + apart).astype(np.float32))
 
 
 def _of_units(key: Ints, unit: Ints, n_items: int) -> NDArray[np.int64]:

@@ -2,7 +2,8 @@
 
 An entity is named by the smallest id of its records: numbers by size, other ids in the order of letters.
 Where earlier names are known, an entity keeps the one that most of its records had; of two entities that
-could keep the same name the one with more such records does, and the other is named by its smallest id.
+could keep the same name the one with more such records does, and the other is named by its smallest id; if
+that is the name of another entity, ``-split`` is added to it.
 """
 
 from __future__ import annotations
@@ -17,13 +18,21 @@ from factorwise.types import Ints
 
 def id_ranks(ids: pa.Array) -> NDArray[np.int64]:
     """Return the place of each id in their order."""
-    ordered = ids
-    if pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type):
-        whole = pc.all(pc.match_substring_regex(ids, r"^[0-9]{1,18}$")).as_py()
-        ordered = ids.cast(pa.int64()) if whole else ids
     ranks = np.empty(len(ids), np.int64)
-    ranks[np.asarray(pc.sort_indices(ordered))] = np.arange(len(ids))
+    ranks[_sorted(ids)] = np.arange(len(ids))
     return ranks
+
+
+def _sorted(ids: pa.Array) -> NDArray[np.int64]:
+    """Return the rows in the order of their ids."""
+    texts = pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)
+    if not texts or not pc.all(pc.match_substring_regex(ids, r"^[0-9]{1,18}$")).as_py():
+        return np.asarray(pc.sort_indices(ids))
+    numbers = ids.cast(pa.int64())
+    if pc.count_distinct(numbers).as_py() == len(ids):
+        return np.asarray(pc.sort_indices(numbers))
+    keys = [("number", "ascending"), ("id", "ascending")]  # 7 and 07 are two ids
+    return np.asarray(pc.sort_indices(pa.table({"number": numbers, "id": ids}), sort_keys=keys))
 
 
 def smallest_rows(labels: Ints, ranks: Ints) -> NDArray[np.int64]:
@@ -45,7 +54,7 @@ def entity_names(ids: pa.Array, labels: Ints, known: pa.Array | None = None) -> 
     rows = smallest_rows(labels, id_ranks(ids))
     if known is None:
         return ids.take(pa.array(rows))
-    names = known.cast(ids.type, safe=False) if known.type != ids.type else known
+    ids, names = _of_one_type(ids, known)
     coded = names.dictionary_encode()
     old = np.asarray(coded.indices.fill_null(-1), dtype=np.int64)
     number = np.unique(labels, return_inverse=True)[1]
@@ -60,18 +69,30 @@ def entity_names(ids: pa.Array, labels: Ints, known: pa.Array | None = None) -> 
             kept[entity[k]] = name[k]
             taken[name[k]] = True
     fresh = ids.take(pa.array(rows))
-    inherited = coded.dictionary.take(pa.array(np.maximum(kept[number], 0)))
-    found = pc.if_else(pa.array(kept[number] >= 0), inherited, fresh)
-    return _without_clashes(found, fresh, kept[number] >= 0, coded.dictionary, taken)
+    inherits = kept[number] >= 0
+    inherited = coded.dictionary.take(pa.array(kept[number], mask=~inherits))
+    return _without_clashes(pc.if_else(pa.array(inherits), inherited, fresh), ~inherits)
 
 
-def _without_clashes(
-    found: pa.Array, fresh: pa.Array, inherited: NDArray[np.bool_], names: pa.Array, taken: NDArray[np.bool_]
-) -> pa.Array:
-    """Give entities another name whose smallest id is the name that another entity has kept."""
-    used = names.filter(pa.array(taken[: len(names)]))
-    clash = np.asarray(pc.is_in(fresh, value_set=used)) & ~inherited
+def _of_one_type(ids: pa.Array, known: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return ids and names in the type of the ids, or as text where a name is none of that type."""
+    if known.type == ids.type:
+        return ids, known
+    try:
+        return ids, known.cast(ids.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return ids.cast(pa.string()), known.cast(pa.string())
+
+
+def _without_clashes(names: pa.Array, fresh: NDArray[np.bool_]) -> pa.Array:
+    """Mark the names that are new to an entity (``fresh``) and that another entity has."""
+    clash = fresh & np.asarray(pc.is_in(names, value_set=names.filter(pa.array(~fresh))))
     if not clash.any():
-        return found
-    marked = pc.binary_join_element_wise(fresh.cast(pa.string()), "split", "-")
-    return pc.if_else(pa.array(clash), marked, found.cast(pa.string()))
+        return names
+    names = names.cast(pa.string())
+    others = names.filter(pa.array(~clash))
+    while clash.any():
+        marked = pc.binary_join_element_wise(names, "split", "-")
+        names = pc.if_else(pa.array(clash), marked, names)
+        clash &= np.asarray(pc.is_in(names, value_set=others))
+    return names

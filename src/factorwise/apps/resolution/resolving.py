@@ -41,27 +41,42 @@ def searched(
         return search.run(linked.walk, linked.keys, seed=seed, team=team, watch=watch)
     mark = fingerprint(linked, search, seed)
     saved = read_checkpoint(keeping.folder, mark)
-    resume = None if saved is None else SearchState(**saved.numbers, **saved.arrays)
+    resume = None if saved is None else _state(saved)
     last = time.monotonic()
 
     def keep(state: SearchState) -> None:
         nonlocal last
         if time.monotonic() - last >= keeping.seconds:
-            numbers = {"round": state.round, "quiet": state.quiet, "score": state.score}
-            arrays = {"label": state.label, "after": state.after}
-            write_checkpoint(keeping.folder, mark, Checkpoint(numbers, arrays))
+            write_checkpoint(keeping.folder, mark, _checkpoint(state))
             last = time.monotonic()
 
     return search.run(linked.walk, linked.keys, seed=seed, team=team, resume=resume, watch=watch, keep=keep)
 
 
 def fingerprint(linked: Linked, search: LinkSearch, seed: int) -> str:
-    """Return what tells a run from every other: its links, their scores, its start and its settings."""
+    """Return what tells a run from every other: its links, scores and keys, its start and its settings."""
     digest = hashlib.sha256(repr((search, seed, linked.walk.settings.tolist())).encode())
     arrays = linked.walk.arrays
-    for array in (arrays.start, arrays.neighbor, arrays.score, arrays.weight, arrays.sources, arrays.label):
+    fixed = (arrays.start, arrays.neighbor, arrays.score, arrays.weight, arrays.sources)
+    for array in (*fixed, arrays.label, arrays.after, *linked.keys):
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
+
+
+def _checkpoint(state: SearchState) -> Checkpoint:
+    numbers = {"round": state.round, "quiet": state.quiet, "score": state.score}
+    return Checkpoint(numbers, {"label": state.label, "after": state.after})
+
+
+def _state(saved: Checkpoint) -> SearchState:
+    numbers, arrays = saved
+    return SearchState(
+        int(numbers["round"]),
+        int(numbers["quiet"]),
+        float(numbers["score"]),
+        arrays["label"],
+        arrays["after"],
+    )
 
 
 def draw_posterior(linked: Linked, temperature: float, *, seed: int, team: Team) -> LinkPosterior:

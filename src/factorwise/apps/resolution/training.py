@@ -22,6 +22,7 @@ from factorwise.apps.resolution.comparisons import Comparer, planned
 from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
+from factorwise.apps.resolution.labelled import ComparedLabels, LabelledPairs
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.apps.resolution.unsupervised import fit_mixture, model_of
 from factorwise.apps.resolution.weighing import Lesson, weigh
@@ -43,6 +44,7 @@ def learn(
     fields: Sequence[FieldSpec],
     entity: NDArray[np.int32],
     *,
+    pairs: LabelledPairs | None = None,
     rules: Sequence[Rule] | None = None,
     learner: LinkLearner,
     search: LinkSearch,
@@ -52,7 +54,11 @@ def learn(
     blocked: Blocked = lambda candidates, normal: None,
     watch: Callable[[LinkPass], None] | None = None,
 ) -> Knowledge:
-    """Learn from records whose entities are known: numbers from 0 on, -1 for records of unknown ones."""
+    """Learn from records whose entities are known: numbers from 0 on, -1 for records of unknown ones.
+
+    pairs
+        Further pairs that are labelled one by one.
+    """
     begun = time.monotonic()
     if int((np.bincount(entity[entity >= 0]) > 1).sum()) == 0:
         raise InvalidArgumentError(
@@ -71,15 +77,17 @@ def learn(
     blocked(candidates, normal)
     if not len(candidates.first):
         raise InvalidArgumentError("no two records have anything in common that the blocking rules look at.")
-    comparisons = planned(normal, *sampled(candidates, seed))
-    levels = Comparer(normal, comparisons).all_levels(candidates.first, candidates.second, team)
+    comparisons = planned(normal, *sampled(candidates, seed), len(candidates.first))
+    comparer = Comparer(normal, comparisons)
+    levels = comparer.all_levels(candidates.first, candidates.second, team)
     tell(f"{len(comparisons)} comparisons of each pair")
     graph = LinkGraph.from_pairs(normal.n_rows, candidates.first, candidates.second)
     sizes = tuple(one.cuts.size for one in comparisons)
-    lesson = Lesson(graph, levels, entity)
+    lesson = Lesson(graph, levels, entity, _compared(pairs, comparer))
     weighed = weigh(lesson, sizes, learner, search, seed=seed, team=team, watch=watch)
     training: dict[str, Any] = {
         "labelled": int((entity >= 0).sum()),
+        "labelled_pairs": 0 if pairs is None else len(pairs.same),
         "records": len(entity),
         "held_out": weighed.held_out,
         "way": weighed.way,
@@ -93,6 +101,12 @@ def learn(
 
 def entity_numbers(table: pa.Table, entity: ArrayLike | str) -> NDArray[np.int32]:
     """Number the entities of records; -1 where there is none."""
+    coded = entity_column(table, entity).dictionary_encode()
+    return np.asarray(coded.indices.fill_null(-1), dtype=np.int32)
+
+
+def entity_column(table: pa.Table, entity: ArrayLike | str) -> pa.Array:
+    """Return the entities of records, given or from a column; null where there is none."""
     if isinstance(entity, str):
         if entity not in table.column_names:
             raise InvalidArgumentError(
@@ -100,25 +114,30 @@ def entity_numbers(table: pa.Table, entity: ArrayLike | str) -> NDArray[np.int32
             )
         column = table.column(entity).combine_chunks()
     else:
-        column = pa.array(entity)
+        column = pa.array(entity, from_pandas=True)  # NaN is none
     if len(column) != table.num_rows:
         raise ShapeError(f"{table.num_rows} records need an entity each, but {len(column)} were given.")
-    if pa.types.is_string(column.type):
-        column = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
-    return np.asarray(column.dictionary_encode().indices.fill_null(-1), dtype=np.int32)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        column = pc.if_else(pc.equal(column, ""), pa.scalar(None, column.type), column)
+    return column
 
 
 def learn_without_labels(
     table: pa.Table,
     fields: Sequence[FieldSpec],
     *,
+    pairs: LabelledPairs | None = None,
     rules: Sequence[Rule] | None = None,
     seed: int,
     team: Team,
     tell: Tell,
     blocked: Blocked = lambda candidates, normal: None,
 ) -> Knowledge:
-    """Find weights from what candidates look like, without any labels."""
+    """Find weights from what candidates look like, without any entities.
+
+    pairs
+        Pairs that are labelled one by one.
+    """
     begun = time.monotonic()
     normal = normalize(table, fields)
     chosen = list(rules) if rules is not None else default_rules(fields, normal)
@@ -126,17 +145,25 @@ def learn_without_labels(
     tell(f"{len(candidates.first):,} candidate pairs by {len(chosen)} rules")
     blocked(candidates, normal)
     first, second = sampled(candidates, seed)
-    comparisons = planned(normal, first, second) if len(first) else []
+    comparisons = planned(normal, first, second, len(candidates.first)) if len(first) else []
     comparer = Comparer(normal, comparisons)
     random = _random_pairs(normal.n_rows, seed)
     mixture = fit_mixture(
-        comparer.all_levels(first, second, team), comparer.all_levels(*random, team), comparisons
+        comparer.all_levels(first, second, team),
+        comparer.all_levels(*random, team),
+        comparisons,
+        _compared(pairs, comparer),
     )
     training = {"labelled": 0, "records": normal.n_rows, "share": mixture.share, "rounds": mixture.rounds}
+    training["labelled_pairs"] = 0 if pairs is None else len(pairs.same)
     training["seconds"] = round(time.monotonic() - begun, 2)
     return Knowledge(
         tuple(fields), tuple(chosen), tuple(comparisons), model_of(mixture, comparisons), 1.0, training
     )
+
+
+def _compared(pairs: LabelledPairs | None, comparer: Comparer) -> ComparedLabels | None:
+    return None if pairs is None else ComparedLabels(pairs, comparer.levels(pairs.first, pairs.second))
 
 
 def sampled(candidates: Candidates, seed: int) -> tuple[Ints, Ints]:

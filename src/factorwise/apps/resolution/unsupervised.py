@@ -3,8 +3,9 @@
 Candidates are a mixture of pairs of one entity and of two. In either part the levels of the comparisons are
 taken to be independent; expectation-maximisation finds how frequent each level is in both parts, starting
 from random pairs of records (hardly any belong together) and from the belief that the most alike candidates
-do. The weight of a level is the log of the ratio of the two frequencies, shared among the comparisons of a
-field, which tell much the same.
+do. Pairs that someone has labelled belong to their part for certain, and count for several of the others. The
+weight of a level is the log of the ratio of the two frequencies, shared among the comparisons of a field,
+which tell much the same.
 Implements: fellegi1969theory (the weights), winkler2000em (their estimation by EM).
 """
 
@@ -18,12 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.comparisons import Comparison
+from factorwise.apps.resolution.labelled import ComparedLabels
 from factorwise.kernels.linkage_learning import APART_WEIGHT, FIXED_WEIGHTS, LINK_WEIGHT
 from factorwise.model.linkage import LinkModel
 
 ROUNDS = 100
 SETTLED = 1e-5
 SMOOTHING = 1.0  # pairs that each level is taken to have been seen in beforehand
+LABELLED = 10.0  # pairs that a labelled one counts for
 APART = -2.0  # two members that no blocking rule saw anything in common of
 
 
@@ -37,9 +40,17 @@ class Mixture(NamedTuple):
 
 
 def fit_mixture(
-    levels: NDArray[np.uint8], random_levels: NDArray[np.uint8], comparisons: Sequence[Comparison]
+    levels: NDArray[np.uint8],
+    random_levels: NDArray[np.uint8],
+    comparisons: Sequence[Comparison],
+    labelled: ComparedLabels | None = None,
 ) -> Mixture:
-    """Fit the mixture to candidates, with the levels of random pairs as the first guess of different ones."""
+    """Fit the mixture to candidates, with the levels of random pairs as the first guess of different ones.
+
+    labelled
+        Pairs whose part is known. They say what the parts look like, not how large they are: nobody chooses
+        pairs to label at random.
+    """
     sizes = [one.cuts.size for one in comparisons]
     patterns, counts = np.unique(levels, axis=0, return_counts=True)
     power = field_powers(comparisons)
@@ -47,18 +58,23 @@ def fit_mixture(
         _frequencies(random_levels[:, c], np.ones(len(random_levels)), size) for c, size in enumerate(sizes)
     ]
     everyone = [_frequencies(patterns[:, c], counts.astype(float), size) for c, size in enumerate(sizes)]
-    belief = _sigmoid(_log_odds(patterns, everyone, other, power))  # more common in candidates: more likely
-    chance = belief
+    chance = _sigmoid(_log_odds(patterns, everyone, other, power))  # more common in candidates: more likely
+    seen, known_same, known_other = patterns, np.zeros(0), np.zeros(0)
+    if labelled is not None:
+        seen = np.concatenate([patterns, labelled.levels])
+        known_same = LABELLED * labelled.pairs.same
+        known_other = LABELLED - known_same
     rounds = 0
     while rounds < ROUNDS:
         rounds += 1
         mass = counts * chance
-        share = float(np.clip(mass.sum() / counts.sum(), 1e-6, 1.0 - 1e-6))
-        same = [_frequencies(patterns[:, c], mass, size) for c, size in enumerate(sizes)]
-        other = [_frequencies(patterns[:, c], counts - mass, size) for c, size in enumerate(sizes)]
+        share = float(np.clip(mass.sum() / counts.sum(), 1e-6, 1.0 - 1e-6)) if len(counts) else 0.5
+        in_same, in_other = np.append(mass, known_same), np.append(counts - mass, known_other)
+        same = [_frequencies(seen[:, c], in_same, size) for c, size in enumerate(sizes)]
+        other = [_frequencies(seen[:, c], in_other, size) for c, size in enumerate(sizes)]
         prior = np.log(share) - np.log1p(-share)
         fresh = _sigmoid(prior + _log_odds(patterns, same, other, power))
-        moved = float(np.abs(fresh - chance).max())
+        moved = float(np.abs(fresh - chance).max(initial=0.0))
         chance = fresh
         if moved < SETTLED:
             break

@@ -8,6 +8,7 @@ records are made anew; beyond that the work grows with the number of new records
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,7 +22,8 @@ from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.linking import Linked, joined, score_pairs
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.errors import require
-from factorwise.inference.mcmc.linkage_search import LinkSearch
+from factorwise.inference.mcmc.linkage_search import Found, LinkSearch
+from factorwise.io.tables import SOURCE_COLUMN, stack_tables
 from factorwise.kernels.threads import Team
 from factorwise.types import Ints
 
@@ -34,13 +36,14 @@ class Placed:
         The entity of each record, old and new, as numbers.
     weighed : int64[.]
         Rows of the records that were weighed again; the new ones among them.
-    linked
-        Their links, in that order.
+    linked, found
+        Their links, in that order, and how the search ended.
     """
 
     labels: NDArray[np.int32]
     weighed: NDArray[np.int64]
     linked: Linked
+    found: Found
 
 
 def place(
@@ -61,11 +64,13 @@ def place(
     """
     require(len(known) == table.num_rows, "known", len(known), f"one for each of {table.num_rows} records")
     new = np.asarray(known) < 0
+    require(bool(new.any()), "known", "an entity for every record", "-1 for the new ones")
+    beyond = int(known.max()) + 1  # a number that no entity has, nor those from it on
     normal = normalize(table, knowledge.fields)
     # A source of its own for each new record and one for all old ones leaves out what is known already.
     source = np.where(new, np.cumsum(new), 0).astype(np.int32)
     fresh = find_candidates(normal, knowledge.rules, sources=source, within=False, threads=team.threads)
-    touched = np.zeros(int(known.max(initial=-1)) + 2, bool)
+    touched = np.zeros(beyond + 1, bool)
     touched[known[np.concatenate([fresh.first, fresh.second])]] = True
     touched[-1] = True  # new records have -1
     rows = np.flatnonzero(touched[known])
@@ -73,15 +78,27 @@ def place(
     candidates = find_candidates(part, knowledge.rules, threads=team.threads)
     scores = score_pairs(normal, knowledge, rows[candidates.first], rows[candidates.second], team)
     linked = joined(part, candidates, scores, knowledge, Constraints())
-    start = np.where(known[rows] >= 0, known[rows], int(known.max(initial=-1)) + 1 + np.arange(len(rows)))
+    start = np.where(known[rows] >= 0, known[rows], beyond + np.arange(len(rows)))
     by_unit = np.empty(len(rows), np.int64)
     by_unit[linked.unit] = start
     linked.walk.place_items(by_unit)
-    replace(search, hot=search.cold).run(linked.walk, linked.keys, seed=seed, team=team)
-    labels = np.where(new, 0, known).astype(np.int64)
-    labels[rows] = table.num_rows + linked.rows_of_units(linked.walk.labels)
+    found = replace(search, hot=search.cold).run(linked.walk, linked.keys, seed=seed, team=team)
+    labels = known.astype(np.int64)
+    labels[rows] = beyond + linked.rows_of_units(linked.walk.labels)
     numbers = np.unique(labels, return_inverse=True)[1]
-    return Placed(numbers.astype(np.int32), rows, linked)
+    return Placed(numbers.astype(np.int32), rows, linked, found)
+
+
+def below(old: pa.Table, new: pa.Table, columns: Sequence[str], id_column: str | None) -> pa.Table:
+    """Put new records below old ones, as far as some columns go; ids must differ over both."""
+    parts = [("old", old), ("new", new)]
+    if id_column is not None:
+        columns = [*columns, id_column]
+    wanted = [
+        (name, table.select([one for one in dict.fromkeys(columns) if one in table.column_names]))
+        for name, table in parts
+    ]
+    return stack_tables(wanted, id_column=id_column).drop_columns([SOURCE_COLUMN])
 
 
 def _rows(normal: NormalTable, rows: Ints) -> NormalTable:

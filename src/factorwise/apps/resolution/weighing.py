@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.apps.resolution.labelled import ComparedLabels
 from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
 from factorwise.inference.mcmc.linkage_search import LinkSearch
 from factorwise.kernels.threads import Team
@@ -25,6 +26,7 @@ from factorwise.model.linkage import LinkModel
 from factorwise.types import Ints
 
 HELD_OUT = 5  # one entity in so many is kept apart
+MOST_HELD_OUT = 10_000  # records, about: enough to judge by
 FEWEST_HELD_OUT = 8  # entities; with fewer, nothing is kept apart
 CLEARLY = 0.01  # B-cubed F1 by which a way must be better than those before it: few entities judge it
 
@@ -47,11 +49,12 @@ WAYS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lesson:
-    """Compared pairs among records whose entities are known (-1 where not)."""
+    """Compared pairs among records whose entities are known (-1 where not), and pairs labelled singly."""
 
     graph: LinkGraph
     levels: NDArray[np.uint8]
     entity: NDArray[np.int32]
+    labelled: ComparedLabels | None = None
 
     def part(self, chosen: NDArray[np.bool_]) -> Lesson:
         """Return what concerns some of the records, which are numbered anew."""
@@ -62,7 +65,8 @@ class Lesson:
         known = self.entity[chosen]
         dense = np.full(len(known), -1, np.int32)
         dense[known >= 0] = np.unique(known[known >= 0], return_inverse=True)[1]
-        return Lesson(graph, self.levels[inside], dense)
+        labelled = None if self.labelled is None else self.labelled.part(chosen)
+        return Lesson(graph, self.levels[inside], dense, labelled)
 
 
 class Weighed(NamedTuple):
@@ -128,8 +132,11 @@ def learned(
     graph, entity = lesson.graph, lesson.entity
     if way.from_pairs:
         known = (entity[graph.first] >= 0) & (entity[graph.second] >= 0)
-        same = entity[graph.first[known]] == entity[graph.second[known]]
-        model = logistic_links(lesson.levels[known], same, model, seed=seed)
+        levels, same = lesson.levels[known], entity[graph.first[known]] == entity[graph.second[known]]
+        if lesson.labelled is not None:
+            levels = np.concatenate([levels, lesson.labelled.levels])
+            same = np.append(same, lesson.labelled.pairs.same)
+        model = logistic_links(levels, same, model, seed=seed)
     if way.temperature is None:
         return model
     walker = learner._replace(temperature=way.temperature)
@@ -141,5 +148,6 @@ def held_out(entity: Ints, seed: int) -> NDArray[np.bool_]:
     count = int(entity.max(initial=-1)) + 1
     if count < HELD_OUT * FEWEST_HELD_OUT:
         return np.zeros(len(entity), bool)
-    chosen = np.random.default_rng([seed, 2]).permutation(count) % HELD_OUT == 0
+    share = max(HELD_OUT, -(-int((entity >= 0).sum()) // MOST_HELD_OUT))
+    chosen = np.random.default_rng([seed, 2]).permutation(count) % share == 0
     return np.asarray((entity >= 0) & chosen[np.maximum(entity, 0)])

@@ -35,7 +35,7 @@ _MOST_RULES = 1 << (TAG_BITS - _RARITY_BITS)
 _NEXT = (1 << _RARITY_BITS) - 1  # rarity of next neighbors in an order, which are kept before all others
 _RANK = ITEM_BITS  # bits of a rank, below the number of a block
 _ALWAYS = 255  # weight of pairs with such a rarity
-_PAIRS, _PER_ITEM = 20_000_000, 12
+_PAIRS, _PER_ITEM = 4_000_000, 12
 _OVERLAP = 1.5  # pairs made for one that is different, roughly; what is too much is cut
 
 

@@ -20,7 +20,7 @@ from factorwise.apps.resolution.forms import NormalTable
 from factorwise.types import Ints
 
 _TOO_LARGE = 20  # budgets that a rule alone may exceed before it is of no use
-_SHARES = 4  # a rule that would make more than this part of the budget will have its large blocks cut down
+_SHARES = 4  # of a rule that makes more than this part of the budget, large blocks will not be joined whole
 _MOST = 16  # rules
 
 
@@ -90,7 +90,8 @@ def choose(pool: Sequence[PoolRule], objective: Objective, sample: Sample, thrif
     free = _free_pairs(n_items)
 
     def cost(number: int) -> float:
-        return min(pool[number].pairs, budget / _SHARES) / max(n_items, 1)
+        pairs, share = pool[number].pairs, budget / _SHARES
+        return float(min(pairs, (pairs * share) ** 0.5)) / max(n_items, 1)
 
     def rate(number: int, gain: float) -> float:
         return gain / (free + cost(number))
@@ -107,16 +108,16 @@ def choose(pool: Sequence[PoolRule], objective: Objective, sample: Sample, thrif
         if looked_at < len(chosen):
             heapq.heappush(waiting, (-rate(number, gain), number, len(chosen)))
             continue
-        if chosen and spent + cost(number) * n_items > 1.5 * budget:
-            continue
-        if sample.new_share(pool[number].rule, [one.rule for one in chosen]) < thrift.new_share:
+        new_share = sample.new_share(pool[number].rule, [one.rule for one in chosen])
+        pairs = cost(number) * n_items * new_share
+        if new_share < thrift.new_share or (chosen and spent + pairs > budget):
             continue
         objective.add(number)
         chosen.append(Chosen(pool[number].rule, pool[number].pairs, gain))
-        spent += cost(number) * n_items
+        spent += pairs
     return chosen
 
 
 def _free_pairs(n_items: int) -> float:
     """Pairs an item that a rule is taken to cost even if it makes fewer: where many can be afforded, more."""
-    return max(0.5, 0.01 * default_budget(n_items) / max(n_items, 1))
+    return min(10.0, max(0.5, 200_000 / max(n_items, 1)))

@@ -50,10 +50,9 @@ class Cuts:
     def levels(self, values: Values) -> NDArray[np.uint8]:
         """Return the level of each value."""
         known = np.nan_to_num(values, nan=0.0)
-        if self.edges:
-            found = np.searchsorted(np.asarray(self.edges, np.float32), known, side="right") + 1
-        else:
-            found = known
+        if not self.edges:
+            return known.astype(np.uint8)  # missing is 0, which is NOTHING
+        found = np.searchsorted(np.asarray(self.edges, np.float32), known, side="right") + 1
         return np.where(np.isnan(values), NOTHING, found).astype(np.uint8)
 
     def text(self, level: int) -> str:

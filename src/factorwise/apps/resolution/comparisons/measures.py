@@ -21,6 +21,8 @@ from factorwise.types import Ints
 
 Values = NDArray[np.float32]
 
+_FARTHEST = float(np.finfo(np.float32).max)  # distances of huge numbers stay finite
+
 
 class Measure(Protocol):
     """A prepared measure."""
@@ -125,7 +127,8 @@ class Distance:
 
     def __call__(self, first: Ints, second: Ints) -> Values:
         """Compare rows."""
-        return np.abs(self.values[first] - self.values[second]).astype(np.float32)
+        apart = np.abs(self.values[first] - self.values[second])
+        return np.minimum(apart, _FARTHEST).astype(np.float32)
 
 
 class LogRatio:
@@ -137,7 +140,7 @@ class LogRatio:
 
     def __call__(self, first: Ints, second: Ints) -> Values:
         """Compare rows."""
-        return np.abs(self.logs[first] - self.logs[second]).astype(np.float32)
+        return np.asarray(np.abs(self.logs[first] - self.logs[second]), np.float32)
 
 
 #: How two given names stand to each other: the levels of `GivenNames`.
@@ -169,7 +172,7 @@ class GivenNames:
     @staticmethod
     def _same(codes: NDArray[np.int32], first: Ints, second: Ints) -> NDArray[np.bool_]:
         one = codes[first]
-        return (one == codes[second]) & (one >= 0)
+        return np.asarray((one == codes[second]) & (one >= 0))
 
 
 _OF_STRINGS: dict[str, Callable[[Strings], Measure]] = {

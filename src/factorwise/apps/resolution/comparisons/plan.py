@@ -51,6 +51,16 @@ COMPARED: dict[str, tuple[tuple[str, str], ...]] = {
         ("tokens", "cosine"),
     ),
 }
+#: Comparisons left out where there are many pairs: slow ones, and ones that tell little beside others.
+LEFT_OUT: dict[str, tuple[tuple[str, str], ...]] = {
+    "name": (("tokens", "cosine"), ("middle", "jaro-winkler")),
+    "text": (("text", "words"), ("tokens", "shared")),
+    "list": (("items", "shared"), ("items", "cosine")),
+    "number": (("number", "ratio"),),
+    "address": (("text", "words"), ("tokens", "cosine")),
+    "location": (("text", "words"),),
+}
+MANY_PAIRS = 1_000_000
 CHUNK = 1 << 18  # pairs that are compared at a time
 
 
@@ -86,21 +96,28 @@ class Comparison:
         return cls(saved["field"], saved["form"], saved["measure"], cuts)
 
 
-def compared_forms(normal: NormalTable) -> Iterator[tuple[NormalField, str, str]]:
-    """Name the forms of all fields that are compared, with the measure."""
+def compared_forms(normal: NormalTable, n_pairs: int) -> Iterator[tuple[NormalField, str, str]]:
+    """Name the forms of all fields that are compared where there are so many pairs, with the measure."""
     for field in normal.values():
         for form, measure in COMPARED[field.kind]:
+            # a list of words has no keys, as one of names has, that could stand in for its items
+            spared = field.kind == "list" and "keys" not in field
+            if n_pairs > MANY_PAIRS and (form, measure) in LEFT_OUT.get(field.kind, ()) and not spared:
+                continue
             if form in field and (measure not in RELATIONS or "first_initial" in field):
                 yield field, form, measure
 
 
-def planned(normal: NormalTable, first: Ints, second: Ints) -> list[Comparison]:
+def planned(normal: NormalTable, first: Ints, second: Ints, n_pairs: int | None = None) -> list[Comparison]:
     """Choose the comparisons, cut by what these pairs (candidates, or a sample of them) are like.
 
     A form that tells no two pairs apart is left out.
+
+    n_pairs
+        How many pairs will be compared; None for these alone.
     """
     found = []
-    for field, form, measure in compared_forms(normal):
+    for field, form, measure in compared_forms(normal, len(first) if n_pairs is None else n_pairs):
         values = prepared(field, form, measure)(first, second)
         if measure in RELATIONS:
             cuts = Cuts.of_relation(len(RELATIONS[measure]))
@@ -136,7 +153,9 @@ class Comparer:
         team.share(len(first), part)
         return found
 
-    def scores(self, weights: Iterable[NDArray[np.float64]], first: Ints, second: Ints, team: Team) -> Any:
+    def scores(
+        self, weights: Iterable[NDArray[np.float64]], first: Ints, second: Ints, team: Team
+    ) -> NDArray[np.float32]:
         """Return the sum of the weights of the levels of many pairs, compared in parts.
 
         weights
