@@ -28,6 +28,7 @@ _HOMES = {
     "variables.pair_table": ["PairTable"],
     "apps.alignment.estimator": ["OntologyAligner"],
     "apps.coreference.estimator": ["CoreferenceResolver"],
+    "apps.resolution.estimator": ["EntityResolver"],
     "apps.tagging.estimator": ["ChainCRF"],
     "inference.mcmc.run": ["Annealed", "Samples", "anneal", "sample"],
 }
@@ -45,6 +46,7 @@ _ROOMS = {
     "tagging": "apps.tagging",
     "coreference": "apps.coreference",
     "alignment": "apps.alignment",
+    "resolution": "apps.resolution",
     "testing": "testing",
 }
 
@@ -58,6 +60,7 @@ __all__ = [
     "Column",
     "CoreferenceResolver",
     "Domain",
+    "EntityResolver",
     "FactorGraph",
     "Features",
     "Fields",
@@ -84,6 +87,7 @@ __all__ = [
     "message_passing",
     "moves",
     "overlap",
+    "resolution",
     "sample",
     "tagging",
     "templates",
@@ -93,9 +97,10 @@ __all__ = [
 
 if TYPE_CHECKING:
     from factorwise import learning, testing
-    from factorwise.apps import alignment, coreference, tagging
+    from factorwise.apps import alignment, coreference, resolution, tagging
     from factorwise.apps.alignment.estimator import OntologyAligner
     from factorwise.apps.coreference.estimator import CoreferenceResolver
+    from factorwise.apps.resolution.estimator import EntityResolver
     from factorwise.apps.tagging.estimator import ChainCRF
     from factorwise.inference import cross_entropy, exact, mcmc, message_passing
     from factorwise.inference.mcmc import adaptive

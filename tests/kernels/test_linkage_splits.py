@@ -57,6 +57,21 @@ def test_compiled_jumps_go_the_way_of_plain_ones(seed, n, shards, strict):
         check(walk)
 
 
+@pytest.mark.parametrize("strict", [True, False])
+def test_jumps_of_many_records_are_left_out_by_the_same_draws(strict):
+    walk = random_walk(np.random.default_rng(3), 9, density=0.8)
+    walk.arrays.weight[:] = 60  # two items are more than LARGE records
+    walk.place_items(np.arange(9) // 3)
+    world = plain(walk)
+    one, two = Stream(5, 1), Stream(5, 1)
+    for _ in range(10):
+        gain = jump(walk, one, 500.0, strict, 3)
+        expected = reference.jump_sweep(world, plain_steps.StreamDraws(two), range(9), 500.0, strict, 3)
+        assert gain == pytest.approx(expected, rel=1e-9, abs=1e-6)
+        assert one.state.tolist() == two.state.tolist()
+        assert same_clusters(walk, world)
+
+
 def jump_along(one, two, temperature, hastings=True):
     def step(world, draws):
         reference.split_or_merge(world, draws, one, two, temperature, hastings)

@@ -69,7 +69,7 @@ _path = click.Path(path_type=Path)
 @click.option(
     "--rounds",
     type=click.IntRange(min=1),
-    default=20,
+    default=12,
     show_default=True,
     help="Rounds of the walk in which it cools down.",
 )

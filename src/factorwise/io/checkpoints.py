@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import DataFileError
+from factorwise.errors import DataFileError, ModelFileError
 from factorwise.io.models import ModelFile, read_model, write_model
 
 KIND = "checkpoint"
@@ -42,7 +42,12 @@ def read_checkpoint(folder: str | os.PathLike[str], fingerprint: str) -> Checkpo
     place = Path(folder) / FILE
     if not place.exists():
         return None
-    file = read_model(place, KIND)
+    try:
+        file = read_model(place, KIND)
+    except ModelFileError as error:
+        raise DataFileError(
+            f"{place}: is damaged or no checkpoint. Give another folder, or remove it to begin anew."
+        ) from error
     if file.metadata.get("fingerprint") != fingerprint:
         raise DataFileError(
             f"{place}: is the checkpoint of another run (other records, model, settings or seed). Give"

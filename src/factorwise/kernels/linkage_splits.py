@@ -18,6 +18,7 @@ from factorwise.kernels.linkage import APART, CHANGED, CLUSTER, WEIGHED, LinkArr
 from factorwise.kernels.random import random_below, random_uniform
 
 NEITHER, FIRST, SECOND = range(3)
+LARGE = 100
 
 
 @hot
@@ -204,7 +205,9 @@ def jump_sweep(
 ) -> float:
     """Propose ``jumps`` splits or merges along random links of the items ``items[first:last]`` of one shard.
 
-    Not ``strict``: proposals to merge are decided by the change of score alone. Return the change of score.
+    Those that concern more than ``LARGE`` records are left out with a chance that keeps their cost within
+    bounds; it is the same for a split and for the merge that would undo it. Not ``strict``: proposals to
+    merge are decided by the change of score alone. Return the change of score.
     """
     gain = 0.0
     for _ in range(jumps):
@@ -215,7 +218,13 @@ def jump_sweep(
         two = links.neighbor[links.start[one] + random_below(state, degree)]
         if links.shard[two] != links.shard[one]:
             continue
-        if strict or links.label[one] == links.label[two]:
+        together = links.label[one] == links.label[two]
+        if strict or together:
+            union = links.total[links.label[one]]
+            if not together:
+                union += links.total[links.label[two]]
+            if union > LARGE and random_below(state, union) >= LARGE:
+                continue
             gain += split_or_merge(links, settings, state, one, two, first, temperature, strict, tally)
         else:
             gain += merge_step(links, settings, state, one, two, temperature, tally)

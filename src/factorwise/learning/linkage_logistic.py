@@ -17,13 +17,17 @@ from factorwise.model.linkage import LinkModel
 
 MOST_PAIRS = 100_000
 RIDGE = 0.1  # inverse strength of the ridge, as scikit-learn has it
-APART = -1.0  # of two members that are not linked: nothing in the pairs tells
 
 
 def logistic_links(
-    levels: NDArray[np.uint8], same: NDArray[np.bool_], model: LinkModel, *, seed: int
+    levels: NDArray[np.uint8], same: NDArray[np.bool_], model: LinkModel, *, linked: float = 1.0, seed: int
 ) -> LinkModel:
-    """Fit the weights of ``model``'s comparisons to pairs of which it is known whether they are the same."""
+    """Fit the weights of ``model``'s comparisons to pairs of which it is known whether they are the same.
+
+    linked
+        The share of the pairs of one entity that are linked at all. Where it is small, not being linked says
+        nothing against a pair; where it is large, it does.
+    """
     rows = np.arange(len(levels))
     if len(rows) > MOST_PAIRS:
         rows = np.sort(np.random.default_rng([seed, 4]).choice(len(rows), MOST_PAIRS, replace=False))
@@ -33,7 +37,7 @@ def logistic_links(
     regression.fit(up_to_level(levels[rows], model), same[rows])
     weights = np.zeros(len(model.weights))
     weights[LINK_WEIGHT] = regression.intercept_[0]
-    weights[APART_WEIGHT] = APART
+    weights[APART_WEIGHT] = -max(0.0, 2.0 * linked - 1.0)
     weights[model.offsets[0] :] = regression.coef_[0]
     return LinkModel(model.sizes, model.summed(weights))
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from factorwise.reference.linkage import Cluster, Draws, Linked
 
+LARGE = 100
+
 
 def split_or_merge(
     world: Linked, draws: Draws, one: int, two: int, temperature: float, hastings: bool
@@ -98,6 +100,9 @@ def jump_sweep(
         if world.shard[one] != world.shard[two]:
             continue
         if strict or world.home(one) is world.home(two):
+            union = sum(world.weight[item] for item in {*world.home(one), *world.home(two)})
+            if union > LARGE and draws.below(union) >= LARGE:
+                continue
             gain += split_or_merge(world, draws, one, two, temperature, strict)
         else:
             gain += merge_step(world, draws, one, two, temperature)

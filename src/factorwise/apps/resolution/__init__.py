@@ -1,1 +1,53 @@
-"""Entity resolution: records in, entities out."""
+"""Entity resolution: records in, entities out.
+
+`EntityResolver` is the estimator; it gives a `Resolution`. `FieldSpec` says what a column is, `Rule` and
+`Part` which records become candidates, `Constraints` what is known for certain. Names are loaded when they
+are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+_HOMES = {
+    "answers": ["Resolution"],
+    "blocking.rules": ["Part", "Rule"],
+    "constraints": ["Constraints"],
+    "estimator": ["EntityResolver"],
+    "fields": ["FieldSpec", "read_fields"],
+    "knowledge": ["Knowledge"],
+}
+
+_WHERE = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Constraints",
+    "EntityResolver",
+    "FieldSpec",
+    "Knowledge",
+    "Part",
+    "Resolution",
+    "Rule",
+    "read_fields",
+]
+
+if TYPE_CHECKING:
+    from factorwise.apps.resolution.answers import Resolution
+    from factorwise.apps.resolution.blocking.rules import Part, Rule
+    from factorwise.apps.resolution.constraints import Constraints
+    from factorwise.apps.resolution.estimator import EntityResolver
+    from factorwise.apps.resolution.fields import FieldSpec, read_fields
+    from factorwise.apps.resolution.knowledge import Knowledge
+
+
+def __getattr__(name: str) -> object:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'factorwise.apps.resolution' has no attribute {name!r}")
+    value = getattr(import_module(f"factorwise.apps.resolution.{_WHERE[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

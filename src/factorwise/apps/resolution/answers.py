@@ -65,7 +65,8 @@ class Resolution:
             self.labels, return_index=True, return_inverse=True, return_counts=True
         )
         least = np.ones(len(first), np.float32)
-        np.minimum.at(least, number, self.confidence)
+        with np.errstate(invalid="ignore"):  # NaN where nothing was weighed
+            np.minimum.at(least, number, self.confidence)
         names = self.entity.take(pa.array(first))
         coherence = pa.array(least, from_pandas=True)
         return pa.table({"entity": names, "records": pa.array(size), "coherence": coherence})

@@ -35,6 +35,8 @@ from factorwise.metrics.clustering import b_cubed
 
 Records = Any
 
+MANY = 500_000  # records
+
 
 class EntityResolver(BaseEstimator):  # type: ignore[misc]
     """Cluster records into the entities behind them.
@@ -50,8 +52,8 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
     passes, steps
         SampleRank walks over the labelled records ``passes`` times, ``steps`` steps for each.
     rounds, sweeps, seconds
-        The search cools down in so many rounds of so many sweeps, and begins no further round after so many
-        seconds.
+        The search cools down in so many rounds of so many sweeps (None for two, and one from half a million
+        records on), and begins no further round after so many seconds.
     random_state
         A seed: the same one gives the same entities, whatever the number of threads.
     n_jobs
@@ -72,8 +74,8 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         rules: Sequence[Rule] | None = None,
         passes: int = 10,
         steps: int = 25,
-        rounds: int = 20,
-        sweeps: int = 2,
+        rounds: int = 12,
+        sweeps: int | None = None,
         seconds: float | None = None,
         random_state: int = 0,
         n_jobs: int | None = None,
@@ -94,7 +96,7 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         entity: ArrayLike | str | None = None,
         *,
         pairs: Any = None,
-        id: str | None = None,
+        id: str | None = None,  # noqa: A002 - what the command line calls it too
         leave_out: Sequence[str] = (),
         tell: Callable[[str], None] = lambda text: None,
         blocked: Callable[[Candidates, NormalTable], None] = lambda candidates, normal: None,
@@ -149,7 +151,7 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
                     pairs=labelled,
                     rules=self.rules,
                     learner=LinkLearner(passes=self.passes, steps=self.steps),
-                    search=self._search(),
+                    search=self._search(table.num_rows),
                     seed=self._seed(),
                     team=team,
                     tell=tell,
@@ -173,7 +175,7 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         self,
         records: Records,
         *,
-        id: str | None = None,
+        id: str | None = None,  # noqa: A002 - what the command line calls it too
         constraints: Constraints | None = None,
         posterior: bool = False,
         checkpoint: str | PathLike[str] | None = None,
@@ -205,7 +207,14 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
             if linked is not None:
                 linked(found_links)
             keeping = None if checkpoint is None else Keeping(Path(checkpoint), checkpoint_seconds)
-            found = searched(found_links, self._search(), seed=seed, team=team, keeping=keeping, watch=watch)
+            found = searched(
+                found_links,
+                self._search(table.num_rows),
+                seed=seed,
+                team=team,
+                keeping=keeping,
+                watch=watch,
+            )
             temperature = self.knowledge_.temperature
             chances = found_links.walk.home_chances(temperature, team=team)
             draws = draw_posterior(found_links, temperature, seed=seed, team=team) if posterior else None
@@ -226,7 +235,7 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         old: Records,
         entity: ArrayLike | str,
         *,
-        id: str | None = None,
+        id: str | None = None,  # noqa: A002 - what the command line calls it too
         posterior: bool = False,
     ) -> Resolution:
         """Place new records into known entities; old ones move only where the new evidence says so.
@@ -253,7 +262,9 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         seed, temperature = self._seed(), self.knowledge_.temperature
         with Team(thread_count(self.n_jobs)) as team:
             numbers = entity_numbers(table, known)
-            placed = place(table, numbers, self.knowledge_, self._search(), seed=seed, team=team)
+            placed = place(
+                table, numbers, self.knowledge_, self._search(table.num_rows), seed=seed, team=team
+            )
             chances = placed.linked.walk.home_chances(temperature, team=team)
             draws = draw_posterior(placed.linked, temperature, seed=seed, team=team) if posterior else None
         confidence = np.full(table.num_rows, np.nan, np.float32)
@@ -297,8 +308,9 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
             )
         return found
 
-    def _search(self) -> LinkSearch:
-        return LinkSearch(rounds=self.rounds, sweeps=self.sweeps, seconds=self.seconds)
+    def _search(self, n_records: int) -> LinkSearch:
+        sweeps = self.sweeps if self.sweeps is not None else 2 if n_records < MANY else 1
+        return LinkSearch(rounds=self.rounds, sweeps=sweeps, seconds=self.seconds)
 
     def _seed(self) -> int:
         seed = self.random_state

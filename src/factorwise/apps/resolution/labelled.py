@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError
 from factorwise.io.tables import read_table
-from factorwise.types import Bools, Ints
+from factorwise.types import Bools
 
 COLUMNS = ("id", "other", "same")
 _SHOWN = 3  # ids named in an error
@@ -71,7 +71,7 @@ def _as_table(pairs: Any) -> pa.Table:
     return pa.table({name: [pair[part] for pair in pairs] for part, name in enumerate(COLUMNS)})
 
 
-def _rows(values: pa.ChunkedArray, ids: pa.Array, name: str) -> Ints:
+def _rows(values: pa.ChunkedArray, ids: pa.Array, name: str) -> NDArray[np.int64]:
     texts = values.cast(pa.string()), ids.cast(pa.string())
     rows = np.asarray(pc.index_in(texts[0], value_set=texts[1]).fill_null(-1), dtype=np.int64)
     unknown = np.flatnonzero(rows < 0)

@@ -16,6 +16,7 @@ from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
+from factorwise.inference.mcmc.linkage_search import ITEMS_PER_SHARD, parts
 from factorwise.kernels.threads import Team
 from factorwise.types import Ints
 
@@ -33,7 +34,7 @@ class Linked:
     walk
         A clustering of the items, every one by itself to begin with.
     keys
-        For each blocking rule the key of every item.
+        By which items are put into shards: the parts of the graph, unless one shard will do.
     """
 
     normal: NormalTable
@@ -41,7 +42,7 @@ class Linked:
     scores: NDArray[np.float32]
     unit: NDArray[np.int32]
     walk: LinkWalk
-    keys: list[NDArray[np.int64]]
+    keys: list[NDArray[np.int32]]
 
     def rows_of_units(self, labels: Ints) -> NDArray[np.int32]:
         """Return for each record the label of its item."""
@@ -99,7 +100,7 @@ def joined(
         links = _merged(links, unit, limits, model.apart)
     graph = LinkGraph.from_pairs(int(unit.max(initial=-1)) + 1, links.first, links.second)
     weight = np.bincount(unit, minlength=graph.n_items)
-    keys = [_of_units(key, unit, graph.n_items) for key in candidates.keys]
+    keys = [parts(graph, links.score)] if graph.n_items > ITEMS_PER_SHARD else []
     sources = limits.source_bits(unit, graph.n_items)
     walk = LinkWalk(
         graph, links.score, apart=model.apart, cluster=model.cluster, weight=weight, sources=sources
@@ -140,9 +141,3 @@ def _merged(links: Links, unit: Ints, limits: Constraints, apart: float) -> Link
     total = np.zeros(len(pairs))
     np.add.at(total, place, beyond[apart_already])
     return Links(pairs // n, pairs % n, (total + apart).astype(np.float32))
-
-
-def _of_units(key: Ints, unit: Ints, n_items: int) -> NDArray[np.int64]:
-    found = np.full(n_items, -1, np.int64)
-    np.maximum.at(found, unit, key)
-    return found

@@ -26,7 +26,7 @@ from factorwise.model.linkage import LinkModel
 ROUNDS = 100
 SETTLED = 1e-5
 SMOOTHING = 1.0  # pairs that each level is taken to have been seen in beforehand
-LABELLED = 10.0  # pairs that a labelled one counts for
+LABELLED = 100.0  # pairs that a labelled one counts for
 APART = -2.0  # two members that no blocking rule saw anything in common of
 
 
@@ -59,17 +59,15 @@ def fit_mixture(
     ]
     everyone = [_frequencies(patterns[:, c], counts.astype(float), size) for c, size in enumerate(sizes)]
     chance = _sigmoid(_log_odds(patterns, everyone, other, power))  # more common in candidates: more likely
-    seen, known_same, known_other = patterns, np.zeros(0), np.zeros(0)
+    seen, known = patterns, np.zeros(0, bool)
     if labelled is not None:
-        seen = np.concatenate([patterns, labelled.levels])
-        known_same = LABELLED * labelled.pairs.same
-        known_other = LABELLED - known_same
+        seen, known = np.concatenate([patterns, labelled.levels]), labelled.pairs.same
     rounds = 0
     while rounds < ROUNDS:
         rounds += 1
         mass = counts * chance
         share = float(np.clip(mass.sum() / counts.sum(), 1e-6, 1.0 - 1e-6)) if len(counts) else 0.5
-        in_same, in_other = np.append(mass, known_same), np.append(counts - mass, known_other)
+        in_same, in_other = np.append(mass, LABELLED * known), np.append(counts - mass, LABELLED * ~known)
         same = [_frequencies(seen[:, c], in_same, size) for c, size in enumerate(sizes)]
         other = [_frequencies(seen[:, c], in_other, size) for c, size in enumerate(sizes)]
         prior = np.log(share) - np.log1p(-share)

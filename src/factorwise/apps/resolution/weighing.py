@@ -133,10 +133,12 @@ def learned(
     if way.from_pairs:
         known = (entity[graph.first] >= 0) & (entity[graph.second] >= 0)
         levels, same = lesson.levels[known], entity[graph.first[known]] == entity[graph.second[known]]
+        size = np.bincount(entity[entity >= 0]).astype(np.float64)
+        linked = float(same.sum()) / max(float((size * (size - 1.0)).sum()) / 2.0, 1.0)
         if lesson.labelled is not None:
             levels = np.concatenate([levels, lesson.labelled.levels])
             same = np.append(same, lesson.labelled.pairs.same)
-        model = logistic_links(levels, same, model, seed=seed)
+        model = logistic_links(levels, same, model, linked=linked, seed=seed)
     if way.temperature is None:
         return model
     walker = learner._replace(temperature=way.temperature)

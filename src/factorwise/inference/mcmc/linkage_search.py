@@ -1,8 +1,8 @@
 """Searching for the best clustering of linked items: rounds of cooling sweeps over shards of entities.
 
-A round places the current clusters into shards, those that share a blocking key into one, and sweeps over
-each. The next round takes the keys of another rule, so that any two linked items meet in some round. The
-number of shards is a matter of the data, not of the threads.
+A round places the current clusters into shards, those that share a key into one, and sweeps over each. With
+several keys the next round takes another one. Items that links worth following connect (`parts`) are a key
+that serves alone. The number of shards is a matter of the data, not of the threads.
 """
 
 from __future__ import annotations
@@ -14,15 +14,19 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from factorwise.errors import require
-from factorwise.inference.mcmc.linkage import LinkWalk
+from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
 from factorwise.inference.mcmc.schedules import Geometric
 from factorwise.kernels.threads import Team
 from factorwise.types import Ints
 
 ITEMS_PER_SHARD = 20_000  # below it all is one shard, and every link can be followed in every round
-SETTLED = 1e-6  # a round that gains less than this share of the score and per item ends the search
+LARGEST_PART = 8  # no part shall be more than this share of the items
+WEAK = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # scores of links that are cut, if need be
+SETTLED = 1e-4  # a round that gains less than this share of the score and per item ends the search
 
 
 class SearchState(NamedTuple):
@@ -79,12 +83,12 @@ class LinkSearch:
         Time after which no further round begins; None for any time.
     """
 
-    rounds: int = 20
+    rounds: int = 12
     sweeps: int = 2
     hot: float = 0.5
     cold: float = 0.02
     jumps: float = 0.2
-    extra: int = 20
+    extra: int = 12
     seconds: float | None = None
 
     def run(
@@ -101,7 +105,8 @@ class LinkSearch:
         """Search from where ``walk`` is, or from where an earlier search stopped; an interrupt ends it early.
 
         keys
-            For each blocking rule the key of every item, negative for none.
+            Keys of the items, negative for none: clusters with the same one meet in a shard. Rounds take
+            them by turns.
         watch, keep
             Called after each round: to show how it goes, and to keep what is needed to resume.
         """
@@ -156,6 +161,26 @@ def restore(walk: LinkWalk, state: SearchState) -> None:
     arrays.label[:] = state.label
     arrays.after[:] = state.after
     arrays.before[state.after] = np.arange(walk.n_items, dtype=np.int32)
+
+
+def parts(graph: LinkGraph, link_scores: NDArray[np.float32]) -> NDArray[np.int32]:
+    """Number the parts of a graph that can be searched one by one.
+
+    Links with a score above zero connect them: where not being linked does not speak for a pair, a best
+    clustering has no cluster across two parts. Where one part would be most of the graph, weak links are cut
+    as well.
+    """
+    n = graph.n_items
+    largest = max(ITEMS_PER_SHARD, n // LARGEST_PART)
+    part = np.zeros(n, np.int32)
+    for threshold in WEAK:
+        worth = link_scores > threshold
+        ends = graph.first[worth], graph.second[worth]
+        ties = coo_array((np.ones(len(ends[0]), np.int8), ends), shape=(n, n))
+        part = connected_components(ties, directed=False)[1]
+        if np.bincount(part).max(initial=0) <= largest:
+            break
+    return np.asarray(part, np.int32)
 
 
 def shards_by_key(walk: LinkWalk, keys: Ints | None) -> NDArray[np.int32]:

@@ -1,8 +1,7 @@
-"""Blocks of a rule, and which of them are joined whole.
+"""Blocks of a rule, and orders of items in which similar ones come close.
 
 A block is the items that share a key. Of a block that is too large to be joined whole, the items are put in
-an order in which similar ones come close, and each is paired with its neighbors only: the number of pairs
-stays linear in the size of the block.
+order, and each is paired with its neighbors only: the number of pairs stays linear in the size of the block.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.blocking.keys import KeyRows, different
 from factorwise.apps.resolution.forms import Form, Lists, NormalTable, Numbers, offsets_of
-from factorwise.types import Bools, Ints
+from factorwise.types import Bools, Floats, Ints
 
 _KEY_BITS = 38  # keys cut to fewer bits would meet by chance
 _COLUMNS = 4  # there is no room for more
@@ -87,13 +86,6 @@ class Blocks(NamedTuple):
         return Blocks(self.item[np.repeat(chosen, self.size)], self.size[chosen])
 
 
-class Limits(NamedTuple):
-    """Blocks up to ``largest`` are joined whole; in others each item meets about ``per_item`` others."""
-
-    largest: int
-    per_item: int
-
-
 def blocks_of(rows: KeyRows, n_items: int) -> Blocks:
     """Group items by their keys; keys that only one item has are left out."""
     bits = np.uint64(int(n_items).bit_length())
@@ -111,6 +103,18 @@ def blocks_of(rows: KeyRows, n_items: int) -> Blocks:
     return Blocks(item, size).select(size > 1)
 
 
+def drawn_pairs(blocks: Blocks, weight: Floats, count: int, seed: int) -> NDArray[np.int64]:
+    """Return int64[count, 2]: pairs of members of blocks that are drawn by their weights."""
+    draws = np.random.default_rng(seed)
+    total = np.cumsum(weight)
+    block = np.searchsorted(total, draws.random(count) * total[-1], side="right")
+    start, size = offsets_of(blocks.size)[block], blocks.size[block]
+    left = (draws.random(count) * size).astype(np.int64)
+    right = (left + 1 + (draws.random(count) * (size - 1)).astype(np.int64)) % size
+    places = start[:, None] + np.stack([left, right], axis=1)
+    return np.asarray(blocks.item[places], np.int64)
+
+
 def item_blocks(blocks: Blocks, n_items: int) -> NDArray[np.int64]:
     """Return for each item the number of its smallest block; -1 if it is in none."""
     found = np.full(n_items, -1, np.int64)
@@ -120,36 +124,6 @@ def item_blocks(blocks: Blocks, n_items: int) -> NDArray[np.int64]:
     else:
         found[blocks.item] = blocks.block
     return found
-
-
-def pair_count(sizes: NDArray[np.int64], limits: Limits | None = None, times: Ints | int = 1) -> int:
-    """Count the pairs in blocks of these sizes, each of which there are so many ``times``."""
-    whole = sizes * (sizes - 1) // 2
-    if limits is None:
-        return int(np.sum(whole * times))
-    cut = sizes * limits.per_item // 2
-    return int(np.sum(np.where(sizes <= limits.largest, whole, cut) * times))
-
-
-def fitting_limits(sizes: Sequence[NDArray[np.int64]], wanted: Limits, budget: int) -> Limits:
-    """Lower the limits, both to one number, until blocks of these sizes have at most ``budget`` pairs.
-
-    Small blocks, whose keys are rare, stay whole longest.
-    """
-    different, times = np.unique(np.concatenate([np.zeros(0, np.int64), *sizes]), return_counts=True)
-
-    def lowered(number: int) -> Limits:
-        return Limits(min(wanted.largest, number), min(wanted.per_item, number))
-
-    low, high = 2, int(different.max(initial=2))
-    if pair_count(different, wanted, times) <= budget:
-        return wanted
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (
-            (middle, high) if pair_count(different, lowered(middle), times) <= budget else (low, middle)
-        )
-    return lowered(low)
 
 
 def neighbor_ranks(normal: NormalTable) -> list[NDArray[np.int64]]:

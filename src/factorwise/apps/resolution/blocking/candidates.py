@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.blocking.blocks import (
     Blocks,
-    Limits,
     blocks_of,
-    fitting_limits,
     item_blocks,
     neighbor_ranks,
 )
 from factorwise.apps.resolution.blocking.keys import KeyMaker
+from factorwise.apps.resolution.blocking.limits import Limits, fitting_limits, overlap
 from factorwise.apps.resolution.blocking.rules import Rule
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.errors import require
@@ -36,7 +35,7 @@ _NEXT = (1 << _RARITY_BITS) - 1  # rarity of next neighbors in an order, which a
 _RANK = ITEM_BITS  # bits of a rank, below the number of a block
 _ALWAYS = 255  # weight of pairs with such a rarity
 _PAIRS, _PER_ITEM = 4_000_000, 12
-_OVERLAP = 1.5  # pairs made for one that is different, roughly; what is too much is cut
+_SPARE = 1.25  # more pairs than the budget, of which those that share least are cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +138,12 @@ def find_candidates(
     blocks = [blocks_of(maker.keys(rule), n_items) for rule in rules]
     del maker
     wanted = Limits(largest_block or n_items, per_item or n_items)
-    limits = fitting_limits([found.size for found in blocks], wanted, int(allowed * _OVERLAP))
+    sizes = [found.size for found in blocks]
+    limits = fitting_limits(sizes, wanted, int(allowed * _SPARE))
+    if limits != wanted:
+        for _ in range(2):  # other limits have another overlap
+            times = overlap(normal, rules, blocks, limits)
+            limits = fitting_limits(sizes, wanted, int(allowed * _SPARE * times))
     apart = sources if not within else None
     with PairJoins(
         n_items, sources=apart, memory_limit=memory_limit, threads=threads, folder=folder

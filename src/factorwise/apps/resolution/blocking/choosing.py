@@ -19,7 +19,7 @@ from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.types import Ints
 
-_TOO_LARGE = 20  # budgets that a rule alone may exceed before it is of no use
+_TOO_LARGE = 200  # budgets that a rule alone may exceed before it is of no use
 _SHARES = 4  # of a rule that makes more than this part of the budget, large blocks will not be joined whole
 _MOST = 16  # rules
 
@@ -87,10 +87,10 @@ def choose(pool: Sequence[PoolRule], objective: Objective, sample: Sample, thrif
     if not useful and pool:
         useful = [min(range(len(pool)), key=lambda k: pool[k].pairs)]
 
-    free = _free_pairs(n_items)
+    share, free = budget / _SHARES, _free_pairs(n_items)
 
     def cost(number: int) -> float:
-        pairs, share = pool[number].pairs, budget / _SHARES
+        pairs = pool[number].pairs
         return float(min(pairs, (pairs * share) ** 0.5)) / max(n_items, 1)
 
     def rate(number: int, gain: float) -> float:
@@ -109,7 +109,7 @@ def choose(pool: Sequence[PoolRule], objective: Objective, sample: Sample, thrif
             heapq.heappush(waiting, (-rate(number, gain), number, len(chosen)))
             continue
         new_share = sample.new_share(pool[number].rule, [one.rule for one in chosen])
-        pairs = cost(number) * n_items * new_share
+        pairs = min(pool[number].pairs * new_share, share)
         if new_share < thrift.new_share or (chosen and spent + pairs > budget):
             continue
         objective.add(number)

@@ -13,11 +13,12 @@ from itertools import combinations
 
 import numpy as np
 
-from factorwise.apps.resolution.blocking.blocks import blocks_of, pair_count
+from factorwise.apps.resolution.blocking.blocks import blocks_of, drawn_pairs
 from factorwise.apps.resolution.blocking.keys import KeyMaker, share_key
+from factorwise.apps.resolution.blocking.limits import pair_count
 from factorwise.apps.resolution.blocking.rules import Part, Rule
 from factorwise.apps.resolution.fields import FieldSpec
-from factorwise.apps.resolution.forms import NormalTable, offsets_of
+from factorwise.apps.resolution.forms import NormalTable
 
 SAMPLE = 20_000  # rows from which numbers of pairs are estimated
 _BROAD = 1.0  # pairs an item from which on an atom is worth combining with another
@@ -126,13 +127,7 @@ class Sample:
         blocks = blocks_of(self.maker.keys(rule), len(self.rows))
         if not len(blocks.size):
             return 1.0
-        draws = np.random.default_rng(4)
-        weight = np.cumsum(blocks.size * (blocks.size - 1.0))
-        block = np.searchsorted(weight, draws.random(_DRAWN) * weight[-1], side="right")
-        start, size = offsets_of(blocks.size)[block], blocks.size[block]
-        left = (draws.random(_DRAWN) * size).astype(np.int64)
-        right = (left + 1 + (draws.random(_DRAWN) * (size - 1)).astype(np.int64)) % size
-        pairs = blocks.item[start[:, None] + np.stack([left, right], axis=1)].astype(np.int64)
+        pairs = drawn_pairs(blocks, blocks.size * (blocks.size - 1.0), _DRAWN, seed=4)
         found = np.zeros(_DRAWN, bool)
         for other in others:
             found |= share_key(self.maker.keys(other), pairs, len(self.rows))

@@ -1,0 +1,216 @@
+"""What a resolution says: confidence, doubtful pairs, the second-best clustering, one record per entity."""
+
+import arviz
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.stats import norm
+
+from factorwise.apps.resolution.answers import Resolution, effective_sizes
+from factorwise.apps.resolution.constraints import Constraints
+from factorwise.apps.resolution.linking import link
+from factorwise.apps.resolution.naming import entity_names
+from factorwise.apps.resolution.resolving import draw_posterior, searched
+from factorwise.errors import InvalidArgumentError
+from factorwise.inference.mcmc.linkage_search import LinkSearch
+from factorwise.kernels.threads import Team
+from factorwise.model.linkage import LinkModel
+from linkage_cases import partitions
+from resolution_cases import compared, known_of, people_table
+
+ALONE = Team(1)
+FALSE_ALARM = 1e-5
+TEMPERATURE = 0.7
+NAMESAKES = {"p0", "p11", "p22"}  # of one surname: all are linked
+
+
+def resolved(table, knowledge, *, posterior=True, constraints=None):
+    linked = link(table, knowledge, constraints=constraints, team=ALONE)
+    found = searched(linked, LinkSearch(), seed=1, team=ALONE)
+    labels = linked.rows_of_units(linked.walk.labels)
+    ids = table.column("id").combine_chunks()
+    return Resolution(
+        ids=ids,
+        entity=entity_names(ids, labels),
+        labels=labels,
+        confidence=linked.walk.home_chances(TEMPERATURE, team=ALONE)[linked.unit],
+        linked=linked,
+        found=found,
+        posterior=draw_posterior(linked, TEMPERATURE, seed=2, team=ALONE) if posterior else None,
+    )
+
+
+def plain(labels, confidence=None, weighed=None):
+    """A resolution of which nothing but the entities matters."""
+    ids = pa.array([f"r{row}" for row in range(len(labels))])
+    chances = np.ones(len(labels), np.float32) if confidence is None else np.array(confidence, np.float32)
+    names = entity_names(ids, np.array(labels))
+    return Resolution(ids, names, np.array(labels, np.int32), chances, None, None, weighed=weighed)
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    """Seven records, weights that leave their clustering in doubt, and all clusterings with their chances."""
+    everyone = people_table(23)
+    rows = [row for row, person in enumerate(everyone.column("person").to_pylist()) if person in NAMESAKES]
+    table = everyone.take(rows)
+    sizes = known_of(everyone).model.sizes
+    weights = 0.35 * np.random.default_rng(4).normal(size=len(LinkModel.blank(sizes).weights))
+    knowledge = known_of(everyone, weights=weights)
+    pairs, levels = compared(table, knowledge)
+    worlds = partitions(7)
+    scores = [knowledge.model.score(world, pairs.first, pairs.second, levels) for world in worlds]
+    odds = np.exp((np.array(scores) - max(scores)) / TEMPERATURE)
+    return table, knowledge, worlds, odds / odds.sum()
+
+
+def together(worlds, chances, one, two):
+    return sum(c for world, c in zip(worlds, chances, strict=True) if world[one] == world[two])
+
+
+def test_the_best_clustering_and_its_confidence_are_those_of_enumeration(tiny):
+    table, knowledge, worlds, chances = tiny
+    found = resolved(table, knowledge, posterior=False)
+    best = worlds[int(np.argmax(chances))]
+    assert [best[row] == best[other] for row in range(7) for other in range(7)] == [
+        found.labels[row] == found.labels[other] for row in range(7) for other in range(7)
+    ]
+    for row in range(7):
+        others = [k for k in range(7) if k != row]
+        fits = [all((w[a] == w[b]) == (best[a] == best[b]) for a in others for b in others) for w in worlds]
+        total = sum(c for c, fit in zip(chances, fits, strict=True) if fit)
+        assert found.confidence[row] == pytest.approx(max(chances) / total, abs=1e-4)
+
+
+@pytest.mark.statistical
+def test_the_chance_of_a_doubtful_pair_is_that_of_enumeration(tiny):
+    table, knowledge, worlds, chances = tiny
+    found = resolved(table, knowledge)
+    rows = {identity: row for row, identity in enumerate(table.column("id").to_pylist())}
+    listed = found.pairs().to_pylist()
+    assert len(listed) >= 2
+    for one in listed:
+        exact = together(worlds, chances, rows[one["id"]], rows[one["other"]])
+        error = np.sqrt(exact * (1.0 - exact) / min(one["draws"], 400))
+        assert abs(one["probability"] - exact) < norm.isf(FALSE_ALARM / 40) * error
+    doubt = [min(one["probability"], 1.0 - one["probability"]) for one in listed]
+    assert doubt == sorted(doubt, reverse=True)
+
+
+def test_the_two_likeliest_clusterings_of_a_doubtful_group_differ(tiny):
+    table, knowledge, *_ = tiny
+    groups = {}
+    for row in resolved(table, knowledge).second_best().to_pylist():
+        groups.setdefault(row["group"], []).append(row)
+    assert groups
+    for rows in groups.values():
+        assert [row["best"] for row in rows] != [row["second"] for row in rows]
+        assert len({row["chance"] for row in rows}) == 1
+        assert 0.0 < rows[0]["chance"] <= 0.5
+        assert {row["id"] for row in rows} <= set(table.column("id").to_pylist())
+
+
+def test_records_that_are_one_item_stand_in_doubtful_pairs_once(tiny):
+    table, knowledge, *_ = tiny
+    limits = Constraints(must=np.array([[4, 0], [4, 6]]))
+    listed = resolved(table, knowledge, constraints=limits).pairs()
+    ids = table.column("id").to_pylist()
+    named = {*listed.column("id").to_pylist(), *listed.column("other").to_pylist()}
+    assert ids[0] in named
+    assert not named & {ids[4], ids[6]}
+
+
+def test_without_draws_doubt_cannot_be_told(tiny):
+    found = resolved(*tiny[:2], posterior=False)
+    for question in (found.pairs, found.second_best):
+        with pytest.raises(InvalidArgumentError, match="resolve with posterior=True"):
+            question()
+
+
+def test_an_entity_is_as_coherent_as_its_least_sure_record():
+    found = plain([4, 4, 2, 4], [0.9, 0.5, 1.0, 0.75])
+    assert found.n_entities == 2
+    assert found.entities().to_pylist() == [
+        {"entity": "r2", "records": 1, "coherence": 1.0},
+        {"entity": "r0", "records": 3, "coherence": 0.5},
+    ]
+    assert found.table().to_pylist()[1] == {"id": "r1", "entity": "r0", "confidence": 0.5}
+
+
+def test_what_was_not_weighed_has_no_confidence():
+    found = plain([0, 0, 1], [np.nan, np.nan, 0.5])
+    assert found.table().column("confidence").to_pylist() == [None, None, 0.5]
+    assert found.entities().column("coherence").to_pylist() == [None, 0.5]
+
+
+# one record per entity
+
+
+def canonical(labels, **columns):
+    return plain(labels).canonical(pa.table(columns)).to_pylist()
+
+
+def test_the_value_that_most_records_have_stands_for_all():
+    rows = canonical([0, 0, 0, 1], a=["x", "yy", "x", "z"], n=[1, 2, 2, None])
+    assert rows == [
+        {"entity": "r0", "records": 3, "a": "x", "n": 2},
+        {"entity": "r3", "records": 1, "a": "z", "n": None},
+    ]
+
+
+def test_of_equally_frequent_values_the_longest_then_the_first_by_letters_wins_and_missing_ones_do_not():
+    rows = canonical([0] * 4, a=["bb", "ab", "c", None], b=[None, None, None, "d"])
+    assert (rows[0]["a"], rows[0]["b"]) == ("ab", "d")
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "wanted"),
+    [
+        ([None, None, None], pa.null(), None),
+        ([["a", "b"], ["a", "b"], ["c"]], pa.list_(pa.string()), "a|b"),
+        ([{"k": 1}, {"k": 1}, {"k": 2}], None, "{'k': 1}"),
+        ([b"\xff", b"\xff", b"a"], pa.binary(), b"\xff"),
+        ([True, False, False], pa.bool_(), False),
+        (["u", "v", "v"], pa.dictionary(pa.int32(), pa.string()), "v"),
+    ],
+    ids=["nothing", "lists", "records", "bytes", "truth", "coded"],
+)
+def test_columns_of_every_type_have_a_most_common_value(values, kind, wanted):
+    column = pa.array(values) if kind is None else pa.array(values, kind)
+    assert canonical([0, 0, 0], a=column)[0]["a"] == wanted
+
+
+def test_columns_called_as_those_that_are_added_are_left_out():
+    rows = canonical([0, 0], entity=["x", "x"], records=[7, 7], a=["b", "b"])
+    assert rows == [{"entity": "r0", "records": 2, "a": "b"}]
+
+
+# effective sample sizes
+
+
+def switching(rng, chains, draws, stay):
+    """Indicators that keep their value with some probability."""
+    flips = rng.random((chains, draws)) > stay
+    return (rng.integers(0, 2, (chains, 1)) + np.cumsum(flips, axis=1)) % 2 == 1
+
+
+@pytest.mark.parametrize("stay", [0.3, 0.5, 0.8, 0.95])
+@pytest.mark.parametrize(("chains", "draws"), [(4, 100), (2, 401), (1, 300)])
+def test_effective_sizes_are_those_of_arviz(seed, chains, draws, stay):
+    rng = np.random.default_rng(seed)
+    traces = np.stack([switching(rng, chains, draws, stay) for _ in range(6)], axis=2)
+    expected = [arviz.ess(traces[:, :, k].astype(float), method="mean") for k in range(6)]
+    np.testing.assert_allclose(effective_sizes(traces), expected, rtol=0.05)
+
+
+def test_chains_that_disagree_are_worth_little():
+    traces = np.zeros((4, 100, 1), bool)
+    traces[:2] = True
+    traces[0, 5] = False
+    assert effective_sizes(traces)[0] < 10.0
+
+
+def test_few_draws_count_as_they_are_and_none_give_nothing():
+    assert effective_sizes(np.ones((2, 5, 3), bool)).tolist() == [10.0] * 3
+    assert effective_sizes(np.ones((2, 50, 0), bool)).shape == (0,)
+    assert np.isnan(effective_sizes(np.ones((2, 50, 1), bool))).all()

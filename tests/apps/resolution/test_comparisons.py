@@ -1,0 +1,254 @@
+"""Measures against their definitions by hand, and how they are cut into levels."""
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from rapidfuzz import fuzz
+from rapidfuzz.distance import DamerauLevenshtein, JaroWinkler
+
+from factorwise.apps.resolution.comparisons import NOTHING, Comparer, Comparison, Cuts, planned
+from factorwise.apps.resolution.comparisons import plan as plan_module
+from factorwise.apps.resolution.comparisons.measures import RELATIONS, prepared
+from factorwise.apps.resolution.fields import FieldSpec
+from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.kernels.threads import Team
+from record_cases import people
+from resolution_cases import FIELDS, compared, known_of, people_table, table_of
+
+ALONE = Team(1)
+WORDS = ["red fox", "red fox", "fox red", "blue fox", None, "green owl", "red fox", "blue ox"]
+NUMBERS = [3.0, 3.5, None, -3.0, 0.0, 3.0, 1e300, 8.0]
+LISTS = ["a|b", "b|a", "b|c", None, "d", "a|b|c|d", "", "e"]
+SPECS = {
+    "words": FieldSpec("words", "text"),
+    "numbers": FieldSpec("numbers", "number"),
+    "lists": FieldSpec("lists", "list", {"separator": "|"}),
+}
+
+
+def table(times=1):
+    columns = {"words": WORDS, "numbers": NUMBERS, "lists": LISTS}
+    return pa.table({name: values * times for name, values in columns.items()})
+
+
+def all_pairs(n):
+    first, second = np.nonzero(np.ones((n, n), bool))
+    return first, second
+
+
+def measured(name, form, measure, times=1):
+    """What a measure says of the first rows of a table that stands there some times, as a square."""
+    field = normalize(table(times), [SPECS[name]])[name]
+    return prepared(field, form, measure)(*all_pairs(len(WORDS))).reshape(len(WORDS), -1)
+
+
+def by_hand(values, definition):
+    """The same from a definition for two values that are there."""
+    return np.array(
+        [[math.nan if None in (a, b) else definition(a, b) for b in values] for a in values], np.float32
+    )
+
+
+def rarity(value):
+    there = [word for word in WORDS if word is not None]
+    return -math.log(there.count(value) / len(there))
+
+
+def items_of(text):
+    return set(text.split("|"))
+
+
+LISTS_THERE = [text or None for text in LISTS]
+
+
+def item_rarity(item):
+    there = [items_of(text) for text in LISTS_THERE if text]
+    return -math.log(sum(item in items for items in there) / len(there))
+
+
+def shared(a, b):
+    return sum(item_rarity(item) for item in items_of(a) & items_of(b))
+
+
+def cosine(a, b):
+    dot = sum(item_rarity(item) ** 2 for item in items_of(a) & items_of(b))
+    norms = [math.sqrt(sum(item_rarity(item) ** 2 for item in items_of(text))) for text in (a, b)]
+    return dot / (norms[0] * norms[1])
+
+
+def likeness(scorer, highest=1.0):
+    """Different strings are never quite alike."""
+    return lambda a, b: 1.0 if a == b else min(scorer(a, b) / highest, 0.999)
+
+
+def log_ratio(a, b):
+    return abs(math.copysign(math.log1p(abs(a)), a) - math.copysign(math.log1p(abs(b)), b))
+
+
+DEFINITIONS = {
+    ("words", "text", "rarity"): (WORDS, lambda a, b: rarity(a) if a == b else 0.0),
+    ("words", "text", "words"): (WORDS, likeness(fuzz.token_sort_ratio, 100.0)),
+    ("numbers", "number", "distance"): (NUMBERS, lambda a, b: min(abs(a - b), 3.4028234663852886e38)),
+    ("numbers", "number", "ratio"): (NUMBERS, log_ratio),
+    ("lists", "items", "shared"): (LISTS_THERE, shared),
+    ("lists", "items", "cosine"): (LISTS_THERE, cosine),
+}
+
+
+@pytest.mark.parametrize("case", DEFINITIONS, ids=" ".join)
+def test_a_measure_is_what_its_definition_says(case):
+    values, definition = DEFINITIONS[case]
+    np.testing.assert_allclose(measured(*case), by_hand(values, definition), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("case", DEFINITIONS, ids=" ".join)
+def test_measures_do_not_depend_on_how_often_the_whole_table_stands_there(case):
+    np.testing.assert_array_equal(measured(*case), measured(*case, times=3))
+
+
+@pytest.mark.parametrize(
+    ("measure", "scorer"),
+    [
+        ("jaro-winkler", JaroWinkler.normalized_similarity),
+        ("edits", DamerauLevenshtein.normalized_similarity),
+    ],
+)
+def test_likeness_is_what_the_scorer_gives_and_below_one_for_different_strings(measure, scorer):
+    field = normalize(table(), [FieldSpec("words", "category")])["words"]
+    found = prepared(field, "text", measure)(*all_pairs(len(WORDS))).reshape(len(WORDS), -1)
+    np.testing.assert_allclose(found, by_hand(WORDS, likeness(scorer)), rtol=1e-6)
+    assert (found[0, 2:4] < 1.0).all()
+
+
+def test_a_value_that_all_rows_have_is_still_more_than_a_different_one():
+    field = normalize(pa.table({"c": ["x", "x"]}), [FieldSpec("c", "category")])["c"]
+    assert prepared(field, "text", "rarity")(np.array([0]), np.array([1])).tolist() == [np.float32(1e-3)]
+
+
+NAMES = ["William", "Bill", "W.", "Wilhelmina", "Robert", None, "Fiona", "Phiona", "B.", "bill", "W"]
+STANDS = {
+    (0, 0): 1, (1, 9): 1, (0, 1): 2, (6, 7): 3, (0, 2): 4, (2, 10): 4, (0, 3): 5, (0, 4): 6, (1, 8): 4,
+    (2, 8): 6, (0, 5): None, (5, 5): None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("pair", STANDS)
+def test_given_names_stand_to_each_other_in_one_of_six_ways(pair):
+    field = normalize(pa.table({"n": NAMES}), [FieldSpec("n", "name", {"part": "first"})])["n"]
+    measure = prepared(field, "first", "given names")
+    for one, two in (pair, pair[::-1]):
+        found = measure(np.array([one]), np.array([two]))[0]
+        assert STANDS[pair] == (None if np.isnan(found) else int(found))
+
+
+# levels
+
+
+def test_nothing_to_compare_is_level_zero_and_a_measure_of_zero_level_one():
+    cuts = Cuts((1e-9, 0.5, 0.75), 4)
+    values = np.array([np.nan, 0.0, 1e-3, 0.4999, 0.5, 0.74, 0.75, 99.0, np.inf], np.float32)
+    assert cuts.levels(values).tolist() == [NOTHING, 1, 2, 2, 3, 3, 4, 4, 4]
+
+
+def test_the_values_of_a_relation_are_its_levels():
+    cuts = Cuts.of_relation(6)
+    assert cuts.levels(np.array([np.nan, 1, 6, 3], np.float32)).tolist() == [0, 1, 6, 3]
+
+
+def test_levels_say_which_values_they_hold():
+    cuts = Cuts((float(np.float32(1e-9)), 0.5, 0.75), 4)
+    assert [cuts.text(level) for level in range(5)] == [
+        "missing", "zero", "below 0.5", "0.5 to 0.75", "from 0.75",
+    ]  # fmt: skip
+    assert Cuts.by_quantiles(np.zeros(3, np.float32)).text(2) == "above zero"
+    assert Cuts.of_relation(6).text(2) == "relation 2"
+    nickname = Comparison("n", "first", "given names", Cuts.of_relation(6))
+    assert nickname.level_text(2) == RELATIONS["given names"][1] == "the same but for a nickname"
+    assert nickname.level_text(0) == "missing"
+
+
+def test_quantiles_put_equally_many_values_in_each_level_above_zero():
+    values = np.append(np.arange(1, 701, dtype=np.float32), [0.0] * 50 + [np.nan] * 20)
+    cuts = Cuts.by_quantiles(values)
+    counts = np.bincount(cuts.levels(values), minlength=cuts.size + 1)
+    assert counts.tolist() == [20, 50, 100, 100, 100, 100, 100, 100, 100]
+
+
+@given(hnp.arrays(np.float32, st.integers(0, 40), elements=st.floats(0, 100, width=32) | st.just(np.nan)))
+def test_levels_rise_with_the_value_and_never_leave_their_range(values):
+    cuts = Cuts.by_quantiles(values)
+    levels = cuts.levels(values)
+    assert (levels == NOTHING).tolist() == np.isnan(values).tolist()
+    assert list(cuts.edges) == sorted(set(cuts.edges))
+    assert cuts.size == len(cuts.edges) + 1 <= 8
+    there = levels[np.argsort(values)][: int((~np.isnan(values)).sum())]
+    assert (np.diff(there.astype(int)) >= 0).all()
+    assert ((there >= 1) & (there <= cuts.size)).all()
+    assert ((levels == 1) == (values <= np.float32(1e-9))).all()
+
+
+def test_one_value_above_zero_is_a_level_of_its_own():
+    cuts = Cuts.by_quantiles(np.array([0, 2, 2, 2], np.float32))
+    assert cuts.levels(np.array([0, 1, 2], np.float32)).tolist() == [1, 2, 3]
+
+
+# plans
+
+
+def test_forms_that_tell_no_two_pairs_apart_are_left_out():
+    normal = normalize(
+        pa.table({"a": ["x"] * 4, "b": list("xxyz")}), [FieldSpec(c, "category") for c in "ab"]
+    )
+    pairs = all_pairs(4)
+    assert {one.field for one in planned(normal, *pairs)} == {"b"}
+
+
+def test_comparisons_come_back_from_what_a_file_holds():
+    for one in known_of(people_table(20)).comparisons:
+        assert Comparison.from_dict(one.as_dict()) == one
+
+
+def test_where_there_are_many_pairs_slow_comparisons_are_left_out(monkeypatch):
+    normal = normalize(table(), list(SPECS.values()))
+    pairs = all_pairs(len(WORDS))
+    all_of_them = {(one.form, one.measure) for one in planned(normal, *pairs)}
+    fewer = {(one.form, one.measure) for one in planned(normal, *pairs, plan_module.MANY_PAIRS + 1)}
+    assert all_of_them - fewer == {("text", "words"), ("tokens", "shared"), ("number", "ratio")}
+    assert fewer < all_of_them
+    monkeypatch.setattr(plan_module, "MANY_PAIRS", 10)
+    assert {(one.form, one.measure) for one in planned(normal, *pairs)} == fewer
+
+
+def test_levels_and_scores_of_many_pairs_are_those_of_each(monkeypatch):
+    monkeypatch.setattr(plan_module, "CHUNK", 7)
+    data = people_table(20)
+    knowledge = known_of(data)
+    pairs, levels = compared(data, knowledge)
+    comparer = Comparer(normalize(data, FIELDS), knowledge.comparisons)
+    tables = knowledge.model.tables()
+    with Team(2) as team:
+        assert np.array_equal(comparer.all_levels(pairs.first, pairs.second, team), levels)
+        scores = comparer.scores(tables, pairs.first, pairs.second, team)
+    sums = [sum(t[level] for t, level in zip(tables, row, strict=True)) for row in levels]
+    np.testing.assert_allclose(scores, sums, rtol=1e-4, atol=1e-5)
+
+
+def test_a_record_that_says_nothing_has_no_weight_in_any_pair_and_changes_no_other_score():
+    records = people(20)
+    nobody = dict.fromkeys(records[0], "")
+    knowledge = known_of(table_of(records))
+    tables = knowledge.model.tables()
+    rows = np.arange(1, len(records))
+    before = Comparer(normalize(table_of(records), FIELDS), knowledge.comparisons)
+    after = Comparer(normalize(table_of([*records, nobody]), FIELDS), knowledge.comparisons)
+    scores = [one.scores(tables, rows - 1, rows, ALONE) for one in (before, after)]
+    assert scores[0].any()
+    assert scores[0].tolist() == scores[1].tolist()
+    silent = np.full(len(records), len(records))
+    assert not after.levels(silent, np.arange(len(records))).any()
+    assert not after.scores(tables, silent, np.arange(len(records)), ALONE).any()

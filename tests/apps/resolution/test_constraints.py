@@ -1,0 +1,70 @@
+"""Hard constraints: what contradicts itself is refused, with the names of the records."""
+
+import numpy as np
+import pytest
+
+from factorwise.apps.resolution.constraints import Constraints, tied
+from factorwise.errors import InvalidArgumentError
+
+IDS = list("abcdefgh")
+
+
+def pairs(*rows):
+    return np.array(rows, np.int64).reshape(-1, 2)
+
+
+def test_rows_are_tied_by_way_of_others():
+    groups = tied(pairs((0, 1), (4, 5), (1, 3)), 6)
+    assert groups[0] == groups[1] == groups[3] != groups[4] == groups[5]
+    assert len(set(groups.tolist())) == 3
+
+
+def test_constraints_that_can_be_kept_pass():
+    Constraints().check()
+    Constraints(must=pairs((0, 1), (1, 2)), cannot=pairs((0, 3), (4, 5))).check(IDS)
+    sources = np.array([0, 1, 0, 1], np.int32)
+    Constraints(must=pairs((0, 1)), sources=sources, one_per_source=True).check(IDS)
+    Constraints(must=pairs((0, 2)), sources=sources).check(IDS)
+
+
+@pytest.mark.parametrize(
+    ("must", "cannot", "named"),
+    [
+        (pairs((0, 1)), pairs((1, 0)), "b and a"),
+        (pairs((0, 1), (3, 2), (1, 2)), pairs((4, 5), (0, 3)), "a and d"),
+        (pairs(), pairs((4, 4)), "e and e"),
+    ],
+    ids=["at once", "by way of others", "with itself"],
+)
+def test_records_that_must_and_must_not_be_together_are_named(must, cannot, named):
+    with pytest.raises(InvalidArgumentError, match=f"records {named} must be together and must not be"):
+        Constraints(must=must, cannot=cannot).check(IDS)
+
+
+def test_without_ids_rows_are_named():
+    with pytest.raises(InvalidArgumentError, match="records 1 and 0 must be together"):
+        Constraints(must=pairs((0, 1)), cannot=pairs((1, 0))).check()
+
+
+def test_records_of_one_source_that_must_be_together_are_named():
+    sources = np.array([0, 1, 0, 1, 2, 2], np.int32)
+    given = Constraints(must=pairs((4, 0), (0, 1), (1, 2)), sources=sources, one_per_source=True)
+    with pytest.raises(InvalidArgumentError, match="records a and c must be together, but they are of one"):
+        given.check(IDS)
+
+
+def test_items_have_the_bits_of_their_sources():
+    sources = np.array([0, 1, 3, 1], np.int32)
+    unit = np.array([0, 0, 1, 2])
+    asked = Constraints(sources=sources, one_per_source=True)
+    assert asked.source_bits(unit, 3).tolist() == [0b11, 0b1000, 0b10]
+    assert Constraints(sources=sources).source_bits(unit, 3) is None
+    assert Constraints().source_bits(unit, 3) is None
+
+
+def test_more_sources_than_can_be_told_apart_are_refused():
+    given = Constraints(sources=np.arange(65, dtype=np.int32), one_per_source=True)
+    with pytest.raises(InvalidArgumentError, match="up to 64 sources, but there are 65"):
+        given.source_bits(np.arange(65), 65)
+    last = Constraints(sources=np.arange(64, dtype=np.int32), one_per_source=True)
+    assert last.source_bits(np.arange(64), 64).tolist() == [1 << k for k in range(64)]

@@ -1,0 +1,79 @@
+"""Model files of resolvers: what goes in comes out, and what does not fit together is refused."""
+
+import numpy as np
+import pytest
+
+from factorwise.apps.resolution.knowledge import KIND, Knowledge
+from factorwise.errors import ModelFileError
+from factorwise.io.models import ModelFile, read_model, write_model
+from resolution_cases import known_of, people_table
+
+KNOWN = known_of(people_table(20))
+
+
+def test_what_was_saved_is_loaded(tmp_path):
+    (tmp_path / "data.csv").write_text("a\n1\n")
+    saved = Knowledge(KNOWN.fields, KNOWN.rules, KNOWN.comparisons, KNOWN.model, 0.3, {"way": "x", "b": 0.5})
+    saved.save(tmp_path / "m.fw", seed=7, data=[tmp_path / "data.csv"])
+    found = Knowledge.load(tmp_path / "m.fw")
+    assert (found.fields, found.rules, found.comparisons) == (KNOWN.fields, KNOWN.rules, KNOWN.comparisons)
+    assert found.model.weights.tolist() == KNOWN.model.weights.tolist()
+    assert (found.model.sizes, found.temperature) == (KNOWN.model.sizes, 0.3)
+    assert found.training == {"way": "x", "b": 0.5}
+    record = read_model(tmp_path / "m.fw", KIND).provenance
+    assert (record["seed"], record["data"][0]["name"]) == (7, "data.csv")
+
+
+def test_every_weight_has_a_name_of_its_own():
+    names = KNOWN.weight_names()
+    assert len(names) == len(set(names)) == len(KNOWN.model.weights)
+    assert names[:3] == ["two members not linked", "a cluster", "two members linked"]
+    assert "first_name: given names of first, one is an initial of the other" in names
+
+
+def test_weights_are_named_in_their_order():
+    names, tables = KNOWN.weight_names()[3:], KNOWN.model.tables()
+    place = 0
+    for one, table in zip(KNOWN.comparisons, tables, strict=True):
+        for level in range(1, one.cuts.size + 1):
+            assert names[place] == f"{one.name}, {one.level_text(level)}"
+            assert KNOWN.model.weights[3 + place] == table[level]
+            place += 1
+    assert place == len(names)
+
+
+def _without_last_weight(content, arrays):
+    arrays["weights"] = arrays["weights"][:-1]
+
+
+def _without_rules(content, arrays):
+    del content["rules"]
+
+
+def _with_another_kind(content, arrays):
+    content["fields"][0]["kind"] = "smell"
+
+
+def _without_weights(content, arrays):
+    del arrays["weights"]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [_without_last_weight, _without_rules, _with_another_kind, _without_weights],
+    ids=lambda f: f.__name__,
+)
+def test_parts_that_do_not_fit_together_are_refused(tmp_path, spoil):
+    KNOWN.save(tmp_path / "m.fw")
+    file = read_model(tmp_path / "m.fw", KIND)
+    content, arrays = dict(file.metadata), dict(file.arrays)
+    spoil(content, arrays)
+    write_model(tmp_path / "m.fw", ModelFile(kind=KIND, metadata=content, arrays=arrays))
+    with pytest.raises(ModelFileError, match=r"do not fit together.*restore it from a copy, or train again"):
+        Knowledge.load(tmp_path / "m.fw")
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path):
+    write_model(tmp_path / "m.fw", ModelFile(kind="weights", arrays={"weights": np.zeros(3)}))
+    with pytest.raises(ModelFileError, match="weights"):
+        Knowledge.load(tmp_path / "m.fw")

@@ -1,0 +1,117 @@
+"""New records placed into known entities."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from factorwise.apps.resolution.training import entity_numbers, learn
+from factorwise.apps.resolution.updating import below, place
+from factorwise.errors import DataFileError, InvalidArgumentError
+from factorwise.inference.mcmc.linkage_search import LinkSearch
+from factorwise.kernels.threads import Team
+from factorwise.learning.linkage import LinkLearner
+from resolution_cases import FIELDS, RULES, clusters, compared, people_table
+
+ALONE = Team(1)
+PEOPLE = people_table(40)
+TRUTH = entity_numbers(PEOPLE, "person")
+SEARCH = LinkSearch(rounds=6)
+
+
+@pytest.fixture(scope="module")
+def knowledge():
+    """What was learned of other people."""
+    others = people_table(120)
+    learner = LinkLearner(passes=3, steps=10)
+    entity = entity_numbers(others, "person")
+    how = {"learner": learner, "search": SEARCH, "seed": 1, "team": ALONE, "tell": lambda text: None}
+    return learn(others, FIELDS, entity, rules=RULES, **how)
+
+
+def placed(knowledge, known, table=PEOPLE, **more):
+    return place(table, np.asarray(known), knowledge, SEARCH, seed=more.get("seed", 2), team=ALONE)
+
+
+def last_of_each():
+    """Which records are the last of their person: these will be new."""
+    return np.append(TRUTH[1:] != TRUTH[:-1], True)
+
+
+def test_new_records_join_the_entities_they_belong_to(knowledge):
+    found = placed(knowledge, np.where(last_of_each(), -1, TRUTH))
+    assert clusters(found.labels) == clusters(TRUTH)
+
+
+def test_records_of_new_entities_find_each_other(knowledge):
+    newcomers = TRUTH % 4 == 0
+    found = placed(knowledge, np.where(newcomers, -1, TRUTH))
+    assert clusters(found.labels) == clusters(TRUTH)
+
+
+def test_only_what_is_linked_with_new_records_and_their_entities_is_weighed(knowledge):
+    new = np.zeros(len(TRUTH), bool)
+    new[5] = True
+    known = np.where(new, -1, TRUTH)
+    found = placed(knowledge, known)
+    pairs, _ = compared(PEOPLE, knowledge)
+    linked = {*pairs.first[pairs.second == 5].tolist(), *pairs.second[pairs.first == 5].tolist()}
+    touched = {known[row] for row in linked}
+    wanted = [row for row in range(len(TRUTH)) if new[row] or known[row] in touched]
+    assert found.weighed.tolist() == wanted
+    assert 2 < len(wanted) < len(TRUTH) / 2
+    assert found.linked.walk.n_items == len(wanted)
+
+
+def test_what_is_not_touched_stays_even_if_it_is_wrong(knowledge):
+    new = np.zeros(len(TRUTH), bool)
+    new[5] = True
+    weighed = placed(knowledge, np.where(new, -1, TRUTH)).weighed
+    rest = np.setdiff1d(np.arange(len(TRUTH)), weighed)
+    wrong = TRUTH.copy()
+    wrong[rest] = wrong[rest[0]]
+    labels = placed(knowledge, np.where(new, -1, wrong)).labels
+    assert len(set(labels[rest].tolist())) == 1
+    assert clusters(labels[weighed]) == clusters(TRUTH[weighed])
+
+
+def test_old_records_move_where_the_new_evidence_says_so(knowledge):
+    person = np.flatnonzero(TRUTH == 0)
+    assert len(person) == 3
+    known = TRUTH.copy()
+    known[person[1]] = 1_000  # by itself, though it is the same person
+    known[person[2]] = -1
+    labels = placed(knowledge, known).labels
+    assert len(set(labels[person].tolist())) == 1
+
+
+def test_entities_may_have_any_numbers(knowledge):
+    known = np.where(last_of_each(), -1, TRUTH)
+    shifted = np.where(known >= 0, known * 37 + len(TRUTH) - 5, -1)
+    assert clusters(placed(knowledge, shifted).labels) == clusters(placed(knowledge, known).labels)
+
+
+def test_an_update_equals_resolving_all_anew_on_an_easy_table(knowledge):
+    everyone_new = placed(knowledge, np.full(len(TRUTH), -1))
+    one_by_one = placed(knowledge, np.where(last_of_each(), -1, TRUTH))
+    assert clusters(everyone_new.labels) == clusters(one_by_one.labels)
+    assert everyone_new.weighed.tolist() == list(range(len(TRUTH)))
+
+
+def test_known_entities_must_be_said_of_each_record_and_some_must_be_new(knowledge):
+    with pytest.raises(InvalidArgumentError, match=f"one for each of {len(TRUTH)} records"):
+        placed(knowledge, TRUTH[:-1])
+    with pytest.raises(InvalidArgumentError, match="-1 for the new ones"):
+        placed(knowledge, TRUTH)
+
+
+def test_new_records_stand_below_old_ones_as_far_as_their_columns_go():
+    old = pa.table({"id": ["a", "b"], "town": ["x", "y"], "source": ["s", "s"], "extra": [1, 2]})
+    new = pa.table({"town": [7], "id": ["c"]})
+    assert below(old, new, ["town", "extra"], "id").to_pylist() == [
+        {"town": "x", "extra": 1, "id": "a"},
+        {"town": "y", "extra": 2, "id": "b"},
+        {"town": "7", "extra": None, "id": "c"},
+    ]
+    assert below(old, new, ["town"], None).to_pylist() == [{"town": "x"}, {"town": "y"}, {"town": "7"}]
+    with pytest.raises(DataFileError, match="'a'"):
+        below(old, old, ["town"], "id")

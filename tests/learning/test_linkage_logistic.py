@@ -1,0 +1,69 @@
+"""Weights of links from labelled pairs alone."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from factorwise.learning import linkage_logistic
+from factorwise.learning.linkage_logistic import APART, logistic_links, up_to_level
+from factorwise.model.linkage import LinkModel
+
+SIZES = (4, 2)
+BLANK = LinkModel.blank(SIZES)
+
+
+def planted(n, seed=1):
+    """Pairs whose odds of being the same rise with the first level; the second says nothing."""
+    rng = np.random.default_rng(seed)
+    levels = np.stack([rng.integers(0, 5, n), rng.integers(0, 3, n)], axis=1).astype(np.uint8)
+    odds = np.array([-0.5, -3.0, -1.0, 1.0, 3.0])[levels[:, 0]]
+    return levels, rng.random(n) < 1.0 / (1.0 + np.exp(-odds))
+
+
+@given(hnp.arrays(np.uint8, st.tuples(st.integers(0, 8), st.just(2)), elements=st.integers(0, 2)))
+def test_a_level_counts_as_all_levels_up_to_it(levels):
+    expected = np.zeros((len(levels), sum(SIZES)))
+    for row, (one, two) in enumerate(levels.tolist()):
+        expected[row, :one] = 1.0
+        expected[row, 4 : 4 + two] = 1.0
+    assert up_to_level(levels, BLANK).toarray().tolist() == expected.tolist()
+
+
+def test_a_planted_rule_is_found():
+    model = logistic_links(*planted(60_000), BLANK, seed=0)
+    telling, nothing = model.tables()
+    np.testing.assert_allclose(model.link + telling, [-0.5, -3.0, -1.0, 1.0, 3.0], atol=0.15)
+    assert abs(nothing).max() < 0.1
+    assert (model.apart, model.cluster) == (APART, 0.0)
+
+
+def test_pairs_where_something_is_missing_have_no_weight_for_it():
+    for table in logistic_links(*planted(2_000), BLANK, seed=0).tables():
+        assert table[0] == 0.0
+
+
+def test_a_level_that_was_never_seen_has_the_weight_of_the_one_below():
+    levels, same = planted(5_000)
+    seen = levels[:, 0] < 4
+    weights = logistic_links(levels[seen], same[seen], BLANK, seed=0).tables()[0]
+    assert weights[4] == pytest.approx(weights[3], abs=1e-6)
+    assert weights[3] > weights[2] + 1.0
+
+
+@pytest.mark.parametrize("same", [np.ones(3, bool), np.zeros(3, bool), np.zeros(0, bool)])
+def test_where_nothing_is_to_be_told_apart_nothing_is_learned(same):
+    assert not logistic_links(np.ones((len(same), 2), np.uint8), same, BLANK, seed=0).weights.any()
+
+
+def test_without_comparisons_nothing_is_learned():
+    model = LinkModel.blank(())
+    same = np.array([True, False])
+    assert not logistic_links(np.zeros((2, 0), np.uint8), same, model, seed=0).weights.any()
+
+
+def test_of_very_many_pairs_a_sample_is_taken_by_the_seed(monkeypatch):
+    monkeypatch.setattr(linkage_logistic, "MOST_PAIRS", 500)
+    one, again, other = (logistic_links(*planted(5_000), BLANK, seed=s).weights.tolist() for s in (1, 1, 2))
+    assert one == again != other

@@ -1,0 +1,56 @@
+"""Small tables with what is known of them, for the parts of entity resolution."""
+
+import numpy as np
+import pyarrow as pa
+
+from factorwise.apps.resolution.blocking import Part, Rule, find_candidates
+from factorwise.apps.resolution.comparisons import Comparer, planned
+from factorwise.apps.resolution.fields import FieldSpec
+from factorwise.apps.resolution.knowledge import Knowledge
+from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.model.linkage import LinkModel
+from record_cases import people
+
+FIELDS = (
+    FieldSpec("first_name", "name", {"part": "first"}),
+    FieldSpec("surname", "name", {"part": "last"}),
+    FieldSpec("born", "date"),
+    FieldSpec("town", "category"),
+    FieldSpec("email", "email"),
+)
+RULES = (Rule((Part("surname", "last", "prefix", 3),)), Rule((Part("email", "email"),)))
+
+
+def table_of(records):
+    """Records as an Arrow table; the empty text is missing."""
+    return pa.table({name: [record[name] or None for record in records] for name in records[0]})
+
+
+def people_table(count):
+    return table_of(people(count))
+
+
+def known_of(table, *, weights=None, temperature=0.7, seed=5):
+    """What could have been learned of a table, with the weights given, or drawn."""
+    normal = normalize(table, FIELDS)
+    candidates = find_candidates(normal, RULES, threads=1)
+    comparisons = tuple(planned(normal, candidates.first, candidates.second))
+    sizes = tuple(one.cuts.size for one in comparisons)
+    if weights is None:
+        weights = np.random.default_rng(seed).normal(size=len(LinkModel.blank(sizes).weights))
+    return Knowledge(FIELDS, RULES, comparisons, LinkModel(sizes, weights), temperature)
+
+
+def compared(table, knowledge):
+    """The candidate pairs of a table, and their levels."""
+    normal = normalize(table, knowledge.fields)
+    found = find_candidates(normal, knowledge.rules, threads=1)
+    return found, Comparer(normal, knowledge.comparisons).levels(found.first, found.second)
+
+
+def clusters(labels):
+    """A clustering as a set of sets of rows."""
+    groups = {}
+    for row, label in enumerate(np.asarray(labels).tolist()):
+        groups.setdefault(label, set()).add(row)
+    return {frozenset(group) for group in groups.values()}
