@@ -21,6 +21,11 @@ from record_cases import people, read_csv, without, write_csv
 FAST = ("--passes", 4, "--steps", 20)
 RECORDS = people(120)
 FEW = people(24)
+PAIRS = [
+    {"id": RECORDS[2 * k]["id"], "other": RECORDS[2 * k + 1]["id"],
+     "same": int(RECORDS[2 * k]["person"] == RECORDS[2 * k + 1]["person"])}
+    for k in range(60)
+]  # fmt: skip
 
 
 def quietly(*words):
@@ -74,7 +79,9 @@ def apply(run, folder, tmp_path):
 def test_the_summary_tells_of_data_fields_rules_quality_and_time(fit, tmp_path):
     document = fit("--entity", "person")
     entities = len({record["person"] for record in RECORDS})
-    assert document["data"] == {"records": len(RECORDS), "labelled": len(RECORDS), "entities": entities}
+    assert document["data"] == {
+        "records": len(RECORDS), "labelled": len(RECORDS), "entities": entities, "pairs": 0,
+    }  # fmt: skip
     kinds = {one["name"]: one["kind"] for one in document["fields"]}
     assert list(kinds) == ["first_name", "surname", "born", "town", "email"]
     assert (kinds["surname"], kinds["born"], kinds["email"]) == ("name", "date", "email")
@@ -135,6 +142,22 @@ def test_without_entities_weights_are_found_from_the_records(run, folder, tmp_pa
     assert (document["data"]["entities"], document["training"]["labelled"]) == (None, 0)
     assert document["curve"] == []
     assert "recall" not in document["blocking"]
+
+
+def test_labelled_pairs_are_learned_from_with_and_without_entities(run, fit, folder, tmp_path):
+    path = write_csv(tmp_path / "pairs.csv", PAIRS)
+    document = fit("--entity", "person", "--pairs", path)
+    assert document["data"]["pairs"] == len(PAIRS)
+    assert [one["name"] for one in read_model(tmp_path / "m.fw").provenance["data"]][1] == "pairs.csv"
+    words = ("--id", "id", "--ignore", "person", "--model", tmp_path / "n.fw", "--pairs", path)
+    result = run("resolve", "fit", folder / "labelled.csv", *words)
+    assert result.code == 0
+    assert "found from pairs and from what records look like" in result.err
+    assert f"{len(PAIRS)} labelled pairs" in result.out
+    other = Knowledge.load(tmp_path / "n.fw").model.weights
+    run("resolve", "fit", folder / "labelled.csv", *words[:-2], "--quiet")
+    alone = Knowledge.load(tmp_path / "n.fw").model.weights
+    assert len(other) != len(alone) or (other != alone).any()
 
 
 def test_verbose_tells_of_each_pass_and_of_all_weights(run, folder, tmp_path):
@@ -368,9 +391,10 @@ def test_a_run_that_was_killed_goes_on_to_the_same_answer(apply, run, folder, tm
     refused = run("resolve", "apply", folder / "few.csv", *command, "--seed", 1)
     assert refused.code == 2
     assert "is the checkpoint of another run" in refused.err
+    (tmp_path / "kept" / ".0123.part").touch()  # as left behind when it is killed while writing
     apply(*words)
     assert (tmp_path / "o.csv").read_bytes() == (folder / "out.csv").read_bytes()
-    assert not (tmp_path / "kept" / "search.fw").exists()
+    assert list((tmp_path / "kept").iterdir()) == []
 
 
 def test_verbose_tells_of_each_round(run, folder, tmp_path):

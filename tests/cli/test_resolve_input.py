@@ -237,6 +237,19 @@ def test_labels_that_are_all_different_or_all_the_same_teach_nothing(unlearned, 
     assert "no two labelled records are of one entity" in unlearned(data=(data,))
 
 
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("id,other\n100,101\n", "has no column 'same'"),
+        ("id,other,same\n100,999,1\n", "no record has the id '999' (pair 1)"),
+        ("id,other,same\n100,101,maybe\n", "Write true or 1 for pairs of one entity"),
+        ("id,other,same\n100,100,1\n", "is of record '100' and itself"),
+    ],
+)
+def test_what_is_wrong_with_labelled_pairs_is_told(unlearned, file, text, fault):
+    assert fault in unlearned("--pairs", file(text, "p.csv"))
+
+
 # models and fields
 
 

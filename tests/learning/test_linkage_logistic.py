@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from factorwise.learning import linkage_logistic
-from factorwise.learning.linkage_logistic import APART, logistic_links, up_to_level
+from factorwise.learning.linkage_logistic import logistic_links, up_to_level
 from factorwise.model.linkage import LinkModel
 
 SIZES = (4, 2)
@@ -36,7 +36,12 @@ def test_a_planted_rule_is_found():
     telling, nothing = model.tables()
     np.testing.assert_allclose(model.link + telling, [-0.5, -3.0, -1.0, 1.0, 3.0], atol=0.15)
     assert abs(nothing).max() < 0.1
-    assert (model.apart, model.cluster) == (APART, 0.0)
+    assert model.cluster == 0.0
+
+
+@pytest.mark.parametrize(("linked", "apart"), [(1.0, -1.0), (0.75, -0.5), (0.5, 0.0), (0.1, 0.0)])
+def test_not_being_linked_speaks_against_a_pair_as_far_as_pairs_of_one_entity_are(linked, apart):
+    assert logistic_links(*planted(500), BLANK, linked=linked, seed=0).apart == pytest.approx(apart)
 
 
 def test_pairs_where_something_is_missing_have_no_weight_for_it():

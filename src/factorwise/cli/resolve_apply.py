@@ -69,9 +69,7 @@ _path = click.Path(path_type=Path)
 @click.option(
     "--rounds",
     type=click.IntRange(min=1),
-    default=12,
-    show_default=True,
-    help="Rounds of the walk in which it cools down.",
+    help="Rounds of the walk in which it cools down.  [default: 12, or 6 from half a million records on]",
 )
 @click.option(
     "--seconds",
@@ -119,7 +117,7 @@ class Request:
     posterior: bool
     pairs: Path | None
     second_best: Path | None
-    rounds: int
+    rounds: int | None
     seconds: float | None
     checkpoint: Path | None
     checkpoint_seconds: float
@@ -237,8 +235,11 @@ def _walk(
         clock.parts["candidates"] = time.perf_counter() - began
         walking = time.perf_counter()
 
+    from factorwise.apps.resolution.resolving import default_budget
+
+    rounds = request.rounds or default_budget(records.table.num_rows)[0]
     telling(options)(f"finding and comparing candidates by {len(resolver.knowledge_.rules)} rules")
-    with speaking_of(records.name), WalkBar(options, request.rounds, request.seconds) as bar:
+    with speaking_of(records.name), WalkBar(options, rounds, request.seconds) as bar:
         found = resolver.resolve(
             records.table,
             id=request.reading["id_column"],

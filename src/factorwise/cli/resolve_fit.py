@@ -16,7 +16,14 @@ from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory
 from factorwise.cli.resolve_blocks import BlockingReport, blocking_report
-from factorwise.cli.resolve_data import Records, check_outputs, given_fields, read_records, record_options
+from factorwise.cli.resolve_data import (
+    Records,
+    check_outputs,
+    given_fields,
+    given_table,
+    read_records,
+    record_options,
+)
 from factorwise.cli.resolve_model import field_entries, field_lines, weight_entries
 from factorwise.cli.resolve_progress import PassBar, telling
 
@@ -31,6 +38,9 @@ if TYPE_CHECKING:  # numba and Arrow take their time to load
     "--entity",
     metavar="COLUMN",
     help="Column with the true entity of each record, empty where it is not known.  [default: learn without]",
+)
+@click.option(
+    "--pairs", metavar="FILE", help="Labelled pairs: a table with the columns id, other and same (1 or 0)."
 )
 @click.option(
     "--model",
@@ -54,14 +64,14 @@ if TYPE_CHECKING:  # numba and Arrow take their time to load
 @click.option(
     "--passes",
     type=click.IntRange(min=1),
-    default=20,
+    default=10,
     show_default=True,
     help="Times to walk over the labelled records.",
 )
 @click.option(
     "--steps",
     type=click.IntRange(min=1),
-    default=50,
+    default=25,
     show_default=True,
     help="Steps of a walk for each record, in each pass.",
 )
@@ -69,6 +79,7 @@ def command(
     options: Options,
     files: tuple[str, ...],
     entity: str | None,
+    pairs: str | None,
     model: Path,
     fields: Path | None,
     write_fields: Path | None,
@@ -81,15 +92,17 @@ def command(
     LABELLED is a CSV, Parquet or JSON lines file, or FILE.duckdb::TABLE; several are put under one another.
     What the columns are is inferred (see --write-fields). Blocking rules are chosen that find the pairs of
     one entity, SampleRank learns weights while it walks from clustering to clustering, and entities that were
-    held out say how good they are and how sure to be. Without --entity, weights are found from what the
-    records look like. The model is written whole or not at all.
+    held out say how good they are and how sure to be. Labelled pairs of --pairs are learned from too. Without
+    --entity, weights are found from what the records look like, and from the pairs if there are any. The
+    model is written whole or not at all.
     """
-    check_outputs({"--model": model, "--write-fields": write_fields}, *files, fields)
+    check_outputs({"--model": model, "--write-fields": write_fields}, *files, fields, pairs)
     clock = Clock()
     with clock.part("reading"):
         hidden = [] if entity is None else [entity]
         records = read_records(files, hidden=hidden, **reading)
         given = given_fields(fields, records)
+        judged = None if pairs is None else given_table(pairs, ["id", "other", "same"])
     with clock.part("loading"):  # numba takes its time: help, and mistakes in files, do not wait
         from factorwise.apps.resolution.estimator import EntityResolver
 
@@ -102,6 +115,8 @@ def command(
         resolver.fit(
             records.table,
             entity,
+            pairs=judged,
+            id=reading["id_column"],
             leave_out=records.leave_out,
             tell=telling(options),
             watch=bar,
@@ -111,10 +126,11 @@ def command(
     with clock.part("writing"):
         if write_fields is not None:
             _write_fields(write_fields, knowledge.fields)
-        knowledge.save(model, options.seed, [name for name in files if Path(name).is_file()])
+        read = [name for name in (*files, pairs) if name is not None and Path(name).is_file()]
+        knowledge.save(model, options.seed, read)
     document = {
         "model": {"file": model.name, "bytes": model.stat().st_size},
-        "data": _data(records, labels),
+        "data": {**_data(records, labels), "pairs": 0 if judged is None else judged.num_rows},
         "fields": field_entries(knowledge.fields),
         "blocking": reports[0].entry,
         "training": dict(knowledge.training),
@@ -125,7 +141,8 @@ def command(
         "peak_memory": peak_memory(),
     }
     if entity is None:
-        notice(options, "no column of entities was given: the weights were found without labels.")
+        how = "without labels" if judged is None else "from pairs and from what records look like"
+        notice(options, f"no column of entities was given: the weights were found {how}.")
     emit(document, _lines(document, reports[0].lines), as_json=options.json)
 
 
@@ -159,6 +176,8 @@ def _lines(document: dict[str, Any], blocking: list[str]) -> Iterator[str]:
     text = f"{data['records']:,} records"
     if data["entities"] is not None:
         text += f", {data['labelled']:,} labelled, {data['entities']:,} entities"
+    if data["pairs"]:
+        text += f", {data['pairs']:,} labelled pairs"
     rows = [("data", text), ("weights", f"{weights['all']}, {weights['active']} active")]
     if "b_cubed" in training:
         rows.append(("B-cubed F1", _quality(training)))

@@ -57,5 +57,7 @@ def read_checkpoint(folder: str | os.PathLike[str], fingerprint: str) -> Checkpo
 
 
 def remove_checkpoint(folder: str | os.PathLike[str]) -> None:
-    """Remove the checkpoint of a run that has ended."""
+    """Remove the checkpoint of a run that has ended, and parts of others that were never finished."""
     (Path(folder) / FILE).unlink(missing_ok=True)
+    for part in Path(folder).glob(".*.part"):
+        part.unlink(missing_ok=True)

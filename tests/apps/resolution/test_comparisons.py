@@ -189,7 +189,7 @@ def test_levels_rise_with_the_value_and_never_leave_their_range(values):
     there = levels[np.argsort(values)][: int((~np.isnan(values)).sum())]
     assert (np.diff(there.astype(int)) >= 0).all()
     assert ((there >= 1) & (there <= cuts.size)).all()
-    assert ((levels == 1) == (values <= np.float32(1e-9))).all()
+    assert ((levels == 1) == (values < np.float32(1e-9))).all()
 
 
 def test_one_value_above_zero_is_a_level_of_its_own():

@@ -87,7 +87,7 @@ def test_the_checkpoint_of_another_run_is_refused(tmp_path, other):
     elif other == "scores":
         data.walk.arrays.score[0] += 1.0
     else:
-        data.keys[1][0] += 1
+        data.keys[0][0] += 1
     before = (tmp_path / FILE).read_bytes()
     with pytest.raises(DataFileError, match="another run"):
         searched(data, search, seed=seed, team=ALONE, keeping=Keeping(tmp_path, 0.0))

@@ -23,7 +23,7 @@ from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.labelled import labelled_pairs
 from factorwise.apps.resolution.linking import Linked, link
 from factorwise.apps.resolution.naming import entity_names
-from factorwise.apps.resolution.resolving import Keeping, draw_posterior, searched
+from factorwise.apps.resolution.resolving import Keeping, default_budget, draw_posterior, searched
 from factorwise.apps.resolution.training import entity_column, entity_numbers, learn, learn_without_labels
 from factorwise.apps.resolution.updating import below, place
 from factorwise.errors import InvalidArgumentError, require
@@ -34,8 +34,6 @@ from factorwise.learning.linkage import LinkLearner, LinkPass
 from factorwise.metrics.clustering import b_cubed
 
 Records = Any
-
-MANY = 500_000  # records
 
 
 class EntityResolver(BaseEstimator):  # type: ignore[misc]
@@ -52,8 +50,8 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
     passes, steps
         SampleRank walks over the labelled records ``passes`` times, ``steps`` steps for each.
     rounds, sweeps, seconds
-        The search cools down in so many rounds of so many sweeps (None for two, and one from half a million
-        records on), and begins no further round after so many seconds.
+        The search cools down in so many rounds of so many sweeps (None for twelve of two, and for six of one
+        from half a million records on), and begins no further round after so many seconds.
     random_state
         A seed: the same one gives the same entities, whatever the number of threads.
     n_jobs
@@ -74,7 +72,7 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         rules: Sequence[Rule] | None = None,
         passes: int = 10,
         steps: int = 25,
-        rounds: int = 12,
+        rounds: int | None = None,
         sweeps: int | None = None,
         seconds: float | None = None,
         random_state: int = 0,
@@ -309,8 +307,12 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         return found
 
     def _search(self, n_records: int) -> LinkSearch:
-        sweeps = self.sweeps if self.sweeps is not None else 2 if n_records < MANY else 1
-        return LinkSearch(rounds=self.rounds, sweeps=sweeps, seconds=self.seconds)
+        rounds, sweeps = default_budget(n_records)
+        return LinkSearch(
+            rounds=rounds if self.rounds is None else self.rounds,
+            sweeps=sweeps if self.sweeps is None else self.sweeps,
+            seconds=self.seconds,
+        )
 
     def _seed(self) -> int:
         seed = self.random_state

@@ -91,16 +91,17 @@ def joined(
 ) -> Linked:
     """Make the items of the walk, and lay out their links.
 
-    Items are numbered by the key of the first rule, so that those that meet often lie together in memory.
+    Items are numbered by the part of the graph that they lie in: linked ones lie together in memory.
     """
     n, model = normal.n_rows, knowledge.model
-    unit = _units(n, limits.must, candidates.keys[0] if candidates.keys else None)
+    part = parts(n, candidates.first, candidates.second, scores)
+    unit = _units(n, limits.must, part)
     links = Links(unit[candidates.first], unit[candidates.second], scores)
     if len(limits.must) or len(limits.cannot):
         links = _merged(links, unit, limits, model.apart)
     graph = LinkGraph.from_pairs(int(unit.max(initial=-1)) + 1, links.first, links.second)
     weight = np.bincount(unit, minlength=graph.n_items)
-    keys = [parts(graph, links.score)] if graph.n_items > ITEMS_PER_SHARD else []
+    keys = [parts(graph.n_items, graph.first, graph.second, links.score)] if n > ITEMS_PER_SHARD else []
     sources = limits.source_bits(unit, graph.n_items)
     walk = LinkWalk(
         graph, links.score, apart=model.apart, cluster=model.cluster, weight=weight, sources=sources
@@ -116,8 +117,8 @@ class Links(NamedTuple):
     score: NDArray[np.float32]
 
 
-def _units(n: int, must: Ints, key: Ints | None) -> NDArray[np.int32]:
-    order = np.arange(n) if key is None else np.argsort(key, kind="stable")
+def _units(n: int, must: Ints, part: Ints) -> NDArray[np.int32]:
+    order = np.argsort(part, kind="stable")
     unit = np.empty(n, np.int32)
     unit[order] = np.arange(n, dtype=np.int32)
     if not len(must):

@@ -18,6 +18,13 @@ from factorwise.kernels.threads import Team
 
 POSTERIOR_MEMORY = 2 << 30  # bytes of labels that draws may take
 
+MANY = 500_000  # records that make a search short: each sweep is worth more where clusters are small
+
+
+def default_budget(n_records: int) -> tuple[int, int]:
+    """Return how many rounds of how many sweeps a search takes."""
+    return (12, 2) if n_records < MANY else (6, 1)
+
 
 @dataclass(frozen=True, slots=True)
 class Keeping:

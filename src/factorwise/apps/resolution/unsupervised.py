@@ -1,11 +1,12 @@
 """Weights without labels: what linked pairs look like that belong together, found by EM.
 
 Candidates are a mixture of pairs of one entity and of two. In either part the levels of the comparisons are
-taken to be independent; expectation-maximisation finds how frequent each level is in both parts, starting
-from random pairs of records (hardly any belong together) and from the belief that the most alike candidates
-do. Pairs that someone has labelled belong to their part for certain, and count for several of the others. The
-weight of a level is the log of the ratio of the two frequencies, shared among the comparisons of a field,
-which tell much the same.
+taken to be independent; expectation-maximisation finds how frequent each level is in both parts. The weight
+of a level is the log of the ratio of the two frequencies, shared among the comparisons of a field, which tell
+much the same. Left alone, it would rather find which blocking rule made a pair; so it starts from the belief
+that those candidates belong together that are alike as hardly any random pairs are, a quarter as many as
+there are records, and weights never fall where pairs become more alike. Pairs that someone has labelled
+belong to their part for certain, and count for several of the others.
 Implements: fellegi1969theory (the weights), winkler2000em (their estimation by EM).
 """
 
@@ -17,25 +18,35 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.isotonic import isotonic_regression
 
 from factorwise.apps.resolution.comparisons import Comparison
+from factorwise.apps.resolution.comparisons.measures import FALLING
 from factorwise.apps.resolution.labelled import ComparedLabels
 from factorwise.kernels.linkage_learning import APART_WEIGHT, FIXED_WEIGHTS, LINK_WEIGHT
 from factorwise.model.linkage import LinkModel
+from factorwise.types import Ints
 
-ROUNDS = 100
+ROUNDS = 10  # further ones wander off where levels are not independent
 SETTLED = 1e-5
 SMOOTHING = 1.0  # pairs that each level is taken to have been seen in beforehand
+SHARED = 0.75  # power of the number of a field's comparisons: 0 if they told different things, 1 if the same
 LABELLED = 100.0  # pairs that a labelled one counts for
 APART = -2.0  # two members that no blocking rule saw anything in common of
 
 
 class Mixture(NamedTuple):
-    """Frequencies of levels in pairs of one entity and of two, and the share of the former."""
+    """Frequencies of levels in pairs of one entity and of two, and the share of the former.
+
+    weights
+        For each comparison those of its levels but 0: logs of the ratios, as far as they do not fall where
+        pairs become more alike.
+    """
 
     share: float
     same: list[NDArray[np.float64]]
     other: list[NDArray[np.float64]]
+    weights: list[NDArray[np.float64]]
     rounds: int
 
 
@@ -44,9 +55,15 @@ def fit_mixture(
     random_levels: NDArray[np.uint8],
     comparisons: Sequence[Comparison],
     labelled: ComparedLabels | None = None,
+    *,
+    expected: float,
 ) -> Mixture:
-    """Fit the mixture to candidates, with the levels of random pairs as the first guess of different ones.
+    """Fit the mixture to candidates.
 
+    random_levels
+        Levels of random pairs, hardly any of which are of one entity.
+    expected
+        How many of the candidates belong together to begin with: the most alike.
     labelled
         Pairs whose part is known. They say what the parts look like, not how large they are: nobody chooses
         pairs to label at random.
@@ -54,11 +71,7 @@ def fit_mixture(
     sizes = [one.cuts.size for one in comparisons]
     patterns, counts = np.unique(levels, axis=0, return_counts=True)
     power = field_powers(comparisons)
-    other = [
-        _frequencies(random_levels[:, c], np.ones(len(random_levels)), size) for c, size in enumerate(sizes)
-    ]
-    everyone = [_frequencies(patterns[:, c], counts.astype(float), size) for c, size in enumerate(sizes)]
-    chance = _sigmoid(_log_odds(patterns, everyone, other, power))  # more common in candidates: more likely
+    chance = _first(surprise(patterns, random_levels, comparisons), counts, expected)
     seen, known = patterns, np.zeros(0, bool)
     if labelled is not None:
         seen, known = np.concatenate([patterns, labelled.levels]), labelled.pairs.same
@@ -70,20 +83,23 @@ def fit_mixture(
         in_same, in_other = np.append(mass, LABELLED * known), np.append(counts - mass, LABELLED * ~known)
         same = [_frequencies(seen[:, c], in_same, size) for c, size in enumerate(sizes)]
         other = [_frequencies(seen[:, c], in_other, size) for c, size in enumerate(sizes)]
-        prior = np.log(share) - np.log1p(-share)
-        fresh = _sigmoid(prior + _log_odds(patterns, same, other, power))
+        weights = [_log_ratios(*each) for each in zip(same, other, comparisons, strict=True)]
+        odds = np.full(len(patterns), np.log(share) - np.log1p(-share))
+        for c, (table, p) in enumerate(zip(weights, power, strict=True)):
+            odds += p * np.append(0.0, table)[patterns[:, c]]
+        fresh = 0.5 * (1.0 + np.tanh(0.5 * odds))
         moved = float(np.abs(fresh - chance).max(initial=0.0))
         chance = fresh
         if moved < SETTLED:
             break
-    return Mixture(share, same, other, rounds)
+    return Mixture(share, same, other, weights, rounds)
 
 
 def model_of(mixture: Mixture, comparisons: Sequence[Comparison]) -> LinkModel:
     """Turn frequencies into weights."""
     sizes = tuple(one.cuts.size for one in comparisons)
     power = field_powers(comparisons)
-    pieces = [p * (np.log(m) - np.log(u)) for p, m, u in zip(power, mixture.same, mixture.other, strict=True)]
+    pieces = [p * table for p, table in zip(power, mixture.weights, strict=True)]
     weights = np.concatenate([np.zeros(FIXED_WEIGHTS), *pieces])
     weights[LINK_WEIGHT] = np.log(mixture.share) - np.log1p(-mixture.share)
     weights[APART_WEIGHT] = APART
@@ -93,26 +109,43 @@ def model_of(mixture: Mixture, comparisons: Sequence[Comparison]) -> LinkModel:
 def field_powers(comparisons: Sequence[Comparison]) -> list[float]:
     """Return the share that each comparison has in what its field says."""
     of_field = Counter(one.field for one in comparisons)
-    return [1.0 / of_field[one.field] ** 0.5 for one in comparisons]
+    return [of_field[one.field] ** -SHARED for one in comparisons]
+
+
+def surprise(
+    patterns: NDArray[np.uint8], random_levels: NDArray[np.uint8], comparisons: Sequence[Comparison]
+) -> NDArray[np.float64]:
+    """Return how alike pairs are: -log of the share of random pairs that are as much so, summed over fields.
+
+    Of a field with several comparisons it is their mean; what is missing says nothing.
+    """
+    of_field = Counter(one.field for one in comparisons)
+    total = np.zeros(len(patterns))
+    for c, one in enumerate(comparisons):
+        share = _frequencies(random_levels[:, c], np.ones(len(random_levels)), one.cuts.size)
+        as_alike = np.cumsum(share) if one.measure in FALLING else np.cumsum(share[::-1])[::-1]
+        total += np.append(0.0, -np.log(as_alike))[patterns[:, c]] / of_field[one.field]
+    return total
+
+
+def _first(alike: NDArray[np.float64], counts: Ints, expected: float) -> NDArray[np.float64]:
+    """Return the chances to begin with: 1 for the most alike patterns, as many as are expected."""
+    order = np.argsort(-alike, kind="stable")
+    chance = np.zeros(len(alike))
+    chance[order[np.cumsum(counts[order]) - counts[order] < expected]] = 1.0
+    return chance
+
+
+def _log_ratios(
+    same: NDArray[np.float64], other: NDArray[np.float64], comparison: Comparison
+) -> NDArray[np.float64]:
+    """Return the weights of levels: nearest to the logs of ratios that do not fall with likeness."""
+    rising = comparison.measure not in FALLING
+    logs = np.log(same) - np.log(other)
+    return np.asarray(isotonic_regression(logs, sample_weight=same + other, increasing=rising))
 
 
 def _frequencies(column: NDArray[np.uint8], mass: NDArray[np.float64], size: int) -> NDArray[np.float64]:
     """Return how frequent each level but 0 is."""
     seen = np.bincount(column, weights=mass, minlength=size + 1)[1:] + SMOOTHING
     return np.asarray(seen / seen.sum())
-
-
-def _log_odds(
-    patterns: NDArray[np.uint8],
-    same: Sequence[NDArray[np.float64]],
-    other: Sequence[NDArray[np.float64]],
-    power: Sequence[float],
-) -> NDArray[np.float64]:
-    total = np.zeros(len(patterns))
-    for c, (m, u, p) in enumerate(zip(same, other, power, strict=True)):
-        total += p * np.append(0.0, np.log(m) - np.log(u))[patterns[:, c]]
-    return total
-
-
-def _sigmoid(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * x)))

@@ -18,15 +18,15 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from factorwise.errors import require
-from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
+from factorwise.inference.mcmc.linkage import LinkWalk
 from factorwise.inference.mcmc.schedules import Geometric
 from factorwise.kernels.threads import Team
 from factorwise.types import Ints
 
 ITEMS_PER_SHARD = 20_000  # below it all is one shard, and every link can be followed in every round
-LARGEST_PART = 8  # no part shall be more than this share of the items
+LARGEST_PART = 8  # no part shall be more than one in so many items
 WEAK = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # scores of links that are cut, if need be
-SETTLED = 1e-4  # a round that gains less than this share of the score and per item ends the search
+SETTLED = 3e-4  # a round that gains less than this share of the score and per item ends the search
 
 
 class SearchState(NamedTuple):
@@ -163,19 +163,18 @@ def restore(walk: LinkWalk, state: SearchState) -> None:
     arrays.before[state.after] = np.arange(walk.n_items, dtype=np.int32)
 
 
-def parts(graph: LinkGraph, link_scores: NDArray[np.float32]) -> NDArray[np.int32]:
-    """Number the parts of a graph that can be searched one by one.
+def parts(n: int, first: Ints, second: Ints, link_scores: NDArray[np.float32]) -> NDArray[np.int32]:
+    """Number the parts that n linked items can be searched in, one by one.
 
     Links with a score above zero connect them: where not being linked does not speak for a pair, a best
     clustering has no cluster across two parts. Where one part would be most of the graph, weak links are cut
     as well.
     """
-    n = graph.n_items
     largest = max(ITEMS_PER_SHARD, n // LARGEST_PART)
     part = np.zeros(n, np.int32)
     for threshold in WEAK:
         worth = link_scores > threshold
-        ends = graph.first[worth], graph.second[worth]
+        ends = first[worth], second[worth]
         ties = coo_array((np.ones(len(ends[0]), np.int8), ends), shape=(n, n))
         part = connected_components(ties, directed=False)[1]
         if np.bincount(part).max(initial=0) <= largest:

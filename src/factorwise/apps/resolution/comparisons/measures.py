@@ -196,6 +196,9 @@ RELATIONS = {
     )
 }
 
+#: Measures whose lower levels are more alike.
+FALLING = frozenset({"distance", "ratio", *RELATIONS})
+
 
 def prepared(field: NormalField, form: str, measure: str) -> Measure:
     """Prepare a measure for one form of a field."""
