@@ -35,7 +35,9 @@ class PassBar:
     def __init__(self, options: Options, passes: int) -> None:
         self._verbose = options.verbose
         shown = show_progress(options) and not options.verbose
-        self._bar = tqdm(total=passes, desc="learning", unit="pass", disable=not shown, leave=False)
+        self._bar = tqdm(
+            total=passes, desc="learning", unit="pass", disable=not shown, leave=False, mininterval=0
+        )
 
     def __call__(self, record: LinkPass) -> None:
         """Show one pass; the first one of a further walk begins anew."""
@@ -68,7 +70,9 @@ class WalkBar:
         self._verbose, self._rounds, self._seconds = options.verbose, rounds, seconds
         shown = show_progress(options) and not options.verbose
         form = "{desc} {percentage:3.0f}%|{bar:12}| {elapsed}{postfix}"
-        self._bar = tqdm(total=rounds, desc="walking", disable=not shown, leave=False, bar_format=form)
+        self._bar = tqdm(
+            total=rounds, desc="walking", disable=not shown, leave=False, bar_format=form, mininterval=0
+        )
         self._first: Progress | None = None
 
     def __call__(self, progress: Progress) -> None:

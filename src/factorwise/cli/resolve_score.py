@@ -86,10 +86,8 @@ def joined(
     columns
         What those of the truth are called in its file.
     """
-    _check_ids(file, found, "id")
-    _check_ids(truth, known, columns[0])
+    rows = _matched(file, found, truth, known, columns[0])
     labels = _numbered(known.column("entity"))
-    rows = rows_of(found.column("id"), known.column("id").combine_chunks())
     entity = _numbered(found.column("entity"))
     if (entity < 0).any():
         row = int(np.flatnonzero(entity < 0)[0]) + 1
@@ -137,7 +135,20 @@ def ceaf(table: Contingency) -> dict[str, Tally | None]:
     return {"ceaf_e": tally_ceaf_e(table), "ceaf_m": tally_ceaf_m(table)}
 
 
+def _matched(file: str, found: pa.Table, truth: str, known: pa.Table, column: str) -> NDArray[np.int64]:
+    """Return the row of the truth of each record that was found, -1 for none; ids must stand once."""
+    there = known.column("id").combine_chunks()
+    rows = rows_of(found.column("id"), there)
+    # one look-up tells whether ids are repeated, without coding millions of them anew
+    if there.null_count or (rows_of(there, there) != np.arange(len(there))).any():
+        _check_ids(truth, known, column)
+    if found.column("id").null_count or (np.bincount(rows[rows >= 0]) > 1).any():
+        _check_ids(file, found, "id")
+    return rows
+
+
 def _check_ids(path: str, table: pa.Table, column: str) -> None:
+    """Tell which ids are missing or repeated."""
     from factorwise.io.tables import ids_of
 
     try:
