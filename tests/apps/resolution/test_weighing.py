@@ -5,7 +5,7 @@ import pytest
 
 from factorwise.apps.resolution import weighing
 from factorwise.apps.resolution.labelled import ComparedLabels, LabelledPairs
-from factorwise.apps.resolution.weighing import CLEARLY, WAYS, Lesson, held_out, learned, weigh
+from factorwise.apps.resolution.weighing import DOUBT, WAYS, Lesson, held_out, learned, weigh
 from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
 from factorwise.inference.mcmc.linkage_search import Found, LinkSearch
 from factorwise.kernels.threads import Team
@@ -53,7 +53,8 @@ def test_the_way_that_does_best_on_entities_kept_apart_is_taken(monkeypatch, bes
 
 def test_of_ways_that_are_about_as_good_the_first_is_taken(monkeypatch):
     assert weighed(monkeypatch, [GOOD] * len(WAYS)).way == WAYS[0].name
-    figures = iter([0.9, 0.9 + 0.9 * CLEARLY, 0.9 + 1.1 * CLEARLY, 0.9 + 1.9 * CLEARLY])
+    clearly = DOUBT / 24**0.5  # records that are kept apart
+    figures = iter([0.8, 0.8 + 0.9 * clearly, 0.8 + 1.1 * clearly, 0.8 + 1.9 * clearly])
     monkeypatch.setattr(
         weighing, "b_cubed", lambda truth, found: b_cubed([0], [0])._replace(f1=next(figures))
     )

@@ -28,7 +28,7 @@ from factorwise.types import Ints
 HELD_OUT = 5  # one entity in so many is kept apart
 MOST_HELD_OUT = 10_000  # records, about: enough to judge by
 FEWEST_HELD_OUT = 8  # entities; with fewer, nothing is kept apart
-CLEARLY = 0.01  # B-cubed F1 by which a way must be better than those before it: few entities judge it
+DOUBT = 0.3  # by the root of the records kept apart: how much better in F1 a way must be than those before it
 
 
 class Way(NamedTuple):
@@ -109,7 +109,7 @@ def weigh(
         if search.run(walk, seed=seed, team=team).reason == "interrupted":
             raise KeyboardInterrupt  # what a search keeps when it is stopped is no use here
         scores[way.name] = float(b_cubed(judged.entity, walk.labels).f1)
-        if best is None or scores[way.name] > best[0] + CLEARLY:
+        if best is None or scores[way.name] > best[0] + DOUBT / len(judged.entity) ** 0.5:
             best = scores[way.name], way, walk
     assert best is not None
     _, way, walk = best
