@@ -23,7 +23,7 @@ from splink import DuckDBAPI, Linker, SettingsCreator
 from splink_sets import SETUPS, Setup
 
 SEED = 0
-RANDOM_PAIRS = 5e6
+RANDOM_PAIRS = 1e6
 
 
 def load(path: Path, setup: Setup, threads: int) -> tuple[DuckDBAPI, Any]:

@@ -128,7 +128,7 @@ FEBRL = Setup(
     recall=0.9,
 )
 
-# a birthday is not enough of a key among a million persons
+# among a million persons a birthday is not enough of a key
 FEBRL_LIKE = FEBRL._replace(
     blocking=[
         block_on("soc_sec_id"),
@@ -136,7 +136,8 @@ FEBRL_LIKE = FEBRL._replace(
         block_on("date_of_birth", "postcode"),
         block_on("date_of_birth", "surname"),
         block_on("date_of_birth", "suburb"),
-    ]
+    ],
+    training=[block_on("surname", "given_name"), block_on("soc_sec_id")],
 )
 
 SETUPS = {

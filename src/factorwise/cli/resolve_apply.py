@@ -27,6 +27,7 @@ from factorwise.cli.resolve_data import (
     record_options,
     write_output,
 )
+from factorwise.cli.resolve_onto import check_onto, placed
 from factorwise.cli.resolve_progress import WalkBar, telling
 
 if TYPE_CHECKING:  # numba and Arrow take their time to load
@@ -66,6 +67,8 @@ _path = click.Path(path_type=Path)
     metavar="FILE",
     help="Write the two likeliest clusterings of groups in doubt; draws other clusterings.",
 )
+@click.option("--onto", metavar="FILE", help="Entities found earlier (id, entity): place RECORDS into them.")
+@click.option("--old", metavar="FILE", help="The records that --onto speaks of.")
 @click.option(
     "--rounds",
     type=click.IntRange(min=1),
@@ -92,7 +95,8 @@ def command(options: Options, **given: Any) -> None:
     records) and confidence. Without --model, weights are found from what the records look like. Before the
     walk it prints the blocking rules with sizes of blocks and numbers of pairs. Ctrl-C ends the walk with
     what was found so far. All files are written by their ending (.csv, .parquet, .jsonl), whole or not at
-    all. With --checkpoint, a run that was killed goes on where it was when it is started again.
+    all. With --checkpoint, a run that was killed goes on where it was when it is started again. With --onto,
+    RECORDS are new ones that are placed into known entities; the rows of the old ones come first.
     """
     names = {name: given.pop(name) for name in Request.__dataclass_fields__ if name != "reading"}
     request = Request(**names, reading=given)
@@ -117,6 +121,8 @@ class Request:
     posterior: bool
     pairs: Path | None
     second_best: Path | None
+    onto: str | None
+    old: str | None
     rounds: int | None
     seconds: float | None
     checkpoint: Path | None
@@ -140,9 +146,19 @@ class Request:
 
     def check(self) -> None:
         """Refuse options that do not go together, and files that could not be written."""
-        inputs = [*self.files, self.model, self.fields, self.must_link, self.cannot_link]
+        inputs = [*self.files, self.model, self.fields, self.must_link, self.cannot_link, self.onto, self.old]
         check_tables(self.targets())
         check_outputs(self.targets(), *inputs)
+        others = {
+            "--must-link": self.must_link,
+            "--cannot-link": self.cannot_link,
+            "--one-per-source": self.one_per_source,
+            "--checkpoint": self.checkpoint,
+            "--canonical": self.canonical,
+        }
+        check_onto(self.onto, self.old, others)
+        if self.onto is not None and self.model is None:
+            raise click.UsageError("--onto needs --model: the one that the entities were found with.")
         if self.fields is not None and self.model is not None:
             raise click.UsageError(
                 "--fields is for resolving without a model; --model has fields of its own."
@@ -185,8 +201,14 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
         resolver = EntityResolver(fields=fields, **settings)
         with clock.part("learning"), speaking_of(records.name):
             resolver.fit(records.table, leave_out=records.leave_out, tell=telling(options))
-    constraints = Constraints(**rows, sources=records.sources, one_per_source=request.one_per_source)
-    found, blocking = _walk(options, request, records, resolver, constraints, clock)
+    if request.onto is not None and request.old is not None:
+        column: str = request.reading["id_column"]
+        blocking: dict[str, Any] = {}
+        with clock.part("walk"):
+            found = placed(records, resolver, request.onto, request.old, column, posterior=request.draws)
+    else:
+        limits = Constraints(**rows, sources=records.sources, one_per_source=request.one_per_source)
+        found, blocking = _walk(options, request, records, resolver, limits, clock)
     reason = found.found.reason
     if reason == "interrupted":
         notice(options, f"interrupted after {found.found.rounds} rounds: what was found so far is written.")

@@ -1,5 +1,7 @@
 """What a resolution says: confidence, doubtful pairs, the second-best clustering, one record per entity."""
 
+from dataclasses import replace
+
 import arviz
 import numpy as np
 import pyarrow as pa
@@ -118,6 +120,18 @@ def test_records_that_are_one_item_stand_in_doubtful_pairs_once(tiny):
     named = {*listed.column("id").to_pylist(), *listed.column("other").to_pylist()}
     assert ids[0] in named
     assert not named & {ids[4], ids[6]}
+
+
+def test_after_an_update_doubtful_pairs_are_of_the_rows_that_were_weighed(tiny):
+    table, knowledge, *_ = tiny
+    found = resolved(table, knowledge)
+    rows = np.array([2, 3, 5, 6, 9, 11, 12])
+    within = dict(zip(found.ids.to_pylist(), [f"r{row}" for row in rows], strict=True))
+    after = replace(found, ids=pa.array([f"r{row}" for row in range(13)]), weighed=rows)
+    for table_of in (Resolution.pairs, Resolution.second_best):
+        named = [within[identity] for identity in table_of(found).column("id").to_pylist()]
+        assert table_of(after).column("id").to_pylist() == named
+        assert named
 
 
 def test_without_draws_doubt_cannot_be_told(tiny):

@@ -1,5 +1,7 @@
 """The estimator: fit, predict, score, resolve, update, save and load."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -9,12 +11,14 @@ from sklearn.exceptions import NotFittedError
 
 import factorwise as fw
 from factorwise.apps import resolution
+from factorwise.apps.resolution import linking
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.errors import DataFileError, InvalidArgumentError
 from factorwise.inference.mcmc import linkage_search
 from factorwise.io.checkpoints import FILE
+from factorwise.kernels.threads import Team
 from factorwise.metrics.clustering import b_cubed
 from record_cases import people, without, write_csv
 from resolution_cases import clusters, people_table
@@ -81,6 +85,7 @@ def test_records_may_come_in_any_form(resolver, found, tmp_path):
 
 def test_one_and_two_threads_find_the_same(resolver, monkeypatch):
     monkeypatch.setattr(linkage_search, "ITEMS_PER_SHARD", 20)
+    monkeypatch.setattr(linking, "ITEMS_PER_SHARD", 20)
     answers = []
     for threads in (1, 2):
         again = EntityResolver(**{**FAST, "n_jobs": threads}).fit(OTHERS, "person", id="id")
@@ -254,6 +259,23 @@ def test_what_an_update_weighed_has_a_confidence_and_the_rest_has_none(updated, 
     assert {*some.pairs().column("id").to_pylist()} <= weighed
     assert some.entities().num_rows == some.n_entities
     assert done.weighed is not None
+
+
+def test_confidence_is_that_of_each_record_however_the_walk_numbers_them(resolver, found, monkeypatch):
+    def backwards(n, first, second, scores):
+        return np.arange(n)[::-1]
+
+    monkeypatch.setattr(linking, "parts", backwards)
+    unsure = EntityResolver(**FAST)
+    unsure.knowledge_ = replace(resolver.knowledge_, temperature=5.0)
+    table = people_table(40)
+    done = unsure.update(table.slice(80), table.slice(0, 80), found.entity.slice(0, 80), id="id")
+    unit = done.linked.unit
+    assert (np.diff(unit) < 0).all()
+    with Team(1) as team:
+        chances = done.linked.walk.home_chances(5.0, team=team)
+    assert [done.confidence[row] for row in done.weighed] == [chances[item] for item in unit]
+    assert chances.tolist() != chances[::-1].tolist()
 
 
 def test_old_records_without_entity_are_placed_like_new_ones(updated, resolver):

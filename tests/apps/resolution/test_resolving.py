@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from factorwise.apps.resolution import resolving
+from factorwise.apps.resolution import linking, resolving
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.linking import link
 from factorwise.apps.resolution.resolving import Keeping, draw_posterior, fingerprint, searched
@@ -24,6 +24,7 @@ SEARCH = LinkSearch(rounds=5, sweeps=1, hot=2.0, cold=0.5, extra=2)
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch):
     monkeypatch.setattr(linkage_search, "ITEMS_PER_SHARD", 12)
+    monkeypatch.setattr(linking, "ITEMS_PER_SHARD", 12)
 
 
 def linked(constraints=None):
