@@ -33,6 +33,11 @@ def write(path, rows):
     return str(path)
 
 
+def entities(path):
+    with path.open(newline="") as file:
+        return {row["id"]: row["entity"] for row in csv.DictReader(file)}
+
+
 def resolve(*words):
     """Run a verb and return its exit code."""
     with pytest.raises(SystemExit) as left:
@@ -55,8 +60,7 @@ def test_new_records_join_known_entities_whose_names_stay(folder):
     out = place / "all.csv"
     given = ("apply", new, "--id", "id", "--model", place / "m.fw", "-o", out)
     assert resolve(*given, "--onto", place / "found.csv", "--old", old) == 0
-    before = {row["id"]: row["entity"] for row in csv.DictReader((place / "found.csv").open())}
-    after = {row["id"]: row["entity"] for row in csv.DictReader(out.open())}
+    before, after = entities(place / "found.csv"), entities(out)
     assert len(after) == 128 + 20
     assert {name: after[name] for name in before} == before
     assert sum(after[f"c{k}"] == before[f"a{k}"] for k in range(20)) >= 18
