@@ -10,6 +10,7 @@ from factorwise.apps.resolution.unsupervised import (
     APART,
     LABELLED,
     SHARED,
+    SHARES,
     SMOOTHING,
     field_powers,
     fit_mixture,
@@ -166,4 +167,4 @@ def test_without_candidates_or_comparisons_there_is_a_model_all_the_same():
         model = model_of(fit_mixture(none, none, one, expected=0.0), one)
         assert not model.weights[2:].any()
     alike = np.zeros((4, 0), np.uint8)
-    assert fit_mixture(alike, alike, [], expected=1.0).share == pytest.approx(1.0, abs=1e-5)
+    assert fit_mixture(alike, alike, [], expected=1.0).share == SHARES[1]

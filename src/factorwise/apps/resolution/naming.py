@@ -75,13 +75,17 @@ def entity_names(ids: pa.Array, labels: Ints, known: pa.Array | None = None) -> 
 
 
 def _of_one_type(ids: pa.Array, known: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return ids and names in the type of the ids, or as text where a name is none of that type."""
+    """Return ids and names in the type of the ids, or as text where a name is another in that type."""
     if known.type == ids.type:
         return ids, known
+    texts = known.cast(pa.string())
     try:
-        return ids, known.cast(ids.type)
+        names = known.cast(ids.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return ids.cast(pa.string()), known.cast(pa.string())
+        return ids.cast(pa.string()), texts
+    if names.cast(pa.string()).equals(texts):
+        return ids, names
+    return ids.cast(pa.string()), texts  # 01 and 1 are two names
 
 
 def _without_clashes(names: pa.Array, fresh: NDArray[np.bool_]) -> pa.Array:

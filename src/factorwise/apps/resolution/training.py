@@ -35,6 +35,7 @@ from factorwise.types import Ints
 
 SAMPLE = 200_000  # pairs that say where levels are cut, and what pairs without labels are like
 EXPECTED = 0.25  # pairs of one entity for each record, to begin with
+MOST_EXPECTED = 0.5  # but no more than this share of the candidates
 
 Tell = Callable[[str], None]
 Blocked = Callable[[Candidates, NormalTable], None]
@@ -154,7 +155,7 @@ def learn_without_labels(
         comparer.all_levels(*random, team),
         comparisons,
         _compared(pairs, comparer),
-        expected=EXPECTED * normal.n_rows * len(first) / max(len(candidates.first), 1),
+        expected=min(EXPECTED * normal.n_rows / max(len(candidates.first), 1), MOST_EXPECTED) * len(first),
     )
     training = {"labelled": 0, "records": normal.n_rows, "share": mixture.share, "rounds": mixture.rounds}
     training["labelled_pairs"] = 0 if pairs is None else len(pairs.same)

@@ -27,6 +27,7 @@ from factorwise.kernels.linkage_learning import APART_WEIGHT, FIXED_WEIGHTS, LIN
 from factorwise.model.linkage import LinkModel
 from factorwise.types import Ints
 
+SHARES = (1e-6, 0.9)  # of candidates that can be of one entity: a few that share a word prove nothing
 ROUNDS = 10  # further ones wander off where levels are not independent
 SETTLED = 1e-5
 SMOOTHING = 1.0  # pairs that each level is taken to have been seen in beforehand
@@ -79,7 +80,7 @@ def fit_mixture(
     while rounds < ROUNDS:
         rounds += 1
         mass = counts * chance
-        share = float(np.clip(mass.sum() / counts.sum(), 1e-6, 1.0 - 1e-6)) if len(counts) else 0.5
+        share = float(np.clip(mass.sum() / counts.sum(), *SHARES)) if len(counts) else 0.5
         in_same, in_other = np.append(mass, LABELLED * known), np.append(counts - mass, LABELLED * ~known)
         same = [_frequencies(seen[:, c], in_same, size) for c, size in enumerate(sizes)]
         other = [_frequencies(seen[:, c], in_other, size) for c, size in enumerate(sizes)]

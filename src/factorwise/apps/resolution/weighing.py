@@ -72,6 +72,8 @@ class Lesson:
 class Weighed(NamedTuple):
     """Weights, the temperature at which scores are probabilities, and how they were come by.
 
+    temperature
+        Found on the entities kept apart; 1 where there are none.
     scores
         B-cubed F1 on the entities kept apart, for each way that was tried; of the records that were learned
         from, where none could be kept apart.
@@ -113,7 +115,9 @@ def weigh(
             best = scores[way.name], way, walk
     assert best is not None
     _, way, walk = best
-    temperature = calibrate(walk, judged.entity, seed=seed, team=team).temperature
+    temperature = 1.0  # what was learned from looks too certain to tell
+    if apart.any():
+        temperature = calibrate(walk, judged.entity, seed=seed, team=team).temperature
     model = learned(lesson, way, sizes, learner, seed=seed, watch=watch)
     return Weighed(model, temperature, way.name, scores, int(apart.sum()))
 
