@@ -99,6 +99,14 @@ def test_what_the_user_can_mend_exits_with_2(run, add_verb):
     assert run("fail") == (2, "", "error: steps must be at least 1, but 0 was given.\n")
 
 
+def test_remedies_name_options_and_not_arguments_of_python(run, add_verb):
+    remedy = "Give encoding='cp1252' or encoding='latin-1', or prefix_ids=True; x='y' stays."
+    add_verb("fail", failing(InvalidArgumentError(remedy)))
+    expected = "Give --encoding cp1252 or --encoding latin-1, or --prefix-ids; x='y' stays."
+    assert run("fail").err == f"error: {expected}\n"
+    assert json.loads(run("fail", "--json").err)["error"]["message"] == expected
+
+
 def test_an_internal_error_exits_with_1_and_hides_its_traceback(run, add_verb):
     add_verb("fail", failing(KeyError("x")))
     result = run("fail")

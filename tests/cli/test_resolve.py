@@ -3,10 +3,12 @@
 import json
 import tomllib
 from contextlib import nullcontext
+from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
 
+from factorwise.apps.resolution import weighing
 from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.cli import main, resolve_apply, resolve_progress
@@ -93,7 +95,6 @@ def test_the_summary_tells_of_data_fields_rules_quality_and_time(fit, tmp_path):
     assert sum(one["new"] for one in blocking["rules"]) == blocking["pairs"] + blocking["cut"]
     assert document["training"]["held_out"] > 20
     assert document["training"]["b_cubed"] > 0.9
-    assert [one["number"] for one in document["curve"]] == [1, 2, 3, 4]
     assert len(document["weights"]["largest"]) == TOP
     assert set(document["seconds"]) == {"reading", "loading", "learning", "writing", "all"}
     saved = Knowledge.load(tmp_path / "m.fw")
@@ -113,8 +114,36 @@ def test_text_tells_the_same_with_recall_and_held_out_quality(run, folder, tmp_p
     assert "recall" in lines[lines.index("candidates") + 1].split()
     assert "  recall: 1.0000 of true pairs, 1.0000 of the links in entities" in lines
     assert "fields" in lines
-    assert "learning curve" in lines
     assert "largest weights" in lines
+
+
+@pytest.mark.parametrize("chosen", ["warm walks", "labelled pairs alone"])
+def test_the_learning_curve_is_of_the_way_that_was_chosen_and_says_where_passes_began(
+    run, folder, tmp_path, monkeypatch, chosen
+):
+    by_name = {way.name: way for way in weighing.WAYS}
+    ways = [by_name[chosen], *(way for name, way in by_name.items() if name != chosen)]
+    monkeypatch.setattr(weighing, "WAYS", tuple(ways))
+    monkeypatch.setattr(weighing, "DOUBT", 1e9)  # the first way stays
+    words = ("--id", "id", "--entity", "person", "--model", tmp_path / "m.fw", *FAST)
+    result = run("resolve", "fit", folder / "labelled.csv", *words, "--verbose")
+    assert result.code == 0
+    lines = result.out.splitlines()
+    assert any(line.split("  ")[1:2] == ["learned by"] and line.endswith(chosen) for line in lines)
+    curve = json.loads(run("resolve", "fit", folder / "labelled.csv", *words, "--json").out)["curve"]
+    if chosen == "labelled pairs alone":
+        assert curve == []
+        assert not any(line.startswith("learning curve") for line in lines)
+        return
+    assert [(one["number"], one["start"]) for one in curve] == [
+        (1, "alone"), (2, "truth"), (3, "alone"), (4, "truth"),
+    ]  # fmt: skip
+    at = lines.index("learning curve of warm walks")
+    assert lines[at + 1].endswith("from")
+    assert lines[at + 2].endswith("records by themselves")
+    assert lines[at + 3].endswith("the true entities")
+    assert f"b-cubed {curve[-1]['value']:.4f}" in result.err.splitlines()[-1]
+    assert "pass 4 from the true entities: " in result.err.splitlines()[-1]
 
 
 def test_kinds_that_were_written_can_be_changed_and_given(fit, run, folder, tmp_path):
@@ -129,8 +158,9 @@ def test_kinds_that_were_written_can_be_changed_and_given(fit, run, folder, tmp_
 
 
 def test_columns_can_be_left_out(fit):
-    document = fit("--entity", "person", "--ignore", "town,email")
-    assert {one["name"] for one in document["fields"]} == {"first_name", "surname", "born"}
+    for words in (("--ignore", "town,email"), ("--ignore", "town", "--ignore", "email")):
+        document = fit("--entity", "person", *words)
+        assert {one["name"] for one in document["fields"]} == {"first_name", "surname", "born"}
 
 
 def test_without_entities_weights_are_found_from_the_records(run, folder, tmp_path):
@@ -165,7 +195,7 @@ def test_verbose_tells_of_each_pass_and_of_all_weights(run, folder, tmp_path):
     result = run("resolve", "fit", folder / "labelled.csv", *words)
     document = json.loads(result.out)
     assert "candidate pairs by" in result.err
-    assert f"b-cubed {document['curve'][-1]['value']:.4f}" in result.err.splitlines()[-1]
+    assert "walk 1, pass 1 from records by themselves: " in result.err
     assert len(document["weights"]["largest"]) == document["weights"]["all"]
 
 
@@ -285,7 +315,16 @@ def test_more_tables_are_written_when_asked_for(apply, tmp_path):
     pairs = read_csv(tmp_path / "pairs.csv")
     assert len(pairs) == document["doubtful_pairs"]
     assert all(0.01 < float(row["probability"]) < 0.99 and row["id"] in found for row in pairs)
-    assert all(row["id"] in found for row in read_csv(tmp_path / "second-best.csv"))
+
+
+def test_groups_in_doubt_are_told_in_ids_with_the_shares_of_both_clusterings(apply, folder, tmp_path):
+    unsure = replace(Knowledge.load(folder / "m.fw"), temperature=10.0)
+    unsure.save(tmp_path / "m.fw")
+    found, _ = apply("--second-best", tmp_path / "second.csv", model=tmp_path / "m.fw")
+    doubtful = read_csv(tmp_path / "second.csv")
+    assert list(doubtful[0]) == ["group", "id", "best", "second", "best_share", "second_share"]
+    assert {row[name] for row in doubtful for name in ("id", "best", "second")} <= set(found)
+    assert all(0.0 < float(row["second_share"]) <= float(row["best_share"]) < 1.0 for row in doubtful)
 
 
 def test_a_posterior_without_files_is_counted(apply):

@@ -175,9 +175,9 @@ def test_mixed_encodings_are_refused_with_the_line_unless_one_is_named(refused, 
     data.write_bytes(b"\n".join(lines))
     err = refused(data=(data,))
     assert "line 4: the bytes f6" in err
-    assert "Name the file's encoding" in err
+    assert "Name the file's encoding, for example --encoding cp1252 or --encoding latin-1" in err
     assert entities(data, "--encoding", "latin-1", model=folder / "m.fw")
-    assert "is not known" in refused("--encoding", "latin-77", data=(data,))
+    assert "--encoding latin-77 is not known" in refused("--encoding", "latin-77", data=(data,))
 
 
 def test_an_empty_file_and_a_header_alone_are_refused(refused, unlearned, file):
@@ -201,14 +201,14 @@ def test_one_record_and_two_are_resolved(entities, folder, tmp_path, count):
     assert set(found.values()) == {"100"}
 
 
-def test_one_record_is_resolved_without_a_model_or_told_why_not(run, tmp_path):
+def test_one_record_is_one_entity_without_a_model_too_but_teaches_nothing(run, entities, tmp_path):
     data = write_csv(tmp_path / "f.csv", RECORDS[:1])
-    result = run("resolve", "apply", data, "--id", "id", "-o", tmp_path / "o.csv")
-    if result.code == 0:
-        assert [row["entity"] for row in read_csv(tmp_path / "o.csv")] == ["100"]
-    else:
-        assert result.code == 2
-        assert "no column has anything to compare" in result.err
+    assert entities(data, "--second-best", tmp_path / "s.csv") == {"100": "100"}
+    assert read_csv(tmp_path / "s.csv") == []
+    result = run("resolve", "fit", data, "--id", "id", "--model", tmp_path / "m.fw")
+    assert result.code == 2
+    assert "has one record, which says nothing" in result.err
+    assert not (tmp_path / "m.fw").exists()
 
 
 def test_a_block_of_half_the_data_is_resolved_and_its_size_is_told(run, folder, tmp_path):
@@ -260,6 +260,13 @@ def test_a_model_of_another_kind_is_refused_with_the_verb_it_is_for(refused, tmp
     assert "Use it with `factorwise coref`" in err
 
 
+def test_a_file_that_is_no_model_is_told_from_a_damaged_one(refused, folder):
+    err = refused(model=folder / "in.csv")
+    assert "in.csv: not a factorwise model file" in err
+    assert "Give the path of a model file, NAME.fw" in err
+    assert "damaged" not in err
+
+
 def test_a_damaged_model_is_refused(refused, folder, tmp_path):
     (tmp_path / "m.fw").write_bytes((folder / "m.fw").read_bytes()[:-40])
     assert "not a readable model file" in refused(model=tmp_path / "m.fw")
@@ -307,6 +314,17 @@ def test_pairs_need_two_columns_with_names(refused, file):
     assert "is paired with itself" in refused("--cannot-link", file("a,b\n100,100\n", "p.csv"))
 
 
+@pytest.mark.parametrize("option", ["--must-link", "--cannot-link"])
+def test_a_file_without_pairs_is_remarked_on_and_changes_nothing(run, folder, file, tmp_path, option):
+    words = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / "o.csv")
+    assert run("resolve", "apply", folder / "in.csv", *words).code == 0
+    before = (tmp_path / "o.csv").read_bytes()
+    empty = file("id,other\n", "p.csv")
+    result = run("resolve", "apply", folder / "in.csv", *words, option, empty)
+    assert (result.code, result.err) == (0, f"note: {empty} has no pairs: {option} changes nothing.\n")
+    assert (tmp_path / "o.csv").read_bytes() == before
+
+
 def test_what_must_and_must_not_be_together_is_refused(refused, file):
     must, cannot = file("a,b\n100,101\n101,103\n", "m.csv"), file("a,b\n103,100\n", "c.csv")
     err = refused("--must-link", must, "--cannot-link", cannot)
@@ -315,6 +333,13 @@ def test_what_must_and_must_not_be_together_is_refused(refused, file):
 
 def test_one_per_source_needs_sources(refused):
     assert "give several files, or --source COLUMN" in refused("--one-per-source")
+
+
+def test_columns_to_be_left_out_are_a_list_in_a_configuration_file(refused, file):
+    config = file("[resolve.apply]\nignore = ['town', 'twon,email']\n", "c.toml")
+    assert "has no column 'twon'" in refused("--config", config)
+    config = file("[resolve.apply]\nignore = 'town,email'\n", "c.toml")
+    assert "ignore must be a list, each entry names with commas" in refused("--config", config)
 
 
 def test_options_that_do_not_go_together_are_refused(refused, file):
@@ -342,6 +367,16 @@ def test_a_folder_that_is_not_there_and_a_format_that_is_not_written_are_refused
     assert "is a folder" in refused("--pairs", tmp_path)
     assert "tables are written as CSV, Parquet or JSON lines" in refused("--canonical", tmp_path / "c.duckdb")
     assert "cannot be used" in refused("--canonical", tmp_path / f"{'c' * 300}.csv")
+
+
+@pytest.mark.parametrize("name", ["o.txt", "o", "o.tsv", "o.parquet.gz", "o.csv.zip"])
+def test_an_ending_that_says_nothing_of_a_format_is_refused_with_those_that_do(run, folder, tmp_path, name):
+    words = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / name)
+    result = run("resolve", "apply", folder / "in.csv", *words)
+    assert result.code == 2
+    assert f"--output: '{tmp_path / name}' cannot be written" in result.err
+    assert "ends in .csv, .csv.gz, .parquet, .pq, .jsonl, .ndjson or .json" in result.err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_to_is_refused_before_the_work(refused, tmp_path, monkeypatch):

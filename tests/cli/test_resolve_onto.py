@@ -26,7 +26,7 @@ def people(rows):
 
 
 def write(path, rows):
-    with path.open("w", newline="") as file:
+    with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, rows[0].keys())
         writer.writeheader()
         writer.writerows(rows)
@@ -66,10 +66,65 @@ def test_new_records_join_known_entities_whose_names_stay(folder):
     assert sum(after[f"c{k}"] == before[f"a{k}"] for k in range(20)) >= 18
 
 
+@pytest.fixture
+def place_new(folder, tmp_path):
+    """Place the new records with more options; return the entity of each record."""
+
+    def place_new(*options, old=folder[1], new=folder[2]):
+        out = tmp_path / "all.csv"
+        given = ("apply", new, "--id", "id", "--model", folder[0] / "m.fw", "-o", out, *options)
+        assert resolve(*given, "--onto", folder[0] / "found.csv", "--old", old) == 0
+        return entities(out)
+
+    return place_new
+
+
+def test_pairs_of_new_and_old_records_can_be_tied_and_parted(place_new, tmp_path):
+    (tmp_path / "must.csv").write_text("a,b\nc0,a9\nb40,b41\n")
+    (tmp_path / "cannot.csv").write_text("a,b\nc1,a1\na50,b50\n")
+    free = place_new()
+    assert free["c1"] == free["a1"]
+    assert free["a50"] == free["b50"]
+    found = place_new("--must-link", tmp_path / "must.csv", "--cannot-link", tmp_path / "cannot.csv")
+    assert found["c0"] == found["a9"]
+    assert found["b40"] == found["b41"]
+    assert found["c1"] != found["a1"]
+    assert found["a50"] != found["b50"]
+
+
+def test_no_source_has_two_records_of_an_entity_among_new_and_old_ones(place_new, tmp_path):
+    old = write(tmp_path / "old.csv", [{**one, "from": one["id"][0]} for one in people("ab")])
+    new = [{**one, "from": "a" if k < 5 else "c"} for k, one in enumerate(people("c")[:20])]
+    new = write(tmp_path / "new.csv", new)
+    found = place_new("--source", "from", "--one-per-source", old=old, new=new)
+    assert all(found[f"c{k}"] != found[f"a{k}"] for k in range(5))
+    assert sum(found[f"c{k}"] == found[f"a{k}"] for k in range(5, 20)) >= 13
+
+
+def test_ids_that_old_and_new_records_have_in_common_are_named(folder, capsys):
+    place, old, _ = folder
+    given = ("apply", old, "--id", "id", "--model", place / "m.fw", "-o", place / "no.csv")
+    assert resolve(*given, "--onto", place / "found.csv", "--old", place / "old.csv") == 2
+    assert (
+        "have 128 ids in common, the first of them 'a0'. Give records that are new" in capsys.readouterr().err
+    )
+
+
+def test_the_encoding_is_that_of_old_records_too(place_new, tmp_path):
+    rows = [{**one, "first": one["first"] + "\xe9"} for one in people("ab")]
+    old = write(tmp_path / "old.csv", rows)
+    text = (tmp_path / "old.csv").read_text(encoding="utf-8")
+    (tmp_path / "old.csv").write_text(text, encoding="latin-1")
+    assert len(place_new("--encoding", "latin-1", old=old)) == 148
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (["--onto", "found.csv"], "go together"),
+        (["--onto", "found.csv", "--old", "old.csv", "--one-per-source"], "needs --source COLUMN"),
+        (["--onto", "found.csv", "--old", "old.csv", "--source", "first2"], "'first2'"),
+        (["--onto", "found.csv", "--old", "old.csv", "--must-link", "found.csv"], "has no column 'other'"),
         (["--onto", "found.csv", "--old", "old.csv", "--checkpoint", "x"], "--checkpoint cannot be given"),
         (["--onto", "new.csv", "--old", "old.csv"], "entity"),
     ],

@@ -53,6 +53,9 @@ def test_a_file_that_is_no_model_is_refused(path):
     with pytest.raises(ModelFileError, match=r"m\.fw: no such file"):
         read_learned(path, KIND, [])
     path.write_bytes(b"weights")
+    with pytest.raises(ModelFileError, match=r"m\.fw: not a factorwise model file.*Give the path of a model"):
+        read_learned(path, KIND, [])
+    path.write_bytes(b"PK\x03\x04weights")
     with pytest.raises(ModelFileError, match=r"m\.fw: not a readable model file.*restore it from a copy"):
         read_learned(path, KIND, [])
 

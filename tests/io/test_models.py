@@ -438,6 +438,20 @@ def test_kinds_that_are_no_names_are_refused(path, kind):
         write_model(path, ModelFile(kind=kind))
 
 
+@pytest.mark.parametrize("content", [b"id,name\n1,Ann\n", b"PAR1", b"\x1f\x8b", b"{}", b"\0"])
+def test_a_file_of_something_else_is_told_from_one_that_is_damaged(path, content):
+    path.write_bytes(content)
+    assert "not a factorwise model file" in refusal(path)
+    assert "damaged" not in refusal(path)
+
+
+def test_an_archive_of_something_else_is_told_from_one_that_is_damaged(path):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>" * 50)
+    assert "not a factorwise model file: it has no manifest.json" in refusal(path)
+    assert "Give the path of a model file, NAME.fw" in refusal(path)
+
+
 def test_a_missing_file_a_folder_and_a_pipe_are_refused_at_once(tmp_path):
     assert "no such file" in refusal(tmp_path / "none.fw")
     assert "not a file" in refusal(tmp_path)

@@ -273,5 +273,25 @@ def test_a_table_that_cannot_be_written_leaves_the_old_file(tmp_path):
         write_table(path, pa.table({"a": [{"x": 1}]}))
     assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["t.csv"]
-    with pytest.raises(InvalidArgumentError, match=r"ends in \.csv"):
-        write_table(tmp_path / "t.duckdb", pa.table({"a": [1]}))
+
+
+@pytest.mark.parametrize("name", ["t.duckdb", "t.txt", "t", "t.tsv", "t.txt.gz", "t.parquet.gz", "t.gz"])
+def test_endings_that_say_nothing_of_a_format_are_not_written(tmp_path, name):
+    with pytest.raises(InvalidArgumentError, match=r"ends in \.csv, \.csv\.gz, \.parquet, .*\.jsonl"):
+        write_table(tmp_path / name, pa.table({"a": [1]}))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["t.CSV", "a.b.csv.GZ", "t.pq", "t.ndjson.gz", "t.json"])
+def test_endings_are_known_in_all_their_spellings(tmp_path, name):
+    write_table(tmp_path / name, pa.table({"a": ["1"]}))
+    assert read_table(tmp_path / name).to_pydict() == {"a": ["1"]}
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_column_names_alone_are_read_where_nothing_may_be_there(tmp_path, name):
+    write_table(tmp_path / name, pa.table({"a": pa.array([], pa.string()), "b": pa.array([], pa.string())}))
+    found = read_table(tmp_path / name, may_be_empty=True)
+    assert (found.num_rows, found.column_names) == (0, ["a", "b"])
+    with pytest.raises(DataFileError, match="no records"):
+        read_table(tmp_path / name)

@@ -74,6 +74,7 @@ def test_passes_start_by_turns_from_single_items_and_from_the_truth():
     start = LinkModel(SIZES, np.array([-1.0, 0.0, -1.0, -9.0, -9.0, -9.0, 0.0, 0.0]))
     learner.fit(graph, levels, entity, start, callback=told.append)
     assert [record.number for record in told] == [1, 2, 3, 4]
+    assert [record.start for record in told] == ["alone", "truth", "alone", "truth"]
     assert {record.steps for record in told} == {96}
     assert told[0].accepted == 0.0  # nothing is worth joining
     assert told[0].value == pytest.approx(b_cubed(entity.tolist(), list(range(96))).f1)
@@ -113,9 +114,12 @@ def test_lessons_that_do_not_fit_are_refused(change, message):
         ({"passes": 0}, "passes must be"),
         ({"own": 1.0}, "own must be"),
         ({"temperature": 0.0}, "temperature must"),
+        ({"cap": 0.0}, "cap must"),
+        ({"margin": -1.0}, "margin must"),
+        ({"fewest": 0}, "fewest must"),
+        ({"most": 4_999}, "most must be at least fewest, 5000"),
     ],
 )
 def test_settings_out_of_range_are_refused(settings, message):
-    graph, levels, entity = task(1, n=96)
     with pytest.raises(InvalidArgumentError, match=message):
-        LinkLearner(**settings).fit(graph, levels, entity, LinkModel.blank(SIZES))
+        LinkLearner(**settings)

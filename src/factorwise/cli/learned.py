@@ -40,19 +40,25 @@ def largest(weights: Mapping[str, float], top: int | None) -> list[dict[str, Any
     return [{"name": name, "weight": weight} for name, weight in list(weights.items())[:top]]
 
 
-def curve_lines(passes: Sequence[Mapping[str, Any]], metric: str) -> Iterator[str]:
-    """Write the learning curve for people, a line a pass."""
-    yield "learning curve" if passes else "learning curve: none"
+def curve_lines(passes: Sequence[Mapping[str, Any]], metric: str, of: str = "") -> Iterator[str]:
+    """Write the learning curve for people, a line a pass, and what it is the curve ``of``."""
+    title = f"learning curve of {of}" if of else "learning curve"
+    yield title if passes else f"{title}: none"
     if passes:
-        rows = [("pass", "steps", "updates", "misranked", "accepted", metric)]
-        yield from aligned([*rows, *map(_pass_row, passes)])
+        head = ("pass", "steps", "updates", "misranked", "accepted", metric)
+        rows: list[tuple[str, ...]] = [head, *map(_pass_row, passes)]
+        if "start" in passes[0]:
+            rows = [(*row, start) for row, start in zip(rows, ["from", *map(_start, passes)], strict=True)]
+        yield from aligned(rows)
 
 
 def pass_text(record: NamedTuple, metric: str) -> str:
     """Say in one line how a pass went."""
-    number, steps, updates, misranked, accepted, value = _pass_row(curve([record])[0])
+    entry = curve([record])[0]
+    number, steps, updates, misranked, accepted, value = _pass_row(entry)
+    start = f" from {_start(entry)}" if "start" in entry else ""
     return (
-        f"pass {number}: {steps} steps, {updates} updates, {misranked} misranked, {accepted} accepted,"
+        f"pass {number}{start}: {steps} steps, {updates} updates, {misranked} misranked, {accepted} accepted,"
         f" {metric} {value}"
     )
 
@@ -69,5 +75,10 @@ def _pass_row(record: Mapping[str, Any]) -> tuple[str, ...]:
     return (*counts, f"{record['accepted']:.1%}", value)
 
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _start(record: Mapping[str, Any]) -> str:
+    """Say where the walk of a pass began."""
+    return {"alone": "records by themselves", "truth": "the true entities"}[record["start"]]
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -15,7 +15,7 @@ import click
 
 from factorwise.cli.group import verb_group
 from factorwise.cli.options import Session
-from factorwise.cli.output import printable
+from factorwise.cli.output import printable, with_options
 from factorwise.errors import FactorwiseError
 
 #: Every verb: the module that defines its ``command``, and its line in ``factorwise --help``.
@@ -54,7 +54,7 @@ def _run(words: list[str], session: Session) -> int:
             hint = f"Try '{error.ctx.command_path} --help'."
         return _report(session, error, error.format_message(), 2, hint)
     except FactorwiseError as error:
-        return _report(session, error, str(error), 2)
+        return _report(session, error, with_options(str(error)), 2)
     except click.Abort as error:  # click's name for Ctrl-C, but also for an end of input
         if isinstance(error.__cause__, EOFError):
             return _report_internal(session, error.__cause__)

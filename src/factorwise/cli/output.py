@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
 
 from factorwise.cli.options import Options
+
+#: Arguments that remedies in errors name, and that are options here.
+_ARGUMENTS = re.compile(r"\b(encoding|prefix_ids)=(?:True\b|'([^']*)')")
 
 
 def emit(document: dict[str, Any], lines: Iterable[str], *, as_json: bool) -> None:
@@ -25,6 +29,16 @@ def printable(text: str) -> str:
     return "".join(
         sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii") for sign in text
     )
+
+
+def with_options(text: str) -> str:
+    """Name options where an error names arguments of Python: ``--encoding cp1252``."""
+
+    def option(found: re.Match[str]) -> str:
+        name, value = found.groups()
+        return f"--{name.replace('_', '-')}{'' if value is None else f' {value}'}"
+
+    return _ARGUMENTS.sub(option, text)
 
 
 def aligned(rows: Iterable[Sequence[str]], indent: str = "  ") -> list[str]:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
+from numpy.typing import NDArray
 
 from factorwise.cli.files import speaking_of
 from factorwise.cli.learned import check_kind
@@ -27,10 +29,12 @@ from factorwise.cli.resolve_data import (
     record_options,
     write_output,
 )
-from factorwise.cli.resolve_onto import check_onto, placed
+from factorwise.cli.resolve_onto import Known, check_onto, placed, read_known
 from factorwise.cli.resolve_progress import WalkBar, telling
 
 if TYPE_CHECKING:  # numba and Arrow take their time to load
+    import pyarrow as pa
+
     from factorwise.apps.resolution.answers import Resolution
     from factorwise.apps.resolution.constraints import Constraints
     from factorwise.apps.resolution.estimator import EntityResolver
@@ -65,7 +69,7 @@ _path = click.Path(path_type=Path)
     "--second-best",
     type=_path,
     metavar="FILE",
-    help="Write the two likeliest clusterings of groups in doubt; draws other clusterings.",
+    help="Write two likeliest clusterings of groups in doubt, with shares; draws other clusterings.",
 )
 @click.option("--onto", metavar="FILE", help="Entities found earlier (id, entity): place RECORDS into them.")
 @click.option("--old", metavar="FILE", help="The records that --onto speaks of.")
@@ -147,26 +151,24 @@ class Request:
     def check(self) -> None:
         """Refuse options that do not go together, and files that could not be written."""
         inputs = [*self.files, self.model, self.fields, self.must_link, self.cannot_link, self.onto, self.old]
-        check_tables(self.targets())
         check_outputs(self.targets(), *inputs)
-        others = {
-            "--must-link": self.must_link,
-            "--cannot-link": self.cannot_link,
-            "--one-per-source": self.one_per_source,
-            "--checkpoint": self.checkpoint,
-            "--canonical": self.canonical,
-        }
-        check_onto(self.onto, self.old, others)
+        check_tables(self.targets())
+        check_onto(self.onto, self.old, {"--checkpoint": self.checkpoint, "--canonical": self.canonical})
         if self.onto is not None and self.model is None:
             raise click.UsageError("--onto needs --model: the one that the entities were found with.")
         if self.fields is not None and self.model is not None:
             raise click.UsageError(
                 "--fields is for resolving without a model; --model has fields of its own."
             )
-        if self.one_per_source and self.reading["source"] is None and len(self.files) == 1:
-            raise click.UsageError(
-                "--one-per-source needs to know the sources: give several files, or --source COLUMN."
-            )
+        if self.one_per_source and self.reading["source"] is None:
+            if self.onto is not None:
+                raise click.UsageError(
+                    "--one-per-source with --onto needs --source COLUMN, a column of new and old records."
+                )
+            if len(self.files) == 1:
+                raise click.UsageError(
+                    "--one-per-source needs to know the sources: give several files, or --source COLUMN."
+                )
         if self.checkpoint is not None:
             place = next(one for one in (self.checkpoint, *self.checkpoint.resolve().parents) if one.exists())
             if not place.is_dir() or not can_write(place):
@@ -180,8 +182,19 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
     with clock.part("reading"):
         records = read_records(request.files, **request.reading)
         fields = given_fields(request.fields, records)
-        pairs = {"must": request.must_link, "cannot": request.cannot_link}
-        rows = {name: given_pairs(path, records) for name, path in pairs.items()}
+        known = None
+        if request.onto is not None and request.old is not None:
+            reading = request.reading
+            known = read_known(
+                request.onto,
+                request.old,
+                records,
+                reading["id_column"],
+                reading["source"],
+                reading["encoding"],
+            )
+        everyone: Records | Known = known or records
+        pairs = _constrained(options, request, everyone.ids)
     with clock.part("loading"):  # numba takes its time: help, and mistakes in files, do not wait
         from factorwise.apps.resolution.constraints import Constraints
         from factorwise.apps.resolution.estimator import EntityResolver
@@ -201,14 +214,13 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
         resolver = EntityResolver(fields=fields, **settings)
         with clock.part("learning"), speaking_of(records.name):
             resolver.fit(records.table, leave_out=records.leave_out, tell=telling(options))
-    if request.onto is not None and request.old is not None:
-        column: str = request.reading["id_column"]
-        blocking: dict[str, Any] = {}
-        with clock.part("walk"):
-            found = placed(records, resolver, request.onto, request.old, column, posterior=request.draws)
-    else:
-        limits = Constraints(**rows, sources=records.sources, one_per_source=request.one_per_source)
+    limits = Constraints(**pairs, sources=everyone.sources, one_per_source=request.one_per_source)
+    if known is None:
         found, blocking = _walk(options, request, records, resolver, limits, clock)
+    else:
+        blocking = {}
+        with clock.part("walk"):
+            found = placed(records, known, resolver, limits, posterior=request.draws)
     reason = found.found.reason
     if reason == "interrupted":
         notice(options, f"interrupted after {found.found.rounds} rounds: what was found so far is written.")
@@ -232,6 +244,16 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
         "seconds": clock.seconds(),
         "peak_memory": peak_memory(),
     }
+
+
+def _constrained(options: Options, request: Request, ids: pa.Array) -> dict[str, NDArray[np.int64]]:
+    """Read the pairs that must and must not be together, and remark on files without any."""
+    rows = {}
+    for name, path in {"must": request.must_link, "cannot": request.cannot_link}.items():
+        rows[name] = given_pairs(path, ids)
+        if path is not None and not len(rows[name]):
+            notice(options, f"{path} has no pairs: --{name}-link changes nothing.")
+    return rows
 
 
 def _walk(

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from factorwise.cli.files import check_target, reading, speaking_of
 from factorwise.cli.learning import Names
-from factorwise.errors import DataFileError
+from factorwise.errors import DataFileError, InvalidArgumentError
+from factorwise.io.table_formats import written_format
 
 if TYPE_CHECKING:  # Arrow takes its time to load: help, and mistakes in options, do not wait for it
     import pyarrow as pa
@@ -58,7 +59,13 @@ def record_options(function: F) -> F:
             help="Column that says where a record is from; it is not compared.  [default: of several files,"
             " the file]",
         ),
-        click.option("--ignore", type=Names(), metavar="COLUMN,...", help="Columns that are not compared."),
+        click.option(
+            "--ignore",
+            type=Names(),
+            multiple=True,
+            metavar="COLUMN,...",
+            help="Columns that are not compared; may be given several times.",
+        ),
         click.option(
             "--prefix-ids", is_flag=True, help="Of several files, put the file's name before each id."
         ),
@@ -74,7 +81,7 @@ def read_records(
     *,
     id_column: str,
     source: str | None,
-    ignore: tuple[str, ...] | None,
+    ignore: Sequence[Sequence[str]],
     prefix_ids: bool,
     encoding: str | None,
     hidden: Sequence[str] = (),
@@ -108,20 +115,26 @@ def read_records(
             hint = " If files have ids in common, give --prefix-ids." if several and not prefix_ids else ""
             raise DataFileError(f"{error}{hint}") from None
     own = [SOURCE_COLUMN] if several else []
-    asked = [*([] if source is None else [source]), *(ignore or ()), *hidden]
+    asked = [*([] if source is None else [source]), *(name for names in ignore for name in names), *hidden]
     require_columns(asked, table.column_names, name)
     column = source or (SOURCE_COLUMN if several else None)
-    sources = None if column is None else _numbered(table, column, name)
+    sources = None if column is None else numbered_sources(table.column(column), column, name)
     leave_out = tuple(dict.fromkeys([id_column, *own, *asked]))
     return Records(name, table, ids, sources, leave_out)
 
 
-def given_table(path: str, columns: Sequence[str] | None = None, encoding: str | None = None) -> pa.Table:
+def given_table(
+    path: str,
+    columns: Sequence[str] | None = None,
+    encoding: str | None = None,
+    *,
+    may_be_empty: bool = False,
+) -> pa.Table:
     """Read a table from a file."""
     from factorwise.io.tables import read_table
 
     with reading(path):
-        return read_table(path, columns=columns, encoding=encoding)
+        return read_table(path, columns=columns, encoding=encoding, may_be_empty=may_be_empty)
 
 
 def given_fields(path: Path | None, records: Records) -> list[FieldSpec] | None:
@@ -141,7 +154,7 @@ def given_fields(path: Path | None, records: Records) -> list[FieldSpec] | None:
     return fields
 
 
-def given_pairs(path: str | None, records: Records, encoding: str | None = None) -> NDArray[np.int64]:
+def given_pairs(path: str | None, ids: pa.Array) -> NDArray[np.int64]:
     """Read pairs of ids and return the rows of their records, int64[pairs, 2]; none without a file."""
     if path is None:
         return np.zeros((0, 2), np.int64)
@@ -149,12 +162,12 @@ def given_pairs(path: str | None, records: Records, encoding: str | None = None)
 
     from factorwise.io.table_columns import require_columns
 
-    table = given_table(path, encoding=encoding)
+    table = given_table(path, may_be_empty=True)
     names = table.column_names
     if len(names) != 2:
         require_columns(PAIR_COLUMNS, names, path)
         names = list(PAIR_COLUMNS)
-    known = records.ids.cast(pa.string())
+    known = ids.cast(pa.string())
     if rows_of(pa.array(names), known).min() >= 0:
         raise DataFileError(
             f"{path}: the names of its columns, {names[0]!r} and {names[1]!r}, are ids of records: a line"
@@ -163,7 +176,7 @@ def given_pairs(path: str | None, records: Records, encoding: str | None = None)
     rows = np.stack([_found(table.column(name), known, f"{path}, {name!r}") for name in names], axis=1)
     same = np.flatnonzero(rows[:, 0] == rows[:, 1])
     if len(same):
-        again = records.ids[int(rows[same[0], 0])].as_py()
+        again = ids[int(rows[same[0], 0])].as_py()
         raise DataFileError(
             f"{path}, pair {same[0] + 1}: {again!r} is paired with itself. Take the pair out."
         )
@@ -228,11 +241,11 @@ def can_write(folder: Path) -> bool:
 def check_tables(targets: Mapping[str, Path | None]) -> None:
     """Refuse endings of formats that tables are not written in."""
     for option, path in targets.items():
-        if path is not None and path.suffix.lower() in {".duckdb", ".ddb", ".db"}:
-            raise click.UsageError(
-                f"{option} {str(path)!r}: tables are written as CSV, Parquet or JSON lines. Give a name that"
-                " ends in .csv, .parquet or .jsonl (.gz after the first and last packs them)."
-            )
+        try:
+            if path is not None:
+                written_format(path)
+        except InvalidArgumentError as error:
+            raise click.UsageError(f"{option}: {error}") from None
 
 
 def write_output(path: Path, table: pa.Table) -> None:
@@ -258,8 +271,9 @@ def _names(paths: Sequence[str]) -> list[str]:
     raise click.UsageError(f"{twice!r} is given twice: give every file once.")
 
 
-def _numbered(table: pa.Table, column: str, name: str) -> NDArray[np.int32]:
-    coded = table.column(column).combine_chunks().dictionary_encode()
+def numbered_sources(values: pa.ChunkedArray, column: str, name: str) -> NDArray[np.int32]:
+    """Number the sources of records, which a column of some file says."""
+    coded = values.combine_chunks().dictionary_encode()
     if coded.null_count:
         row = int(np.flatnonzero(np.asarray(coded.is_null()))[0]) + 1
         raise DataFileError(

@@ -26,6 +26,7 @@ from factorwise.cli.resolve_data import (
 )
 from factorwise.cli.resolve_model import field_entries, field_lines, weight_entries
 from factorwise.cli.resolve_progress import PassBar, telling
+from factorwise.errors import DataFileError
 
 if TYPE_CHECKING:  # numba and Arrow take their time to load
     from factorwise.apps.resolution.fields import FieldSpec
@@ -64,7 +65,7 @@ if TYPE_CHECKING:  # numba and Arrow take their time to load
 @click.option(
     "--passes",
     type=click.IntRange(min=1),
-    default=10,
+    default=4,
     show_default=True,
     help="Times to walk over the labelled records.",
 )
@@ -101,6 +102,11 @@ def command(
     with clock.part("reading"):
         hidden = [] if entity is None else [entity]
         records = read_records(files, hidden=hidden, **reading)
+        if records.table.num_rows == 1:
+            raise DataFileError(
+                f"{records.name}: has one record, which says nothing of how records of one entity differ."
+                " Give more; one record is resolved by `factorwise resolve apply` without a model."
+            )
         given = given_fields(fields, records)
         judged = None if pairs is None else given_table(pairs, ["id", "other", "same"])
     with clock.part("loading"):  # numba takes its time: help, and mistakes in files, do not wait
@@ -135,7 +141,7 @@ def command(
         "blocking": reports[0].entry,
         "training": dict(knowledge.training),
         "temperature": knowledge.temperature,
-        "curve": curve(resolver.history_[-passes:]),
+        "curve": curve(resolver.history_),
         "weights": weight_entries(knowledge, None if options.verbose else TOP),
         "seconds": clock.seconds(),
         "peak_memory": peak_memory(),
@@ -179,15 +185,15 @@ def _lines(document: dict[str, Any], blocking: list[str]) -> Iterator[str]:
     if data["pairs"]:
         text += f", {data['pairs']:,} labelled pairs"
     rows = [("data", text), ("weights", f"{weights['all']}, {weights['active']} active")]
-    if "b_cubed" in training:
-        rows.append(("B-cubed F1", _quality(training)))
+    if "way" in training:
+        rows += [("learned by", training["way"]), ("B-cubed F1", _quality(training))]
     rows.append(("temperature", f"{document['temperature']:.4g}"))
     yield f"{document['model']['file']}  ({size_text(document['model']['bytes'])}, written)"
     yield from aligned([*rows, *cost_rows(document)])
     yield from field_lines(document["fields"])
     yield from blocking
     if document["curve"]:
-        yield from curve_lines(document["curve"], "b-cubed")
+        yield from curve_lines(document["curve"], "b-cubed", training["way"])
     yield from weight_lines(weights["largest"])
 
 

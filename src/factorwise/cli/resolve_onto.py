@@ -3,19 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
+import numpy as np
+from numpy.typing import NDArray
 
 from factorwise.cli.files import speaking_of
-from factorwise.cli.resolve_data import Records, given_table
+from factorwise.cli.resolve_data import Records, given_table, numbered_sources, rows_of
 from factorwise.errors import DataFileError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from factorwise.apps.resolution.answers import Resolution
+    from factorwise.apps.resolution.constraints import Constraints
     from factorwise.apps.resolution.estimator import EntityResolver
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """Old records, and what is known of them and of the new ones below them.
+
+    name, table, entity
+        Of the file with the old records, for messages; the records, and the entity of each.
+    id_column
+        Of both.
+    ids, sources
+        Of all records, the old ones first: ids as text, and numbers of sources where a column says them.
+    """
+
+    name: str
+    table: pa.Table
+    entity: pa.Array
+    id_column: str
+    ids: pa.Array
+    sources: NDArray[np.int32] | None
 
 
 def check_onto(onto: str | None, old: str | None, others: Mapping[str, object]) -> None:
@@ -29,28 +53,56 @@ def check_onto(onto: str | None, old: str | None, others: Mapping[str, object]) 
         raise click.UsageError(f"{clashing[0]} cannot be given with --onto.")
 
 
-def placed(
-    records: Records, resolver: EntityResolver, onto: str, old: str, id_column: str, *, posterior: bool
-) -> Resolution:
-    """Place records into the entities of old ones; the answer is of all records, the old ones first."""
-    before = given_table(old)
-    with speaking_of(f"{old} and {onto}"):
-        entity = known_entities(given_table(onto, ["id", "entity"]), before, id_column)
-    with speaking_of(f"{old} and {records.name}"):
-        return resolver.update(records.table, before, entity, id=id_column, posterior=posterior)
-
-
-def known_entities(found: pa.Table, records: pa.Table, id_column: str) -> pa.Array:
-    """Return the entity of each record, joined by id as text; null where none is known."""
+def read_known(
+    onto: str, old: str, records: Records, id_column: str, source: str | None, encoding: str | None
+) -> Known:
+    """Read old records and their entities."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     from factorwise.io.table_columns import require_columns
+    from factorwise.io.tables import ids_of
 
-    require_columns([id_column], records.column_names, "the old records")
-    ids = records.column(id_column).cast(pa.string()).combine_chunks()
-    known = found.column("id").cast(pa.string()).combine_chunks()
-    place = pc.index_in(ids, value_set=known)
-    if place.null_count == len(place):
+    before = given_table(old, encoding=encoding)
+    require_columns([id_column, *([] if source is None else [source])], before.column_names, old)
+    with speaking_of(old):
+        ids = ids_of(before, id_column).cast(pa.string())
+    again = np.flatnonzero(rows_of(records.ids, ids) >= 0)
+    if len(again):
+        raise DataFileError(
+            f"{old} and {records.name} have {len(again)} ids in common, the first of them"
+            f" {records.ids[int(again[0])].as_py()!r}. Give records that are new, with ids of their own."
+        )
+    with speaking_of(f"{old} and {onto}"):
+        entity = known_entities(given_table(onto, ["id", "entity"]), ids)
+    sources = None
+    if source is not None:
+        columns = [table.column(source).cast(pa.string()) for table in (before, records.table)]
+        both = pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
+        sources = numbered_sources(both, source, f"{old} and {records.name}")
+    everyone = pa.concat_arrays([ids, records.ids.cast(pa.string())])
+    return Known(old, before, entity, id_column, everyone, sources)
+
+
+def placed(
+    records: Records, known: Known, resolver: EntityResolver, limits: Constraints, *, posterior: bool
+) -> Resolution:
+    """Place records into the entities of old ones; the answer is of all records, the old ones first."""
+    with speaking_of(f"{known.name} and {records.name}"):
+        return resolver.update(
+            records.table,
+            known.table,
+            known.entity,
+            id=known.id_column,
+            constraints=limits,
+            posterior=posterior,
+        )
+
+
+def known_entities(found: pa.Table, ids: pa.Array) -> pa.Array:
+    """Return the entity of each record, joined by id as text; null where none is known."""
+    rows = rows_of(ids, found.column("id").combine_chunks())
+    if (rows < 0).all():
         raise DataFileError("no old record has an entity: the ids of the two files have nothing in common.")
-    return found.column("entity").combine_chunks().take(place)
+    import pyarrow as pa
+
+    return found.column("entity").combine_chunks().take(pa.array(rows, mask=rows < 0))

@@ -33,7 +33,7 @@ class PassBar:
     """Shows passes of learning: a bar where somebody looks on, a line for each with ``--verbose``."""
 
     def __init__(self, options: Options, passes: int) -> None:
-        self._verbose = options.verbose
+        self._verbose, self._walks = options.verbose, 0
         shown = show_progress(options) and not options.verbose
         self._bar = tqdm(
             total=passes, desc="learning", unit="pass", disable=not shown, leave=False, mininterval=0
@@ -41,8 +41,9 @@ class PassBar:
 
     def __call__(self, record: LinkPass) -> None:
         """Show one pass; the first one of a further walk begins anew."""
+        self._walks += record.number == 1
         if self._verbose:
-            click.echo(pass_text(record, "b-cubed"), err=True)
+            click.echo(f"walk {self._walks}, {pass_text(record, 'b-cubed')}", err=True)
         if record.number == 1:
             self._bar.reset()
         self._bar.set_postfix_str(f"B-cubed {record.value:.4f}", refresh=False)

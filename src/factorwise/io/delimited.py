@@ -108,7 +108,7 @@ def refuse_encoding(path: Path, encoding: str) -> None:
         line, found = problem
         raise DataFileError(
             f"{path}, line {line}: the bytes {found} are not text in {encoding}."
-            " Name the file's encoding, for example encoding='cp1252' or 'latin-1',"
+            " Name the file's encoding, for example encoding='cp1252' or encoding='latin-1',"
             " or convert the file to UTF-8."
         )
 

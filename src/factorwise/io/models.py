@@ -50,6 +50,8 @@ _DTYPE = re.compile(r"[<>|]([biufc]\d{1,2}|[SU]\d{1,9})", re.ASCII)
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _UTF8_NAME = 0x800  # the one flag bit of a ZIP member that may be set
 _CHUNK = 1 << 20
+_SIGNATURE = b"PK\x03\x04"  # of a ZIP archive; a file cut short has a part of it at least
+_GIVE_A_MODEL = "Give the path of a model file, NAME.fw."
 _DAMAGE = "The file is damaged: restore it from a copy, or make the model again."
 # All that zipfile was seen to raise, or documents, for archives that are not what they say.
 _ZIP_ERRORS = (
@@ -123,6 +125,8 @@ def read_model(path: str | os.PathLike[str], kind: str | None = None) -> ModelFi
 
 
 def _read(stream: BinaryIO, kind: str | None, length: int) -> ModelFile:
+    if not _SIGNATURE.startswith(stream.read(len(_SIGNATURE))):
+        raise _RefusalError("not a factorwise model file, but something else", _GIVE_A_MODEL)
     try:
         with zipfile.ZipFile(stream) as archive:
             members = _members(archive, length)
@@ -150,10 +154,10 @@ def _read(stream: BinaryIO, kind: str | None, length: int) -> ModelFile:
 def _opened(path: Path) -> BinaryIO:
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for its other end
-            raise _RefusalError("not a file", "Give the path of a model file, NAME.fw.")
+            raise _RefusalError("not a file", _GIVE_A_MODEL)
         return path.open("rb")
     except FileNotFoundError:
-        raise _RefusalError("no such file", "Check the path; a model is written by `write_model`.") from None
+        raise _RefusalError("no such file", "Check the path.") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise _RefusalError(
@@ -163,6 +167,8 @@ def _opened(path: Path) -> BinaryIO:
 
 def _members(archive: zipfile.ZipFile, length: int) -> dict[str, zipfile.ZipInfo]:
     """Return the members by name after checking what can be checked without reading them."""
+    if MANIFEST not in archive.namelist():
+        raise _RefusalError(f"not a factorwise model file: it has no {MANIFEST}", _GIVE_A_MODEL)
     members: dict[str, zipfile.ZipInfo] = {}
     for member in archive.infolist():
         if member.filename in members:
@@ -179,10 +185,6 @@ def _members(archive: zipfile.ZipFile, length: int) -> dict[str, zipfile.ZipInfo
 
 
 def _read_manifest(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]) -> dict[str, Any]:
-    if MANIFEST not in members:
-        raise _RefusalError(
-            f"it has no {MANIFEST}", "This is not a factorwise model file: give one, NAME.fw."
-        )
     if members[MANIFEST].file_size > MANIFEST_LIMIT:
         raise _RefusalError(f"its manifest is larger than {MANIFEST_LIMIT} bytes")
     content = archive.read(members[MANIFEST])
@@ -205,8 +207,8 @@ def _parsed(manifest: dict[str, Any]) -> dict[str, Any]:
     """Check names and types of all that this version of the format defines."""
     if manifest.get("format") != FORMAT:
         raise _RefusalError(
-            f"its format is {manifest.get('format')!r}, not {FORMAT!r}",
-            "This is not a factorwise model file: give one, NAME.fw.",
+            f"not a factorwise model file: its format is {manifest.get('format')!r}, not {FORMAT!r}",
+            _GIVE_A_MODEL,
         )
     version = manifest.get("format_version")
     if type(version) is not int or version < 1:

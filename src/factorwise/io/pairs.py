@@ -8,7 +8,6 @@ how they met.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from factorwise.errors import require
+from factorwise.io.scratch import scratch_folder
 from factorwise.types import Ints
 
 Words = NDArray[np.uint64]
@@ -71,6 +71,8 @@ class BlockRows(NamedTuple):
 class PairJoins:
     """A scratch database of blocks, to be used as a context; nothing is left of it afterwards.
 
+    What a process that was killed left behind is removed by the next one.
+
     memory_limit
         What DuckDB may hold, such as ``"2GB"``; beyond that it writes to the scratch folder.
     threads
@@ -104,8 +106,7 @@ class PairJoins:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            made = tempfile.TemporaryDirectory(prefix="factorwise-", dir=self._parent)
-            self._folder = Path(stack.enter_context(made))
+            self._folder = stack.enter_context(scratch_folder(self._parent))
             settings = {**self._settings, "temp_directory": str(self._folder)}
             self._connection = stack.enter_context(duckdb.connect(":memory:", config=settings))
             self._stack = stack.pop_all()

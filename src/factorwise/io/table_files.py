@@ -1,6 +1,7 @@
-"""Tables in files: which format a file has, and the readers of Parquet, JSON lines and DuckDB files.
+"""Tables in files: the readers of Parquet, JSON lines and DuckDB files.
 
-The reader of delimited text is in `factorwise.io.delimited`. Each reader takes a path and the columns wanted
+Which format a file has is said in `factorwise.io.table_formats`, and delimited text is read in
+`factorwise.io.delimited`. Each reader takes a path and the columns wanted
 (None for all) and returns an Arrow table; what it refuses is a `DataFileError` with file, reason and remedy.
 """
 
@@ -20,24 +21,10 @@ import pyarrow.parquet as pq
 from factorwise.errors import DataFileError, MissingDataError
 from factorwise.io.delimited import opened, read_delimited, refuse_encoding
 from factorwise.io.table_columns import quoted, require_columns
+from factorwise.io.table_formats import table_format
 
-_JSON_ENDINGS = {".jsonl", ".ndjson", ".json"}
-_PARQUET_ENDINGS = {".parquet", ".pq"}
-_DUCKDB_ENDINGS = {".duckdb", ".ddb", ".db"}
-_PACKED = {".gz"}
 _BLOCK = 1 << 24
 _LARGEST_BLOCK = (1 << 31) - 1
-
-
-def table_format(path: Path) -> str:
-    """Return ``csv``, ``parquet``, ``json`` or ``duckdb``, by the ending of a file's name."""
-    endings = [suffix.lower() for suffix in path.suffixes]
-    ending = endings[-2] if len(endings) > 1 and endings[-1] in _PACKED else (endings or [""])[-1]
-    if ending in _PARQUET_ENDINGS:
-        return "parquet"
-    if ending in _JSON_ENDINGS:
-        return "json"
-    return "duckdb" if ending in _DUCKDB_ENDINGS else "csv"
 
 
 def read_file(source: str, columns: Sequence[str] | None, encoding: str | None) -> pa.Table:

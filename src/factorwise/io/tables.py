@@ -28,7 +28,8 @@ import pyarrow.parquet as pq
 from factorwise.errors import DataFileError, InvalidArgumentError, require
 from factorwise.io.atomic import atomic_binary
 from factorwise.io.table_columns import refuse_repeated, require_columns
-from factorwise.io.table_files import read_file, records_table, table_format
+from factorwise.io.table_files import read_file, records_table
+from factorwise.io.table_formats import is_packed, written_format
 
 TableSource: TypeAlias = "str | os.PathLike[str] | Sequence[Mapping[str, Any]] | Any"
 
@@ -39,7 +40,11 @@ _ROWS = 1 << 16  # records turned to JSON in one go
 
 
 def read_table(
-    source: TableSource, *, columns: Sequence[str] | None = None, encoding: str | None = None
+    source: TableSource,
+    *,
+    columns: Sequence[str] | None = None,
+    encoding: str | None = None,
+    may_be_empty: bool = False,
 ) -> pa.Table:
     """Return the records of ``source`` as a `pyarrow.Table` with at least one row.
 
@@ -47,6 +52,8 @@ def read_table(
         The columns wanted, in this order; None for all of them.
     encoding
         Encoding of a delimited file that is neither UTF-8 nor UTF-16 with a BOM, such as ``cp1252``.
+    may_be_empty
+        Accept column names without any records.
     """
     if isinstance(source, (str, os.PathLike)):
         origin = os.fspath(source)
@@ -58,7 +65,7 @@ def read_table(
     if columns is not None:
         require_columns(columns, table.column_names, origin)
         table = table.select(list(columns))
-    if table.num_rows == 0:
+    if table.num_rows == 0 and not may_be_empty:
         raise DataFileError(f"{origin} has column names but no records. At least one record is needed.")
     return _with_plain_types(table)
 
@@ -122,12 +129,7 @@ def write_table(path: str | os.PathLike[str], table: pa.Table) -> None:
     field, joined by ``|``, and a missing value is an empty field.
     """
     target = Path(path)
-    form = table_format(target)
-    if form == "duckdb":
-        raise InvalidArgumentError(
-            f"path is {str(path)!r}, but tables are written as CSV, Parquet or JSON lines."
-            " Give a name that ends in .csv, .parquet or .jsonl (.gz to pack the first and last)."
-        )
+    form = written_format(target)
     with atomic_binary(target) as stream, _packing(stream, target) as sink:
         if form == "parquet":
             pq.write_table(table, sink)
@@ -256,7 +258,7 @@ def _finite(record: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def _packing(stream: BinaryIO, target: Path) -> Iterator[Any]:
-    if target.suffix.lower() != ".gz":
+    if not is_packed(target):
         yield stream
         return
     with gzip.GzipFile(fileobj=stream, mode="wb", filename="", mtime=0) as packed:

@@ -220,7 +220,9 @@ def relocation_gain(
     begin, end = v.first[position], v.first[position + 1]
     for index in range(begin, end):
         start, shift = np.int64(v.entries[index].start), np.int64(v.entries[index].shift)
-        change = 1 - count_of(c.slots, start, shift, source)  # without the item itself
+        change = np.int64(0)
+        if s > 1:  # an item alone leaves nothing behind
+            change = 1 - count_of(c.slots, start, shift, source)  # without the item itself
         if target != NEW:
             change += count_of(c.slots, start, shift, target)
         gain += w.equal[v.entries[index].key] * change
@@ -237,7 +239,7 @@ def relocation_gain(
                 gain -= moves.edges[edge].score
             elif cluster == target:
                 gain += moves.edges[edge].score
-    tally[LOOK_UPS] += (end - begin) * (1 if target == NEW else 2)
+    tally[LOOK_UPS] += (end - begin) * (np.int64(s > 1) + np.int64(target != NEW))
     tally[FACTORS] += t + s - 1
     return gain
 

@@ -3,7 +3,8 @@
 A split starts from two linked members and allocates the others one by one, in random order, to one of the two
 sides with the odds that the links into the sides so far give; a merge must be paid for by the probability
 that such an allocation would have made the two clusters. Both are exact Metropolis-Hastings steps.
-Implements: dahl2005sequentially (sequentially allocated merge-split), with the two seeds drawn along a link.
+After the idea of sequentially allocated merges and splits (dahl2005sequentially); here the two that a split
+starts from are drawn along a link.
 """
 
 from __future__ import annotations

@@ -20,22 +20,22 @@ term needs them, so that walks which take gradients are compiled once for all mo
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
 from factorwise.errors import TemplateError
-from factorwise.kernels.composition import Source, composed_module, parsed
-from factorwise.kernels.simd import LANES
-from factorwise.kernels.vector_code import FieldLayout, vector_helpers
+from factorwise.kernels.composition import Source, composed_module
+from factorwise.kernels.lane_code import LANE_IMPORTS, fits_lanes, lane_helpers
+from factorwise.kernels.vector_code import FieldLayout, read_field, vector_helpers
 
 
 @dataclass(frozen=True)
 class PairTerm:
     """A pair function that returns a tuple of statistics; ``sign`` is -1 for repulsion.
 
-    ``largest`` bounds the sum of any field's absolute values over all items.
+    ``largest`` bounds the sum of any field's absolute values over all items; ``lowest`` and ``highest`` are
+    the smallest and the largest number in the fields.
     """
 
     source: Source
@@ -44,6 +44,8 @@ class PairTerm:
     offset: int
     sign: int = 1
     largest: int = 0
+    lowest: int = 0
+    highest: int = 0
 
 
 @dataclass(frozen=True)
@@ -88,9 +90,7 @@ from numba import cfunc, types
 
 from factorwise.kernels.compiler import FAST_SUMS, inlined
 from factorwise.kernels.primitives import empty_sum, widened_sum
-from factorwise.kernels.simd import (
-    dot_eight, eight_ints_of, eight_of, first_lanes, lane, load_eight, load_eight_ints, sum_eight_ints
-)
+from factorwise.kernels.simd import dot_eight, eight_of, lane, load_eight
 
 ints_type = types.Array(types.int32, 2, "C")
 reals_type = types.Array(types.float32, 2, "C")
@@ -154,7 +154,7 @@ def statistics_module(terms: Sequence[Term]) -> ModuleType:
 def _module(terms: Sequence[Term], functions: str) -> ModuleType:
     def composed(simd: bool) -> ModuleType:
         helpers = "\n".join(_helpers(number, term, simd) for number, term in enumerate(terms))
-        return composed_module(f"{_HEADER}\n{helpers}\n{functions}")
+        return composed_module(f"{_HEADER}{LANE_IMPORTS}\n{helpers}\n{functions}")
 
     try:
         return composed(simd=True)
@@ -185,13 +185,9 @@ def _gain_lines(number: int, term: PairTerm | VectorTerm) -> list[str]:
         return [f"total {sign}= {call}"]
     lines = [
         f"a_{number} = item_{number}(ints, reals, slot)",
-        f"more_{number} = sum_{number}(ints, reals, t_lo, t_hi, a_{number})",
-        f"less_{number} = sum_{number}(ints, reals, s_lo, s_hi, a_{number})",
-        f"self_{number} = self_of_{number}(a_{number})",
+        f"c_{number} = change_{number}(ints, reals, t_lo, t_hi, s_lo, s_hi, own, a_{number})",
     ]
-    for k in range(term.size):
-        change = f"more_{number}[{k}] - less_{number}[{k}] + own * self_{number}[{k}]"
-        lines.append(f"total {sign}= weights[{term.offset + k}] * ({change})")
+    lines += [f"total {sign}= weights[{term.offset + k}] * c_{number}[{k}]" for k in range(term.size)]
     return lines
 
 
@@ -220,36 +216,26 @@ def _cluster_statistics_lines(number: int, term: ClusterTerm | PairAggregateTerm
 
 def _helpers(number: int, term: Term, simd: bool) -> str:
     """Text of the functions that one term needs, the user's own first."""
-    lanes = simd and isinstance(term, PairTerm) and _fits_lanes(term)
-    source = _in_lanes(term.source) if lanes else term.source
-    called = source.name
-    own = f"{source.text}\n\n\n"
+    if simd and isinstance(term, PairTerm) and fits_lanes(term):
+        return lane_helpers(number, term) + _item_helper(number, term)
+    called = term.source.name
+    own = f"{term.source.text}\n\n\n"
     if isinstance(term, VectorTerm):
         return own + vector_helpers(number, term.source.name, term.field, term.offset, simd)
     record = f'Record_{number} = namedtuple("Record_{number}", {[f.name for f in term.fields]!r})\n'
     if isinstance(term, PairTerm):
-        return (
-            own
-            + record
-            + _item_helper(number, called, term)
-            + (_eight_sum_helper if lanes else _sum_helper)(number, called, term)
-        )
+        return own + record + _item_helper(number, term) + _sum_helper(number, called, term)
     if isinstance(term, PairAggregateTerm):
         return own + record + _pair_aggregate_helper(number, called, term)
     return own + _cluster_helper(number, called, term)
 
 
-def _item_helper(number: int, called: str, term: PairTerm) -> str:
-    values = "".join(f"{_value(field, '{kind}[{column}, slot]')}, " for field in term.fields)
+def _item_helper(number: int, term: PairTerm) -> str:
+    values = "".join(f"{read_field(field, '{kind}[{column}, slot]')}, " for field in term.fields)
     return f"""
 @inlined
 def item_{number}(ints, reals, slot):
     return Record_{number}({values})
-
-
-@inlined
-def self_of_{number}(a):
-    return {called}(a, a)
 """
 
 
@@ -263,20 +249,8 @@ def _columns(fields: Sequence[FieldLayout]) -> str:
     return "".join(f"    {line}\n" for line in lines)
 
 
-def _value(field: FieldLayout, form: str) -> str:
-    """Read one field: reals in double precision as in plain Python, several numbers as a tuple."""
-
-    def number(column: int) -> str:
-        read = form.format(kind="reals" if field.real else "ints", column=column)
-        return f"np.float64({read})" if field.real else read
-
-    if field.width == 0:
-        return number(field.start)
-    return "(" + "".join(f"{number(field.start + k)}, " for k in range(field.width)) + ")"
-
-
 def _record_at(number: int, fields: Sequence[FieldLayout], slot: str) -> str:
-    values = "".join(f"{_value(field, '{kind}_{column}[' + slot + ']')}, " for field in fields)
+    values = "".join(f"{read_field(field, '{kind}_{column}[' + slot + ']')}, " for field in fields)
     return f"Record_{number}({values})"
 
 
@@ -291,86 +265,14 @@ def sum_{number}(ints, reals, lo, hi, a):
 {begin}    for j in range(hi - lo):
         s = {called}(a, {_record_at(number, term.fields, "j")})
 {add}    return ({"".join(f"n{k}, " for k in keys)})
-"""
 
 
-def _fits_lanes(term: PairTerm) -> bool:
-    """Whether a pair function may take eight members at a time.
-
-    Whole numbers only, no branches, and no arithmetic that could leave 32 bits: each sum or difference adds
-    one bound more, and products, powers and the like are left to the scan number by number.
-    """
-    nodes = list(ast.walk(parsed(term.source.text)))
-    branches = ast.If | ast.IfExp | ast.While | ast.For | ast.Match | ast.Try
-    if not term.fields or any(field.real for field in term.fields):
-        return False
-    if any(isinstance(node, branches) for node in nodes):
-        return False
-    operators = [node.op for node in nodes if isinstance(node, ast.BinOp | ast.AugAssign)]
-    steps = sum(isinstance(op, ast.Add | ast.Sub) for op in operators)
-    other = any(
-        not isinstance(op, ast.Add | ast.Sub | ast.BitAnd | ast.BitOr | ast.BitXor) for op in operators
-    )
-    return not other and (not (steps or _hands_on_fields(nodes)) or (steps + 1) * term.largest < 2**31)
-
-
-def _hands_on_fields(nodes: Sequence[ast.AST]) -> bool:
-    """Whether a function may return the number in a field, instead of comparing it with others."""
-    for node in nodes:
-        if isinstance(node, ast.Call) and not ast.unparse(node.func).startswith("overlap"):
-            return True
-        if isinstance(node, ast.Return | ast.Assign):
-            value = node.value
-            parts = value.elts if isinstance(value, ast.Tuple) else [value]
-            if any(isinstance(part, ast.Attribute | ast.Subscript) for part in parts):
-                return True
-    return False
-
-
-def _in_lanes(source: Source) -> Source:
-    """Write ``and``, ``or`` and ``not`` as ``&``, ``|`` and ``^``: the same for truth values, in lanes."""
-    tree = _Bitwise().visit(parsed(source.text))
-    names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
-    text = ast.unparse(ast.fix_missing_locations(tree))
-    for name in names:
-        text = text.replace(name, f"{name}_lanes")
-    return Source(f"{source.name}_lanes", text, source.attributes)
-
-
-class _Bitwise(ast.NodeTransformer):
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:  # the name that ast calls
-        operator = ast.BitAnd() if isinstance(node.op, ast.And) else ast.BitOr()
-        joined, *others = [self.visit(value) for value in node.values]
-        for other in others:
-            joined = ast.BinOp(joined, operator, other)
-        return joined
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
-        self.generic_visit(node)
-        if isinstance(node.op, ast.Not):
-            return ast.BinOp(node.operand, ast.BitXor(), ast.Constant(True))
-        return node
-
-
-def _eight_sum_helper(number: int, called: str, term: PairTerm) -> str:
-    keys = range(term.size)
-    begin = "".join(f"    n{k} = eight_ints_of(0)\n" for k in keys)
-    add = "".join(f"        n{k} = n{k} + eight_ints_of(s[{k}])\n" for k in keys)
-    last = "".join(f"        n{k} = n{k} + first_lanes(eight_ints_of(s[{k}]), hi - whole)\n" for k in keys)
-
-    def record(slot: str) -> str:
-        form = f"load_eight_ints(ints, {{column}}, {slot})"
-        return f"Record_{number}({''.join(_value(field, form) + ', ' for field in term.fields)})"
-
-    return f"""
 @inlined
-def sum_{number}(ints, reals, lo, hi, a):
-{begin}    whole = hi - (hi - lo) % {LANES}
-    for j in range(lo, whole, {LANES}):
-        s = {called}(a, {record("j")})
-{add}    if whole < hi:
-        s = {called}(a, {record("whole")})
-{last}    return ({"".join(f"sum_eight_ints(n{k}), " for k in keys)})
+def change_{number}(ints, reals, t_lo, t_hi, s_lo, s_hi, own, a):
+    more = sum_{number}(ints, reals, t_lo, t_hi, a)
+    less = sum_{number}(ints, reals, s_lo, s_hi, a)
+    itself = {called}(a, a)
+    return ({"".join(f"more[{k}] - less[{k}] + own * itself[{k}], " for k in keys)})
 """
 
 

@@ -68,8 +68,9 @@ class WorkArrays(NamedTuple):
         Its number of items, source, target, new type.
     score : float64[1]
         Running score of the world.
-    tally : int64[3]
-        Steps accepted, pair factors looked at, proposals that changed nothing.
+    tally : int64[4]
+        Steps accepted, pair factors looked at, proposals that changed nothing; a sum of what was read only
+        to have it in the cache.
     """
 
     items: NDArray[np.int32]

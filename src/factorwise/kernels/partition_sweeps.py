@@ -69,6 +69,7 @@ def metropolis_sweep(
         if first < last:
             lo, hi = moves.block_start[block], moves.block_start[block + 1]
             count = hi - lo
+            work.tally[3] += fetch_block(p, h, moves, lo, hi)
         for _ in range(count):
             kind = draw_kind(moves, p, state)
             ratio, log_ratio = 1.0, 0.0  # backward over forward probability: one or the other
@@ -108,6 +109,23 @@ def metropolis_sweep(
                     p.clusters[source].value = h.values[0]
                 else:
                     apply_transfer(h, p, work.items, m, source, target, new_type)
+
+
+@inner
+def fetch_block(p: PartitionArrays, h: StorageArrays, moves: MoveArrays, lo: int, hi: int) -> int:
+    """Read what the steps in a block will look at, item by item; return a sum, so that it is really read.
+
+    None of the reads waits for another item's, so many are under way at a time; the steps, which would wait
+    for each in turn, then find it in the cache.
+    """
+    total = np.int64(0)
+    columns = h.item_ints.shape[1]
+    for position in range(lo, hi):
+        item = moves.blocks[position].item
+        total += p.clusters[p.items[item].label].size
+        if columns > 0:
+            total += h.item_ints[item, 0]
+    return total
 
 
 @inner

@@ -15,6 +15,7 @@ from numba.extending import overload
 
 from factorwise.kernels.compiler import FAST_SUMS
 from factorwise.kernels.simd import EIGHT_INTS, eight_ints_of
+from factorwise.kernels.sixteen import ABSENT, SIXTEEN_INTS, sixteen_ints_of
 
 NOWHERE = np.int32(-(2**31))  # the one 32-bit number that no field may hold
 
@@ -35,14 +36,22 @@ def _compiled_overlap(first: Any, second: Any) -> Callable[..., Any] | None:
     lines, terms = "", []
     for i in range(first.count):
         fresh = "".join(f" & (first[{i}] != first[{j}])" for j in range(i))
-        lines += f"    value_{i} = first[{i}] if (first[{i}] > 0){fresh} else NOWHERE\n"
+        lines += f"    value_{i} = first[{i}] if (first[{i}] > 0){fresh} else nowhere\n"
         terms.append(" | ".join(f"(value_{i} == second[{j}])" for j in range(second.count)))
-    wide = second.dtype is EIGHT_INTS
-    convert, add = ("eight_ints_of({})", "{} + {}") if wide else ("np.int32({})", "np.int32({} + {})")
+    nowhere, convert, add = NOWHERE, "np.int32({})", "np.int32({} + {})"
+    if second.dtype is EIGHT_INTS:
+        convert, add = "eight_ints_of({})", "{} + {}"
+    elif second.dtype is SIXTEEN_INTS:
+        nowhere, convert, add = np.int32(ABSENT), "sixteen_ints_of({})", "{} + {}"
     total = convert.format(terms[0])
     for term in terms[1:]:  # int32 again after each sum, or half of the lanes are lost
         total = add.format(total, convert.format(term))
-    scope: dict[str, Any] = {"np": np, "NOWHERE": NOWHERE, "eight_ints_of": eight_ints_of}
+    scope: dict[str, Any] = {
+        "np": np,
+        "nowhere": nowhere,
+        "eight_ints_of": eight_ints_of,
+        "sixteen_ints_of": sixteen_ints_of,
+    }
     exec(f"def unrolled(first, second):\n{lines}    return {total}", scope)
     return scope["unrolled"]
 

@@ -21,7 +21,7 @@ from numba.extending import intrinsic, models, overload, register_model
 LANES = 8
 _FLOAT = ir.FloatType()
 _VECTOR = ir.VectorType(_FLOAT, LANES)
-_INTS = ir.VectorType(ir.IntType(32), LANES)
+INTS = ir.VectorType(ir.IntType(32), LANES)
 _TRUTHS = ir.VectorType(ir.IntType(1), LANES)
 _FAST = ("nsz", "arcp", "contract", "reassoc")
 
@@ -44,7 +44,9 @@ class _EightTruthsType(types.Type):
 EIGHT, EIGHT_INTS, EIGHT_TRUTHS = _EightType(), _EightIntsType(), _EightTruthsType()
 
 
-def _model_of(vector: Any) -> Any:
+def model_of(vector: Any) -> Any:
+    """Tell the compiler that values of a type are held in a register of kind ``vector``."""
+
     class Model(models.PrimitiveModel):
         def __init__(self, manager: Any, kind: Any) -> None:
             super().__init__(manager, kind, vector)  # type: ignore[no-untyped-call]
@@ -52,24 +54,25 @@ def _model_of(vector: Any) -> Any:
     return Model
 
 
-register_model(_EightType)(_model_of(_VECTOR))
-register_model(_EightIntsType)(_model_of(_INTS))
-register_model(_EightTruthsType)(_model_of(_TRUTHS))
+register_model(_EightType)(model_of(_VECTOR))
+register_model(_EightIntsType)(model_of(INTS))
+register_model(_EightTruthsType)(model_of(_TRUTHS))
 
 
-def _splat(builder: Any, value: Any, kind: Any = _VECTOR) -> Any:
+def splat(builder: Any, value: Any, kind: Any = _VECTOR) -> Any:
+    """Copy a number to all lanes."""
     vector = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.Constant(ir.IntType(32), 0))
-    lanes = ir.Constant(_INTS, [0] * LANES)
+    lanes = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), [0] * kind.count)
     return builder.shuffle_vector(vector, ir.Constant(kind, ir.Undefined), lanes)
 
 
 def _as_eight(context: Any, builder: Any, value: Any, kind: Any) -> Any:
     if isinstance(kind, _EightType):
         return value
-    return _splat(builder, context.cast(builder, value, kind, types.float32))
+    return splat(builder, context.cast(builder, value, kind, types.float32))
 
 
-def _lanewise(result: Any, convert: Any, generate: Callable[[Any, Any, Any], Any]) -> Any:
+def lanewise(result: Any, convert: Any, generate: Callable[[Any, Any, Any], Any]) -> Any:
     """Make an intrinsic of two operands, each converted to lanes first: one may be a plain number."""
 
     @intrinsic
@@ -86,7 +89,7 @@ def _lanewise(result: Any, convert: Any, generate: Callable[[Any, Any, Any], Any
     return apply
 
 
-def _offer_lanewise(function: Any, apply: Any, own: type, others: tuple[type, ...]) -> None:
+def offer_lanewise(function: Any, apply: Any, own: type, others: tuple[type, ...]) -> None:
     """Let ``function`` be ``apply`` for operands of the ``own`` kind; one may be of the ``others``."""
 
     @overload(function, strict=False)
@@ -125,11 +128,11 @@ _OPERATIONS: dict[Any, Callable[[Any, Any, Any], Any]] = {
 
 
 for _function, _generate in _OPERATIONS.items():
-    _apply = _lanewise(EIGHT, _as_eight, _generate)
-    _offer_lanewise(_function, _apply, _EightType, (types.Float, types.Integer, types.Boolean))
+    _apply = lanewise(EIGHT, _as_eight, _generate)
+    offer_lanewise(_function, _apply, _EightType, (types.Float, types.Integer, types.Boolean))
 
 
-def _declared(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any:
+def declared(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any:
     """Return one of the compiler's own functions."""
     kind = ir.FunctionType(result, arguments)
     return cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]
@@ -138,7 +141,7 @@ def _declared(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any
 @intrinsic
 def _absolute(typing_context: Any, value: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        function = _declared(builder, f"llvm.fabs.v{LANES}f32", _VECTOR, [_VECTOR])
+        function = declared(builder, f"llvm.fabs.v{LANES}f32", _VECTOR, [_VECTOR])
         return builder.call(function, arguments)
 
     return EIGHT(value), code
@@ -156,7 +159,7 @@ def _chosen_negative(value: Any) -> Any:
     return (lambda value: 0.0 - value) if isinstance(value, _EightType) else None
 
 
-def _address(context: Any, builder: Any, signature: Any, arguments: Any, vector: Any) -> Any:
+def address(context: Any, builder: Any, signature: Any, arguments: Any, vector: Any) -> Any:
     """Where eight numbers begin at ``array[row, column]``."""
     kind, row_kind, column_kind = signature.args
     view = context.make_array(kind)(context, builder, arguments[0])
@@ -172,7 +175,7 @@ def load_eight(typing_context: Any, array: Any, row: Any, column: Any) -> Any:
     """Read eight numbers of a C-ordered float32 array from ``array[row, column]`` on; nothing is checked."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load(_address(context, builder, signature, arguments, _VECTOR), align=4)
+        return builder.load(address(context, builder, signature, arguments, _VECTOR), align=4)
 
     return EIGHT(array, row, column), code
 
@@ -211,7 +214,7 @@ def dot_eight(typing_context: Any, vector: Any, weights: Any, offset: Any) -> An
             builder.fpext(arguments[0], wide), builder.load(pointer, align=8), flags=_FAST
         )
         name = f"llvm.vector.reduce.fadd.v{LANES}f64"
-        reduce = _declared(builder, name, ir.DoubleType(), [ir.DoubleType(), wide])
+        reduce = declared(builder, name, ir.DoubleType(), [ir.DoubleType(), wide])
         return builder.call(reduce, [ir.Constant(ir.DoubleType(), 0.0), products], fastmath=("reassoc",))
 
     return types.float64(vector, weights, offset), code
@@ -224,47 +227,50 @@ def _as_ints(context: Any, builder: Any, value: Any, kind: Any) -> Any:
     if isinstance(kind, _EightIntsType):
         return value
     if isinstance(kind, _EightTruthsType):
-        return builder.zext(value, _INTS)
-    return _splat(builder, context.cast(builder, value, kind, types.int32), _INTS)
+        return builder.zext(value, INTS)
+    return splat(builder, context.cast(builder, value, kind, types.int32), INTS)
 
 
 def _as_truths(context: Any, builder: Any, value: Any, kind: Any) -> Any:
     if isinstance(kind, _EightTruthsType):
         return value
-    return _splat(builder, context.cast(builder, value, kind, types.boolean), _TRUTHS)
+    return splat(builder, context.cast(builder, value, kind, types.boolean), _TRUTHS)
 
 
 def _int_compared(name: str) -> Callable[[Any, Any, Any], Any]:
     return lambda builder, a, b: builder.icmp_signed(name, a, b)
 
 
-def _called(name: str) -> Callable[[Any, Any, Any], Any]:
+def called(name: str) -> Callable[[Any, Any, Any], Any]:
+    """Return what builds the instruction ``name``."""
     return lambda builder, a, b: getattr(builder, name)(a, b)
 
 
-_NUMBERS = (types.Integer, types.Boolean)
-for _function, _name in {
+COMPARISONS: dict[Any, str] = {
     operator.eq: "==",
     operator.ne: "!=",
     operator.lt: "<",
     operator.le: "<=",
     operator.gt: ">",
     operator.ge: ">=",
-}.items():
-    _apply = _lanewise(EIGHT_TRUTHS, _as_ints, _int_compared(_name))
-    _offer_lanewise(_function, _apply, _EightIntsType, _NUMBERS)
+}
+CONNECTIVES: dict[Any, str] = {operator.and_: "and_", operator.or_: "or_", operator.xor: "xor"}
+_NUMBERS = (types.Integer, types.Boolean)
+for _function, _name in COMPARISONS.items():
+    _apply = lanewise(EIGHT_TRUTHS, _as_ints, _int_compared(_name))
+    offer_lanewise(_function, _apply, _EightIntsType, _NUMBERS)
 for _function, _method in {operator.add: "add", operator.sub: "sub", operator.mul: "mul"}.items():
-    _apply = _lanewise(EIGHT_INTS, _as_ints, _called(_method))
-    _offer_lanewise(_function, _apply, _EightIntsType, (_EightTruthsType, *_NUMBERS))
-for _function, _method in {operator.and_: "and_", operator.or_: "or_", operator.xor: "xor"}.items():
-    _apply = _lanewise(EIGHT_TRUTHS, _as_truths, _called(_method))
-    _offer_lanewise(_function, _apply, _EightTruthsType, (types.Boolean,))
+    _apply = lanewise(EIGHT_INTS, _as_ints, called(_method))
+    offer_lanewise(_function, _apply, _EightIntsType, (_EightTruthsType, *_NUMBERS))
+for _function, _method in CONNECTIVES.items():
+    _apply = lanewise(EIGHT_TRUTHS, _as_truths, called(_method))
+    offer_lanewise(_function, _apply, _EightTruthsType, (types.Boolean,))
 
 
 @intrinsic
 def _absolute_ints(typing_context: Any, value: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        negative = builder.icmp_signed("<", arguments[0], ir.Constant(_INTS, [0] * LANES))
+        negative = builder.icmp_signed("<", arguments[0], ir.Constant(INTS, [0] * LANES))
         return builder.select(negative, builder.neg(arguments[0]), arguments[0])
 
     return EIGHT_INTS(value), code
@@ -282,7 +288,7 @@ def load_eight_ints(typing_context: Any, array: Any, row: Any, column: Any) -> A
     """Read eight numbers of a C-ordered int32 array from ``array[row, column]`` on; nothing is checked."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load(_address(context, builder, signature, arguments, _INTS), align=4)
+        return builder.load(address(context, builder, signature, arguments, INTS), align=4)
 
     return EIGHT_INTS(array, row, column), code
 
@@ -304,10 +310,10 @@ def first_lanes(typing_context: Any, vector: Any, count: Any) -> Any:
     """Keep the first ``count`` of eight whole numbers and make the others zero."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        numbers = ir.Constant(_INTS, list(range(LANES)))
+        numbers = ir.Constant(INTS, list(range(LANES)))
         limit = _as_ints(context, builder, arguments[1], signature.args[1])
         kept = builder.icmp_signed("<", numbers, limit)
-        return builder.select(kept, arguments[0], ir.Constant(_INTS, [0] * LANES))
+        return builder.select(kept, arguments[0], ir.Constant(INTS, [0] * LANES))
 
     return EIGHT_INTS(vector, count), code
 
@@ -317,7 +323,7 @@ def sum_eight_ints(typing_context: Any, vector: Any) -> Any:
     """Add up the eight numbers."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        reduce = _declared(builder, f"llvm.vector.reduce.add.v{LANES}i32", ir.IntType(32), [_INTS])
+        reduce = declared(builder, f"llvm.vector.reduce.add.v{LANES}i32", ir.IntType(32), [INTS])
         return builder.sext(builder.call(reduce, arguments), ir.IntType(64))
 
     return types.int64(vector), code

@@ -27,6 +27,21 @@ class FieldLayout:
     start: int
 
 
+def read_field(field: FieldLayout, form: str) -> str:
+    """Code that reads one field: reals in double precision as in plain Python, several numbers as a tuple.
+
+    ``form`` says how a column is read, with ``{kind}`` (ints or reals) and ``{column}`` left open.
+    """
+
+    def number(column: int) -> str:
+        read = form.format(kind="reals" if field.real else "ints", column=column)
+        return f"np.float64({read})" if field.real else read
+
+    if field.width == 0:
+        return number(field.start)
+    return "(" + "".join(f"{number(field.start + k)}, " for k in range(field.width)) + ")"
+
+
 def vector_helpers(number: int, called: str, field: FieldLayout, offset: int, simd: bool) -> str:
     """Text of ``vector_gain`` and ``vector_statistics`` for the function ``called`` on one field."""
     if not simd:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,13 @@ from factorwise.rng import Stream
 
 
 class LinkPass(NamedTuple):
-    """How one pass over the items went: the learning curve."""
+    """How one pass over the items went: the learning curve.
+
+    start
+        Where its walk began: every item by itself (``alone``), or the known entities (``truth``).
+    value
+        B-cubed F1 at its end.
+    """
 
     number: int
     steps: int
@@ -32,9 +39,11 @@ class LinkPass(NamedTuple):
     misranked: int
     accepted: float
     value: float
+    start: str
 
 
-class LinkLearner(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class LinkLearner:
     """How weights of links are learned.
 
     passes, steps, fewest, most
@@ -49,14 +58,21 @@ class LinkLearner(NamedTuple):
         How often a cluster of its own is proposed to an item.
     """
 
-    passes: int = 10
+    passes: int = 4
     steps: int = 25
     cap: float = 0.003
     margin: float = 1.0
     temperature: float = 0.3
     own: float = 0.1
     fewest: int = 5_000
-    most: int = 250_000
+    most: int = 100_000
+
+    def __post_init__(self) -> None:
+        for name in ("passes", "steps", "cap", "temperature", "fewest"):
+            require(getattr(self, name) > 0, name, getattr(self, name), "greater than zero")
+        require(self.margin >= 0.0, "margin", self.margin, "zero or more")
+        require(0.0 < self.own < 1.0, "own", self.own, "between 0 and 1")
+        require(self.most >= self.fewest, "most", self.most, f"at least fewest, {self.fewest}")
 
     def fit(
         self,
@@ -73,9 +89,6 @@ class LinkLearner(NamedTuple):
         truth
             The entity of each item, a number from 0 on; -1 where it is not known.
         """
-        for name in ("passes", "steps", "cap", "temperature"):
-            require(getattr(self, name) > 0, name, getattr(self, name), "greater than zero")
-        require(0.0 < self.own < 1.0, "own", self.own, "between 0 and 1")
         entity = np.asarray(truth, np.int32)
         _check_lesson(graph, levels, entity, model)
         if not (entity >= 0).any():
@@ -87,7 +100,8 @@ class LinkLearner(NamedTuple):
         known = np.where(entity >= 0, entity, entity.max() + 1 + alone)
         steps = int(np.clip(self.steps * graph.n_items, self.fewest, self.most))
         for number in range(self.passes):
-            walk.place_items(known if number % 2 else alone)
+            start, labels = ("truth", known) if number % 2 else ("alone", alone)
+            walk.place_items(labels)
             _tally_truth(lesson, walk.arrays.label)
             before = lesson.tally.copy()
             learning_walk(walk.arrays, lesson, stream.state, steps, np.zeros(2))
@@ -96,7 +110,8 @@ class LinkLearner(NamedTuple):
                 precision, recall = lesson.sums[PRECISION], lesson.sums[RECALL]
                 value = 2.0 * precision * recall / (precision + recall) / int((entity >= 0).sum())
                 share = done[ACCEPTED] / steps
-                callback(LinkPass(number + 1, steps, done[UPDATES], done[MISRANKED], share, float(value)))
+                counts = steps, done[UPDATES], done[MISRANKED]
+                callback(LinkPass(number + 1, *counts, share, float(value), start))
         mean = lesson.weights - lesson.drift / lesson.tally[0]
         return LinkModel(model.sizes, mean)
 

@@ -1,12 +1,18 @@
 """The temperature at which scores of links are probabilities.
 
 SampleRank fixes which of two clusterings is better, not by how much. One number makes up for it: the
-temperature at which chains on entities that were held out give linked pairs the probabilities that, judged by
-the truth, lose least.
+temperature at which chains give linked pairs the probabilities that, judged by the truth, lose least. Judged
+are entities that the weights were not learned from, but among all the others: kept by themselves they would
+meet few of the records that they can be confused with, and look surer than they are. The chains are those of
+`link_posterior`, as they will be drawn later: longer or shorter ones have another temperature.
+
+The loss is the squared one, which is bounded. Pairs of one entity that no temperature brings together, such
+as those of a large entity in two parts, would let a logarithmic loss heat all others until they fall apart.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,10 +21,10 @@ from numpy.typing import NDArray
 from factorwise.inference.mcmc.linkage import LinkWalk
 from factorwise.inference.mcmc.linkage_posterior import link_posterior
 from factorwise.kernels.threads import Team
-from factorwise.types import Ints
+from factorwise.types import Bools, Ints
 
-TEMPERATURES = tuple(float(t) for t in np.geomspace(0.05, 6.0, 9))
-DRAWS, CHAINS, BURN_IN = 25, 2, 15
+TEMPERATURES = tuple(float(t) for t in 0.1 * 2.0 ** (np.arange(17) / 2.0))
+HOPELESS = 1.25  # times the least loss: with as much more, no warmer temperature is tried
 
 
 class Calibration(NamedTuple):
@@ -28,33 +34,62 @@ class Calibration(NamedTuple):
     losses: dict[float, float]
 
 
-def calibrate(walk: LinkWalk, truth: Ints, *, seed: int, team: Team) -> Calibration:
-    """Choose the temperature for ``walk``, a clustering found for items whose entities are ``truth``.
+class Case(NamedTuple):
+    """A clustering that was found, and what is true of it.
 
-    Where nothing is linked, nothing tells one temperature from another: it is 1.
+    truth
+        Entities of the items of ``walk``, -1 where not known.
+    judged
+        The items that are judged: a pair counts once for each of its two that is. None for all.
     """
-    graph = walk.graph
-    if not len(graph.first):
+
+    walk: LinkWalk
+    truth: Ints
+    judged: Bools | None = None
+
+    def weights(self) -> NDArray[np.float64]:
+        """Return how often each linked pair counts."""
+        first, second = self.walk.graph.first, self.walk.graph.second
+        chosen = np.ones(self.walk.n_items, np.bool_) if self.judged is None else self.judged
+        count = chosen[first].astype(np.float64) + chosen[second]
+        count[(self.truth[first] < 0) | (self.truth[second] < 0)] = 0.0
+        return count
+
+    def loss(self, temperature: float, weight: NDArray[np.float64], *, seed: int, team: Team) -> float:
+        """Return the loss of its linked pairs at a temperature, added up."""
+        graph, pairs = self.walk.graph, np.flatnonzero(weight)
+        drawn = link_posterior(self.walk, temperature=temperature, near=self.judged, seed=seed, team=team)
+        same = self.truth[graph.first[pairs]] == self.truth[graph.second[pairs]]
+        return squared_loss(drawn.together[pairs], same, weight[pairs])
+
+
+def calibrate(cases: Sequence[Case], *, seed: int, team: Team) -> Calibration:
+    """Choose one temperature for several clusterings.
+
+    Where no pair can be judged, nothing tells one temperature from another: it is 1.
+    """
+    weights = [case.weights() for case in cases]
+    total = float(sum(weight.sum() for weight in weights))
+    if not total:
         return Calibration(1.0, {})
-    same = np.asarray(truth)[graph.first] == np.asarray(truth)[graph.second]
-    losses = {}
-    for temperature in TEMPERATURES:
-        drawn = link_posterior(
-            walk,
-            temperature=temperature,
-            chains=CHAINS,
-            draws=DRAWS,
-            burn_in=BURN_IN,
-            thin=1,
-            seed=seed,
-            team=team,
-        )
-        losses[temperature] = log_loss(drawn.together, same, CHAINS * DRAWS)
-    best = min(losses, key=lambda t: losses[t])
-    return Calibration(best, losses)
+    losses: dict[float, float] = {}
+
+    def loss(place: int) -> float:
+        temperature = TEMPERATURES[place]
+        if temperature not in losses:
+            each = zip(cases, weights, strict=True)
+            lost = (case.loss(temperature, weight, seed=seed, team=team) for case, weight in each)
+            losses[temperature] = sum(lost) / total
+        return losses[temperature]
+
+    for place in range(0, len(TEMPERATURES), 2):  # not by halves: the noise of chains makes several minima
+        if loss(place) > HOPELESS * min(losses.values()):
+            break
+    best = TEMPERATURES.index(min(losses, key=lambda t: losses[t]))
+    around = (place for place in (best, best - 1, best + 1) if 0 <= place < len(TEMPERATURES))
+    return Calibration(TEMPERATURES[min(around, key=loss)], losses)
 
 
-def log_loss(together: NDArray[np.float32], same: NDArray[np.bool_], draws: int) -> float:
-    """Return the mean loss of probabilities that are shares of ``draws`` draws, half a draw added to both."""
-    chance = (together.astype(np.float64) * draws + 0.5) / (draws + 1.0)
-    return float(-np.mean(np.log(np.where(same, chance, 1.0 - chance))))
+def squared_loss(together: NDArray[np.float32], same: Bools, weight: NDArray[np.float64]) -> float:
+    """Return the squared distances between probabilities and the truth, added up by weight."""
+    return float(np.sum((together.astype(np.float64) - same) ** 2 * weight))

@@ -20,10 +20,18 @@ RIDGE = 0.1  # inverse strength of the ridge, as scikit-learn has it
 
 
 def logistic_links(
-    levels: NDArray[np.uint8], same: NDArray[np.bool_], model: LinkModel, *, linked: float = 1.0, seed: int
+    levels: NDArray[np.uint8],
+    same: NDArray[np.bool_],
+    model: LinkModel,
+    *,
+    share: NDArray[np.float64] | None = None,
+    linked: float = 1.0,
+    seed: int,
 ) -> LinkModel:
     """Fit the weights of ``model``'s comparisons to pairs of which it is known whether they are the same.
 
+    share
+        How much each pair counts for, relative to the others; None for all the same.
     linked
         The share of the pairs of one entity that are linked at all. Where it is small, not being linked says
         nothing against a pair; where it is large, it does.
@@ -34,7 +42,8 @@ def logistic_links(
     if not model.sizes or same[rows].all() or not same[rows].any():
         return LinkModel.blank(model.sizes)  # nothing to tell, or nothing to tell apart
     regression = LogisticRegression(C=RIDGE, max_iter=200)
-    regression.fit(up_to_level(levels[rows], model), same[rows])
+    counts = np.ones(len(rows)) if share is None else share[rows] / share[rows].mean()
+    regression.fit(up_to_level(levels[rows], model), same[rows], counts)
     weights = np.zeros(len(model.weights))
     weights[LINK_WEIGHT] = regression.intercept_[0]
     weights[APART_WEIGHT] = -max(0.0, 2.0 * linked - 1.0)

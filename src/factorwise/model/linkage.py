@@ -71,6 +71,12 @@ class LinkModel:
         spans = zip(self.offsets.tolist(), ends.tolist(), strict=True)
         return [np.concatenate([[0.0], self.weights[a:b]]) for a, b in spans]
 
+    def shifted(self, shift: float) -> LinkModel:
+        """Return a model in which two linked members score so much more."""
+        weights = self.weights.copy()
+        weights[LINK_WEIGHT] += shift
+        return LinkModel(self.sizes, weights)
+
     def summed(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Turn weights of the steps from each level to the next into weights of levels."""
         found = weights.copy()

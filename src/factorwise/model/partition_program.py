@@ -16,6 +16,7 @@ from factorwise.kernels.partition_code import PairTerm, Term, VectorTerm, gains_
 from factorwise.kernels.partition_gains import add_statistics
 from factorwise.kernels.partition_gradients import EdgeArrays
 from factorwise.kernels.simd import LANES
+from factorwise.kernels.sixteen import SIXTEEN
 from factorwise.kernels.vector_code import FieldLayout
 from factorwise.model.model import Model
 from factorwise.variables.fields import Field, Fields
@@ -180,7 +181,7 @@ class PartitionProgram:
         A repulsion counts its pairs within clusters, with a minus.
         """
         out = np.zeros(self.model.blocks.size)
-        slots = np.append(world.arrays.members, np.zeros(LANES, np.int32))  # scans may read past the last
+        slots = np.append(world.arrays.members, np.zeros(SIXTEEN, np.int32))  # scans may read past the last
         slots = slots.clip(0, self.n_items - 1)  # free slots hold anything
         add_statistics(
             self.statistics.pair_statistics,

@@ -161,10 +161,11 @@ class PairTemplate(PartitionTemplate):
         source = self.source()
         columns = program.columns(self.fields, source.attributes)
         sign = -1 if self.repels else 1
-        largest = max(
-            (int(np.abs(f.values.astype(np.int64)).max()) for f in self.fields.columns.values()), default=0
-        )
-        program.terms.append(PairTerm(source, columns, self.size, offset, sign, largest * program.n_items))
+        values = [field.values.astype(np.int64) for field in self.fields.columns.values()]
+        lowest = min((int(column.min()) for column in values), default=0)
+        highest = max((int(column.max()) for column in values), default=0)
+        largest = max(-lowest, highest) * program.n_items
+        program.terms.append(PairTerm(source, columns, self.size, offset, sign, largest, lowest, highest))
 
     def between(self, first: Items, second: Items) -> Numbers:
         """Sum over all pairs with one item in each list."""

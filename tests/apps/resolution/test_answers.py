@@ -8,12 +8,14 @@ import pyarrow as pa
 import pytest
 from scipy.stats import norm
 
+from factorwise.apps.resolution import answers
 from factorwise.apps.resolution.answers import Resolution, effective_sizes
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.linking import link
 from factorwise.apps.resolution.naming import entity_names
-from factorwise.apps.resolution.resolving import draw_posterior, searched
+from factorwise.apps.resolution.resolving import searched
 from factorwise.errors import InvalidArgumentError
+from factorwise.inference.mcmc.linkage_posterior import link_posterior
 from factorwise.inference.mcmc.linkage_search import LinkSearch
 from factorwise.kernels.threads import Team
 from factorwise.model.linkage import LinkModel
@@ -23,6 +25,7 @@ from resolution_cases import compared, known_of, people_table
 ALONE = Team(1)
 FALSE_ALARM = 1e-5
 TEMPERATURE = 0.7
+LONG = {"temperature": TEMPERATURE, "chains": 4, "draws": 100, "burn_in": 50, "thin": 2, "least": 0.0}
 NAMESAKES = {"p0", "p11", "p22"}  # of one surname: all are linked
 
 
@@ -38,7 +41,7 @@ def resolved(table, knowledge, *, posterior=True, constraints=None):
         confidence=linked.walk.home_chances(TEMPERATURE, team=ALONE)[linked.unit],
         linked=linked,
         found=found,
-        posterior=draw_posterior(linked, TEMPERATURE, seed=2, team=ALONE) if posterior else None,
+        posterior=link_posterior(linked.walk, **LONG, seed=2, team=ALONE) if posterior else None,
     )
 
 
@@ -107,19 +110,70 @@ def test_the_two_likeliest_clusterings_of_a_doubtful_group_differ(tiny):
     assert groups
     for rows in groups.values():
         assert [row["best"] for row in rows] != [row["second"] for row in rows]
-        assert len({row["chance"] for row in rows}) == 1
-        assert 0.0 < rows[0]["chance"] <= 0.5
-        assert {row["id"] for row in rows} <= set(table.column("id").to_pylist())
+        assert len({(row["best_share"], row["second_share"]) for row in rows}) == 1
+        assert 0.5 >= rows[0]["second_share"] > 0.0
+        assert 1.0 > rows[0]["best_share"] >= rows[0]["second_share"]
+        ids = {row["id"] for row in rows}
+        assert ids <= set(table.column("id").to_pylist())
+        for clustering in ("best", "second"):
+            entities = {row["id"]: row[clustering] for row in rows}
+            assert all(entities[name] == name <= one for one, name in entities.items())
 
 
-def test_records_that_are_one_item_stand_in_doubtful_pairs_once(tiny):
-    table, knowledge, *_ = tiny
-    limits = Constraints(must=np.array([[4, 0], [4, 6]]))
-    listed = resolved(table, knowledge, constraints=limits).pairs()
+@pytest.mark.statistical
+def test_the_shares_of_both_clusterings_are_their_chances_by_enumeration(tiny):
+    table, knowledge, worlds, chances = tiny
     ids = table.column("id").to_pylist()
-    named = {*listed.column("id").to_pylist(), *listed.column("other").to_pylist()}
-    assert ids[0] in named
-    assert not named & {ids[4], ids[6]}
+    found = resolved(table, knowledge).second_best().to_pylist()
+    for number in {row["group"] for row in found}:
+        rows = [row for row in found if row["group"] == number]
+        at = [ids.index(row["id"]) for row in rows]
+        for name in ("best", "second"):
+            labels = [row[name] for row in rows]
+            exact = sum(
+                chance
+                for world, chance in zip(worlds, chances, strict=True)
+                if same_pairs([world[k] for k in at]) == same_pairs(labels)
+            )
+            error = np.sqrt(exact * (1.0 - exact) / 100)  # 400 draws of four chains are worth more
+            assert abs(rows[0][f"{name}_share"] - exact) < norm.isf(FALSE_ALARM / 40) * error
+
+
+def same_pairs(labels):
+    return [one == other for one in labels for other in labels]
+
+
+def test_all_records_of_one_item_stand_in_doubtful_pairs_and_groups(tiny):
+    table, knowledge, *_ = tiny
+    tied = [0, 4, 6]
+    limits = Constraints(must=np.array([[4, 0], [4, 6]]))
+    found = resolved(table, knowledge, constraints=limits)
+    ids = table.column("id").to_pylist()
+    one = {ids[row] for row in tied}
+    chances = {}
+    for row in found.pairs().to_pylist():
+        pair = {row["id"], row["other"]}
+        assert not pair <= one  # they are together for certain
+        chances[frozenset(pair)] = row["probability"], row["draws"]
+    others = {other for pair in chances for other in pair - one if pair & one}
+    assert others
+    assert all(len({chances[frozenset([a, other])] for a in one}) == 1 for other in others)
+    groups = [row for row in found.second_best().to_pylist() if row["id"] in one]
+    assert {row["id"] for row in groups} == one
+    for clustering in ("group", "best", "second"):
+        assert len({row[clustering] for row in groups}) == 1
+
+
+def test_lists_of_doubt_end_where_they_become_too_long(tiny, monkeypatch):
+    found = resolved(*tiny[:2], constraints=Constraints(must=np.array([[4, 0], [4, 6]])))
+    whole = found.pairs()
+    monkeypatch.setattr(answers, "_AT_ONCE", 2)
+    assert found.pairs().equals(whole)
+    monkeypatch.setattr(answers, "MOST_LISTED", 4)
+    assert found.pairs().equals(whole.slice(0, 4))
+    monkeypatch.setattr(answers, "MOST_GROUPS", 0)
+    assert found.second_best().num_rows == 0
+    assert found.second_best().column_names[:4] == ["group", "id", "best", "second"]
 
 
 def test_after_an_update_doubtful_pairs_are_of_the_rows_that_were_weighed(tiny):

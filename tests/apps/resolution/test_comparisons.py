@@ -172,11 +172,20 @@ def test_levels_say_which_values_they_hold():
     assert nickname.level_text(0) == "missing"
 
 
-def test_quantiles_put_equally_many_values_in_each_level_above_zero():
-    values = np.append(np.arange(1, 701, dtype=np.float32), [0.0] * 50 + [np.nan] * 20)
-    cuts = Cuts.by_quantiles(values)
+@pytest.mark.parametrize("falling", [False, True])
+def test_levels_hold_equally_many_values_but_at_the_alike_end_ever_fewer(falling):
+    values = np.append(np.arange(1, 7001, dtype=np.float32), [0.0] * 50 + [np.nan] * 20)
+    cuts = Cuts.by_quantiles(values, falling=falling)
     counts = np.bincount(cuts.levels(values), minlength=cuts.size + 1)
-    assert counts.tolist() == [20, 50, 100, 100, 100, 100, 100, 100, 100]
+    parts = [1000] * 6 + [650, 210, 70, 35, 21, 7, 7]
+    assert counts[:2].tolist() == [20, 50]
+    assert np.abs(counts[2:] - (parts[::-1] if falling else parts)).max() <= 1
+
+
+def test_the_largest_value_is_a_level_of_its_own_if_it_comes_up_often_enough():
+    values = np.append(np.linspace(0.1, 0.5, 1000), [1.0, 1.0]).astype(np.float32)
+    cuts = Cuts.by_quantiles(values)
+    assert np.flatnonzero(cuts.levels(values) == cuts.size).tolist() == [1000, 1001]
 
 
 @given(hnp.arrays(np.float32, st.integers(0, 40), elements=st.floats(0, 100, width=32) | st.just(np.nan)))
@@ -185,11 +194,12 @@ def test_levels_rise_with_the_value_and_never_leave_their_range(values):
     levels = cuts.levels(values)
     assert (levels == NOTHING).tolist() == np.isnan(values).tolist()
     assert list(cuts.edges) == sorted(set(cuts.edges))
-    assert cuts.size == len(cuts.edges) + 1 <= 8
+    assert cuts.size == len(cuts.edges) + 1 <= 14
     there = levels[np.argsort(values)][: int((~np.isnan(values)).sum())]
     assert (np.diff(there.astype(int)) >= 0).all()
     assert ((there >= 1) & (there <= cuts.size)).all()
     assert ((levels == 1) == (values < np.float32(1e-9))).all()
+    assert set(range(3, cuts.size + 1)) <= set(levels.tolist())
 
 
 def test_one_value_above_zero_is_a_level_of_its_own():

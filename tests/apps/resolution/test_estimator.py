@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 import factorwise as fw
 from factorwise.apps import resolution
-from factorwise.apps.resolution import linking
+from factorwise.apps.resolution import linking, weighing
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.apps.resolution.fields import FieldSpec
@@ -54,7 +54,28 @@ def test_entities_of_other_records_are_found(resolver, found):
     assert b_cubed(TRUTH, found.labels.tolist()).f1 > 0.95
     assert resolver.score(RECORDS, "person") == pytest.approx(b_cubed(TRUTH, found.labels.tolist()).f1)
     assert resolver.predict(RECORDS).tolist() == found.labels.tolist()
-    assert len(resolver.history_) > 0
+
+
+@pytest.mark.parametrize("chosen", ["warm walks", "labelled pairs alone"])
+def test_the_history_is_of_the_walks_that_the_weights_are_from(monkeypatch, chosen):
+    other = {"warm walks": "labelled pairs alone", "labelled pairs alone": "warm walks"}[chosen]
+    by_name = {way.name: way for way in weighing.WAYS}
+    monkeypatch.setattr(weighing, "WAYS", (by_name[chosen], by_name[other]))
+    monkeypatch.setattr(weighing, "DOUBT", 1e9)  # the first way stays
+    told = []
+    resolver = EntityResolver(**FAST).fit(OTHERS, "person", id="id", watch=told.append)
+    assert resolver.knowledge_.training["way"] == chosen
+    assert set(resolver.knowledge_.training["ways"]) == {chosen, other}
+    assert resolver.history_ == (told[-3:] if chosen == "warm walks" else [])
+    assert len(told) == (18 if chosen == "warm walks" else 15)  # five trials, then all
+
+
+def test_one_record_is_one_entity():
+    found = EntityResolver(n_jobs=1).fit(RECORDS[:1], id="id").resolve(RECORDS[:1], id="id", posterior=True)
+    assert found.table().to_pylist() == [{"id": "100", "entity": "100", "confidence": 1.0}]
+    assert found.pairs().num_rows == found.second_best().num_rows == 0
+    with pytest.raises(InvalidArgumentError, match="no column has anything to compare"):
+        EntityResolver().fit([{"id": "1", "a": None}, {"id": "2", "a": None}], id="id")
 
 
 def test_entities_are_named_by_their_smallest_id(found):

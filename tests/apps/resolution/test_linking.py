@@ -8,6 +8,7 @@ import pytest
 from factorwise.apps.resolution import linking
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.linking import link
+from factorwise.apps.resolution.resolving import shard_key
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc import linkage_search
 from factorwise.inference.mcmc.linkage_search import LinkSearch, parts
@@ -35,7 +36,7 @@ def eager():
 
 def found(constraints=None, knowledge=None):
     linked = link(PEOPLE, knowledge or KNOWN, constraints=constraints, team=ALONE)
-    LinkSearch(rounds=6).run(linked.walk, linked.keys, seed=1, team=ALONE)
+    LinkSearch(rounds=6).run(linked.walk, shard_key(linked), seed=1, team=ALONE)
     return linked, linked.rows_of_units(linked.walk.labels)
 
 
@@ -61,7 +62,7 @@ def test_many_records_are_searched_by_the_parts_that_good_links_connect(monkeypa
     (part,) = linked.keys
     graph, good = linked.walk.graph, linked.scores > 0.0
     assert (part[graph.first[good]] == part[graph.second[good]]).all()
-    LinkSearch(rounds=6).run(linked.walk, linked.keys, seed=1, team=ALONE)
+    LinkSearch(rounds=6).run(linked.walk, shard_key(linked), seed=1, team=ALONE)
     assert len(np.unique(linked.walk.labels)) < N
 
 

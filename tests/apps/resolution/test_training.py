@@ -200,3 +200,14 @@ def test_labelled_pairs_may_name_rows():
 def test_labelled_pairs_that_say_too_little_are_refused(given, said):
     with pytest.raises((InvalidArgumentError, DataFileError), match=said):
         labelled_pairs(given, IDS)
+
+
+@pytest.mark.parametrize(("share", "thrifty"), [(0.9, True), (0.02, False)])
+def test_fewer_candidates_do_if_they_find_nearly_as_many_true_pairs(monkeypatch, share, thrifty):
+    many = len(find_candidates(normalize(PEOPLE, FIELDS), RULES, threads=1))
+    monkeypatch.setattr(training, "thrifty_budget", lambda n: int(share * many))
+    monkeypatch.setattr(training, "NEARLY", 0.8)
+    blocks = []
+    knowledge, _ = taught(blocked=lambda *found: blocks.append(found))
+    assert knowledge.thrifty == thrifty
+    assert len(blocks[0][0]) == (int(share * many) if thrifty else many)

@@ -4,8 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.training import entity_numbers, learn
-from factorwise.apps.resolution.updating import below, place
+from factorwise.apps.resolution.updating import _start, below, place
 from factorwise.errors import DataFileError, InvalidArgumentError
 from factorwise.inference.mcmc.linkage_search import LinkSearch
 from factorwise.kernels.threads import Team
@@ -29,7 +30,7 @@ def knowledge():
 
 
 def placed(knowledge, known, table=PEOPLE, **more):
-    return place(table, np.asarray(known), knowledge, SEARCH, seed=more.get("seed", 2), team=ALONE)
+    return place(table, np.asarray(known), knowledge, SEARCH, **{"seed": 2, "team": ALONE, **more})
 
 
 def last_of_each():
@@ -95,6 +96,61 @@ def test_an_update_equals_resolving_all_anew_on_an_easy_table(knowledge):
     one_by_one = placed(knowledge, np.where(last_of_each(), -1, TRUTH))
     assert clusters(everyone_new.labels) == clusters(one_by_one.labels)
     assert everyone_new.weighed.tolist() == list(range(len(TRUTH)))
+
+
+def test_what_must_and_must_not_be_together_holds_for_new_and_old_records(knowledge):
+    person = np.flatnonzero(TRUTH == 0)
+    other, far = np.flatnonzero(TRUTH == 5)[0], np.flatnonzero(TRUTH == 8)
+    known = np.where(np.arange(len(TRUTH)) == person[2], -1, TRUTH)
+    limits = Constraints(
+        must=np.array([[person[2], other]]), cannot=np.array([[person[2], person[0]], [far[0], far[1]]])
+    )
+    found = placed(knowledge, known, constraints=limits)
+    assert found.labels[person[2]] == found.labels[other]
+    assert found.labels[person[2]] != found.labels[person[0]]
+    assert found.labels[far[0]] != found.labels[far[1]]  # though no new record touches them
+    rest = ~np.isin(TRUTH, [0, 5, 8])
+    assert clusters(found.labels[rest]) == clusters(TRUTH[rest])
+
+
+def test_records_of_two_old_entities_that_must_be_together_come_together(knowledge):
+    one, two = (np.flatnonzero(number == TRUTH) for number in (5, 8))
+    known = np.where(np.arange(len(TRUTH)) == 0, -1, TRUTH)
+    labels = placed(knowledge, known, constraints=Constraints(must=np.array([[one[0], two[0]]]))).labels
+    assert labels[one[0]] == labels[two[0]]
+    assert set(np.flatnonzero(labels == labels[one[0]]).tolist()) <= {*one.tolist(), *two.tolist()}
+
+
+def test_no_source_has_an_entity_twice_not_even_an_old_one(knowledge):
+    sources = np.zeros(len(TRUTH), np.int32)
+    for person in range(TRUTH.max() + 1):
+        rows = np.flatnonzero(person == TRUTH)
+        sources[rows] = np.arange(len(rows))
+    limits = Constraints(sources=sources, one_per_source=True)
+    known = np.where(np.arange(len(TRUTH)) == 2, -1, TRUTH)
+    assert clusters(placed(knowledge, known, constraints=limits).labels) == clusters(TRUTH)
+    crowded = np.flatnonzero(TRUTH == 9)
+    sources[crowded] = 0
+    found = placed(knowledge, known, constraints=limits)
+    assert len(set(found.labels[crowded].tolist())) == len(crowded)
+    sources[2] = sources[0]  # the new record and an old one of its person
+    labels = placed(knowledge, known, constraints=limits).labels
+    assert labels[2] != labels[0]
+
+
+def test_an_item_that_must_be_one_with_an_old_record_starts_in_its_entity():
+    start, unit = np.array([7, 7, 3, 20, 21]), np.array([0, 1, 2, 2, 3])
+    assert _start(start, unit, 4, Constraints()).tolist() == [7, 7, 3, 21]
+    limits = Constraints(cannot=np.array([[0, 1], [0, 2]]))
+    apart = _start(start, unit, 4, limits).tolist()
+    assert (apart[0], apart[2], apart[3]) == (7, 3, 21)
+    assert apart[1] > 21
+
+
+def test_constraints_that_contradict_each_other_are_refused(knowledge):
+    limits = Constraints(must=np.array([[0, 1]]), cannot=np.array([[1, 0]]))
+    with pytest.raises(InvalidArgumentError, match="must be together and must not be"):
+        placed(knowledge, np.where(last_of_each(), -1, TRUTH), constraints=limits)
 
 
 def test_known_entities_must_be_said_of_each_record_and_some_must_be_new(knowledge):

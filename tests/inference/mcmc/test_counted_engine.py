@@ -147,6 +147,17 @@ def test_gains_cost_look_ups_instead_of_factors():
     assert engine.look_ups < exact.factors_seen / 2
 
 
+def test_an_item_alone_is_looked_up_only_where_it_goes():
+    fields = Fields(first=np.array([7, 7]), middle=np.array([3, 3]))
+    template = CountedTemplate("counted", fields, [Key("first"), Key("middle")])
+    mixture = PartitionMixture([RelocateToItem(), RelocateToNew()])
+    kernel = Metropolis(Model([template], np.ones(template.size)), mixture)
+    engine = CountedEngine(kernel, Partition.singletons(2))
+    assert engine.advance(Stream(4), 1.0, 1) == 1
+    assert engine.look_ups == 2
+    assert engine.score == kernel.model.score(engine.world)
+
+
 def block_alone(kernel, world, blocks, block):
     """The items of one block as a world of their own, with the model and the moves for it."""
     items = blocks.item[blocks.start[block] : blocks.start[block + 1]]

@@ -6,7 +6,12 @@ from scipy.stats import binomtest
 
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
-from factorwise.inference.mcmc.linkage_posterior import LinkPosterior, alternatives, link_posterior
+from factorwise.inference.mcmc.linkage_posterior import (
+    MERGING,
+    LinkPosterior,
+    items_in_doubt,
+    link_posterior,
+)
 from factorwise.kernels.threads import Team
 from linkage_cases import CASES, random_walk, target, walk_of
 
@@ -20,8 +25,8 @@ def test_shares_of_independent_chains_are_probabilities_of_pairs(name, seed):
     """After 40 such sweeps a chain is within 2e-7 of its target, by the sweep's matrix: each draw is new."""
     case, temperature, chains = CASES[name], 1.5, 800
     worlds, chances = target(case, temperature)
-    options = {"temperature": temperature, "draws": 1, "burn_in": 40, "thin": 1, "jumps": 2.0, "seed": seed}
-    drawn = link_posterior(walk_of(case), chains=chains, team=ALONE, **options)
+    options = {"temperature": temperature, "draws": 1, "burn_in": 40, "thin": 1, "jumps": 2.0, "least": 0.0}
+    drawn = link_posterior(walk_of(case), chains=chains, seed=seed, team=ALONE, **options)
     for (one, two, _), share in zip(case["links"], drawn.together, strict=True):
         exact = sum(c for world, c in zip(worlds, chances, strict=True) if world[one] == world[two])
         count = round(float(share) * chains)
@@ -57,50 +62,50 @@ def test_the_most_doubtful_pairs_come_first():
     assert LinkPosterior(np.zeros((1, 1, 1), np.int32), together).doubtful().tolist() == [2, 4, 1]
 
 
-def posterior_of(walk, draws):
-    labels = np.array([draws], np.int32)
-    first, second = walk.graph.first, walk.graph.second
-    return LinkPosterior(
-        labels, (labels[0][:, first] == labels[0][:, second]).mean(axis=0).astype(np.float32)
-    )
+def chain_of(scores, labels=None, apart=0.0, cluster=0.0):
+    """Items in a row, each linked to the next."""
+    n = len(scores) + 1
+    graph = LinkGraph.from_pairs(n, np.arange(n - 1), np.arange(1, n))
+    return LinkWalk(graph, scores, apart=apart, cluster=cluster, labels=labels)
 
 
-def test_alternatives_are_the_groupings_that_came_up_most():
-    """Items 0 to 2: together in six of ten draws; 4 and 5: in three; 3 and 6 are never in doubt."""
-    links = [(0, 1), (1, 2), (2, 3), (4, 5), (5, 6)]
-    walk = LinkWalk(LinkGraph.from_pairs(7, *zip(*links, strict=True)), np.ones(5), apart=0.0, cluster=0.0)
-    walk.place_items(np.array([0, 0, 0, 3, 4, 5, 6]))
-    draws = [[0, 0, 0, 3, 4, 4, 6]] * 3 + [[0, 0, 0, 3, 4, 5, 6]] * 3
-    draws += [[0, 0, 2, 3, 4, 5, 6]] * 3 + [[0, 1, 1, 3, 4, 5, 6]]
-    left, right = alternatives(posterior_of(walk, draws), walk)
-    assert left.items.tolist() == [0, 1, 2]
-    assert (left.best.tolist(), left.second.tolist()) == ([0, 0, 0], [0, 0, 2])
-    assert left.chances == pytest.approx((0.6, 0.3))
-    assert right.items.tolist() == [4, 5]
-    assert (right.best.tolist(), right.second.tolist()) == ([0, 1], [0, 0])
-    assert right.chances == pytest.approx((0.7, 0.3))
-    assert len(alternatives(posterior_of(walk, draws), walk, most=1)) == 1
+def test_items_are_in_doubt_if_a_step_would_move_them():
+    """Little holds item 3, and 5 and 6 would rather be one."""
+    walk = chain_of([9.0, 9.0, 2.0, -9.0, -9.0, 1.0, -9.0, -9.0], labels=[0, 0, 0, 0, 4, 5, 6, 7, 8])
+    assert np.flatnonzero(items_in_doubt(walk, 1.0, 0.01, team=ALONE)).tolist() == [3, 5, 6]
+    assert items_in_doubt(walk, 1.0, 0.0, team=ALONE).all()
 
 
-def test_where_nothing_is_in_doubt_there_are_no_alternatives():
-    walk = walk_of(CASES["missing links"])
-    assert alternatives(posterior_of(walk, [[0, 0, 2, 2, 2]] * 4), walk) == []
+def test_clusters_that_could_be_one_are_in_doubt_though_no_single_item_would_move():
+    def doubt(between):
+        walk = chain_of([30.0, between, 30.0, -30.0], labels=[0, 0, 2, 2, 4], apart=-0.25, cluster=0.25)
+        return items_in_doubt(walk, 2.0, 0.01, team=ALONE).tolist()
+
+    even = 2.0 * np.log(MERGING) + 3 * 0.25 + 0.25  # three pairs without a link, and a cluster less
+    assert doubt(even + 0.01) == [True] * 4 + [False]
+    assert doubt(even - 0.01) == [False] * 5
 
 
-@pytest.mark.parametrize("size", [60, 70])
-def test_groupings_of_large_groups_do_not_depend_on_who_else_joins_them(size):
-    """Item 0 is linked to none of them, and in one draw it gives their cluster its name."""
-    n = size + 1
-    graph = LinkGraph.from_pairs(n, np.arange(1, n - 1), np.arange(2, n))
-    walk = LinkWalk(graph, np.ones(size - 1), apart=0.0, cluster=0.0, labels=[0] + [1] * size)
-    whole = [0] + [1] * size
-    joined = [0] * n
-    halves = [0] + [1] * (size // 2) + [size // 2 + 1] * (size - size // 2)
-    (group,) = alternatives(posterior_of(walk, [whole, whole, joined, halves]), walk)
-    assert group.items.tolist() == list(range(1, n))
-    assert group.best.tolist() == [0] * size
-    assert group.second.tolist() == [0] * (size // 2) + [size // 2] * (size - size // 2)
-    assert group.chances == (0.75, 0.25)
+def test_what_is_not_in_doubt_stays_and_counts_as_certain():
+    walk = chain_of([30.0, 0.0, -30.0], labels=[0, 0, 2, 3])
+    drawn = link_posterior(walk, draws=30, team=ALONE)
+    assert drawn.together[[0, 2]].tolist() == [1.0, 0.0]
+    assert 0.2 < drawn.together[1] < 0.8
+    assert (drawn.labels[:, :, 1] == 0).all()
+    assert (drawn.labels[:, :, 3] == 3).all()
+
+
+def test_only_what_is_near_moves_if_that_is_all_that_is_asked_for():
+    """Pairs of items in doubt: one asked for, one linked to it by a good score, one by a bad one."""
+    first, second = [0, 2, 4, 1, 1], [1, 3, 5, 2, 4]
+    graph = LinkGraph.from_pairs(6, first, second)
+    walk = LinkWalk(graph, [0.0, 0.0, 0.0, 1.0, -1.0], apart=0.0, cluster=0.0)
+    near = np.array([True, True, False, False, False, False])
+    drawn = link_posterior(walk, draws=30, near=near, team=ALONE)
+    moved = (drawn.labels != np.arange(6)).any(axis=(0, 1))
+    assert moved[1:3].all()
+    assert drawn.together[2] == 0.0
+    assert link_posterior(walk, draws=30, team=ALONE).together[2] > 0.0
 
 
 @pytest.mark.parametrize("name", ["chains", "draws", "thin"])

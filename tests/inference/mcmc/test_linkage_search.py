@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc import linkage as linkage_module
 from factorwise.inference.mcmc import linkage_search
 from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
@@ -21,11 +22,11 @@ def small_shards(monkeypatch):
     monkeypatch.setattr(linkage_search, "ITEMS_PER_SHARD", 12)
 
 
-def walk_and_keys(seed=1, n=120):
+def walk_and_key(seed=1, n=120):
     rng = np.random.default_rng(seed)
     walk = random_walk(rng, n, density=0.08)
     walk.place_items(np.arange(n))
-    return walk, [rng.integers(-1, n // 8, n) for _ in range(3)]
+    return walk, rng.integers(-1, n // 8, n)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -39,14 +40,14 @@ def test_the_best_clustering_of_a_few_items_is_found(name):
 
 @pytest.mark.usefixtures("small_shards")
 def test_a_search_taken_up_after_any_round_ends_where_an_undisturbed_one_does():
-    walk, keys = walk_and_keys()
+    walk, key = walk_and_key()
     kept = []
-    undisturbed = SHORT.run(walk, keys, seed=5, team=ALONE, keep=kept.append)
+    undisturbed = SHORT.run(walk, key, seed=5, team=ALONE, keep=kept.append)
     assert undisturbed.rounds == len(kept) >= SHORT.rounds
     assert len({state.label.tobytes() for state in kept}) > 3
     for state in kept:
-        again, _ = walk_and_keys()
-        found = SHORT.run(again, keys, seed=5, team=ALONE, resume=state)
+        again, _ = walk_and_key()
+        found = SHORT.run(again, key, seed=5, team=ALONE, resume=state)
         assert found == undisturbed
         assert again.labels.tolist() == walk.labels.tolist()
         assert again.arrays.after.tolist() == walk.arrays.after.tolist()
@@ -54,13 +55,13 @@ def test_a_search_taken_up_after_any_round_ends_where_an_undisturbed_one_does():
 
 @pytest.mark.usefixtures("small_shards")
 def test_states_that_were_kept_do_not_move_with_the_search():
-    walk, keys = walk_and_keys()
+    walk, key = walk_and_key()
     kept = []
 
     def keep(state):
         kept.append((state, state.label.copy(), state.after.copy()))
 
-    SHORT.run(walk, keys, seed=5, team=ALONE, keep=keep)
+    SHORT.run(walk, key, seed=5, team=ALONE, keep=keep)
     for state, label, after in kept:
         assert np.array_equal(state.label, label)
         assert np.array_equal(state.after, after)
@@ -70,10 +71,10 @@ def test_states_that_were_kept_do_not_move_with_the_search():
 def test_searches_do_not_depend_on_the_number_of_threads():
     ends = []
     for threads in (1, 2, 3):
-        walk, keys = walk_and_keys(n=200)
+        walk, key = walk_and_key(n=200)
         told = []
         with Team(threads) as team:
-            found = SHORT.run(walk, keys, seed=2, team=team, watch=lambda p, told=told: told.append(p[:-1]))
+            found = SHORT.run(walk, key, seed=2, team=team, watch=lambda p, told=told: told.append(p[:-1]))
         ends.append((found, walk.labels.tolist(), told))
     assert ends[0] == ends[1] == ends[2]
     assert ends[0][0].score == pytest.approx(walk.score, abs=1e-6)
@@ -83,7 +84,7 @@ def test_putting_a_walk_back_restores_all_it_keeps_of_its_clusters():
     walk = random_walk(np.random.default_rng(3), 50, density=0.2)
     for number in range(6):
         walk.sweep(0, number, 1.0, team=ALONE)
-    state = linkage_search.SearchState(6, 0, 0.0, walk.arrays.label.copy(), walk.arrays.after.copy())
+    state = linkage_search.SearchState(6, False, 0.0, walk.arrays.label.copy(), walk.arrays.after.copy())
     assert (walk.labels != walk.arrays.label).any()
     fresh = random_walk(np.random.default_rng(3), 50, density=0.2)
     restore(fresh, state)
@@ -96,7 +97,7 @@ def test_putting_a_walk_back_restores_all_it_keeps_of_its_clusters():
 @pytest.mark.usefixtures("small_shards")
 @pytest.mark.parametrize("keyed", [True, False])
 def test_clusters_and_clusters_of_one_key_lie_in_one_shard(keyed):
-    walk, (key, *_) = walk_and_keys()
+    walk, key = walk_and_key()
     for number in range(3):
         walk.sweep(0, number, 1.0, team=ALONE)
     shard = shards_by_key(walk, key if keyed else None)[walk.arrays.label]
@@ -113,13 +114,13 @@ def test_clusters_and_clusters_of_one_key_lie_in_one_shard(keyed):
 
 
 def test_an_interrupt_ends_a_search_with_what_it_has():
-    walk, keys = walk_and_keys()
+    walk, key = walk_and_key()
 
     def watch(progress):
         if progress.round == 3:
             raise KeyboardInterrupt
 
-    found = SHORT.run(walk, keys, seed=1, team=ALONE, watch=watch)
+    found = SHORT.run(walk, key, seed=1, team=ALONE, watch=watch)
     assert (found.reason, found.rounds) == ("interrupted", 3)
     assert found.score == walk.score
     check(walk)
@@ -128,7 +129,7 @@ def test_an_interrupt_ends_a_search_with_what_it_has():
 @pytest.mark.usefixtures("small_shards")
 @pytest.mark.parametrize("threads", [1, 2])
 def test_an_interrupt_amid_a_sweep_leaves_whole_clusters_and_their_score(threads, monkeypatch):
-    walk, keys = walk_and_keys()
+    walk, key = walk_and_key()
     calls = []
 
     def interrupted(*arguments):
@@ -140,22 +141,22 @@ def test_an_interrupt_amid_a_sweep_leaves_whole_clusters_and_their_score(threads
     real = linkage_module.jump_sweep
     monkeypatch.setattr(linkage_module, "jump_sweep", interrupted)
     with Team(threads) as team:
-        found = SHORT.run(walk, keys, seed=1, team=team)
+        found = SHORT.run(walk, key, seed=1, team=team)
     assert (found.reason, found.rounds) == ("interrupted", 1)
     assert found.score == pytest.approx(walk.score)
     check(walk)
 
 
 def test_a_search_out_of_time_begins_no_further_round():
-    walk, keys = walk_and_keys()
-    found = LinkSearch(seconds=0.0).run(walk, keys, seed=1, team=ALONE)
+    walk, key = walk_and_key()
+    found = LinkSearch(seconds=0.0).run(walk, key, seed=1, team=ALONE)
     assert (found.reason, found.rounds) == ("time", 0)
     assert walk.n_clusters == walk.n_items
 
 
 def test_a_search_that_goes_on_gaining_stops_after_its_rounds():
-    walk, keys = walk_and_keys()
-    found = LinkSearch(rounds=1, extra=0).run(walk, keys, seed=1, team=ALONE)
+    walk, key = walk_and_key()
+    found = LinkSearch(rounds=1, extra=0).run(walk, key, seed=1, team=ALONE)
     assert (found.reason, found.rounds) == ("rounds", 1)
 
 
@@ -172,5 +173,25 @@ def test_a_start_with_forbidden_pairs_together_is_left_behind():
 @pytest.mark.parametrize("n", [0, 1])
 def test_next_to_nothing_can_be_searched(n):
     walk = LinkWalk(LinkGraph.from_pairs(n, [], []), [], apart=-1.0, cluster=0.5)
-    found = LinkSearch().run(walk, [np.arange(n)], seed=0, team=ALONE)
+    found = LinkSearch().run(walk, np.arange(n), seed=0, team=ALONE)
     assert (found.reason, found.score) == ("settled", 0.5 * n)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "wanted"),
+    [
+        ("rounds", 0, "at least 1"),
+        ("sweeps", 0, "at least 1"),
+        ("hot", 0.0, "greater than zero"),
+        ("hot", math.inf, "finite"),
+        ("cold", -0.1, "greater than zero"),
+        ("cold", math.nan, "greater than zero"),
+        ("jumps", -0.1, "zero or more"),
+        ("extra", -1, "zero or more"),
+        ("seconds", -1.0, "None for any time"),
+        ("seconds", math.nan, "None for any time"),
+    ],
+)
+def test_settings_out_of_range_are_refused(setting, value, wanted):
+    with pytest.raises(InvalidArgumentError, match=f"{setting} must be .*{wanted}.*{value!r} was given"):
+        LinkSearch(**{setting: value})

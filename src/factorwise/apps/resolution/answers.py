@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from factorwise.apps.resolution.doubt import doubtful_groups
 from factorwise.apps.resolution.linking import Linked
+from factorwise.apps.resolution.naming import id_ranks, smallest_rows
 from factorwise.errors import InvalidArgumentError
-from factorwise.inference.mcmc.linkage_posterior import LinkPosterior, alternatives
+from factorwise.inference.mcmc.linkage_posterior import LinkPosterior
 from factorwise.inference.mcmc.linkage_search import Found
 
-MOST_PAIRS = 1_000_000  # doubtful pairs that are listed
+MOST_LISTED = 1_000_000  # doubtful pairs
+MOST_GROUPS = 10_000  # doubtful groups that are listed
+_AT_ONCE = 20_000  # pairs whose draws are looked at in one go
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,32 +75,64 @@ class Resolution:
         return pa.table({"entity": names, "records": pa.array(size), "coherence": coherence})
 
     def pairs(self) -> pa.Table:
-        """Return the doubtful pairs: ids, the chance that they co-refer, and how many draws it is worth."""
-        posterior = self._drawn()
-        rows = posterior.doubtful()[:MOST_PAIRS]
-        graph, row_of = self.linked.walk.graph, self._row_of_unit()
-        first, second = graph.first[rows], graph.second[rows]
+        """Return the doubtful pairs: ids, the chance that they co-refer, and how many draws it is worth.
+
+        Of records that must be together each stands in pairs of its own. The most doubtful come first, a
+        million at most.
+        """
+        posterior, graph = self._drawn(), self.linked.walk.graph
+        found = posterior.doubtful()[:MOST_LISTED]
+        first, second = graph.first[found], graph.second[found]
+        at = range(0, len(found), _AT_ONCE)
+        sizes = [effective_sizes(posterior.traces(first[k:][:_AT_ONCE], second[k:][:_AT_ONCE])) for k in at]
+        draws = np.concatenate([np.zeros(0), *sizes])
+        start, rows = self._rows_by_unit()
+        others = np.diff(start)[second]
+        count = np.diff(start)[first] * others
+        pair = np.repeat(np.arange(len(found)), count)[:MOST_LISTED]
+        within = np.arange(len(pair)) - (np.cumsum(count) - count)[pair]
+        one = rows[start[first[pair]] + within // others[pair]]
+        two = rows[start[second[pair]] + within % others[pair]]
         columns = {
-            "id": self.ids.take(pa.array(row_of[first])),
-            "other": self.ids.take(pa.array(row_of[second])),
-            "probability": pa.array(posterior.together[rows]),
-            "draws": pa.array(effective_sizes(posterior.traces(first, second))),
+            "id": self.ids.take(pa.array(one)),
+            "other": self.ids.take(pa.array(two)),
+            "probability": pa.array(posterior.together[found[pair]]),
+            "draws": pa.array(draws[pair]),
         }
         return pa.table(columns)
 
     def second_best(self) -> pa.Table:
-        """Return for the records of doubtful groups their entity in the best and in the next clustering."""
-        posterior, row_of = self._drawn(), self._row_of_unit()
-        columns: dict[str, list[Any]] = {"group": [], "row": [], "best": [], "second": [], "chance": []}
-        for number, group in enumerate(alternatives(posterior, self.linked.walk)):
-            columns["group"] += [number] * len(group.items)
-            columns["row"] += row_of[group.items].tolist()
-            columns["best"] += group.best.tolist()
-            columns["second"] += group.second.tolist()
-            columns["chance"] += [group.chances[1]] * len(group.items)
-        rows = columns.pop("row")
-        ids = self.ids.take(pa.array(rows, pa.int64()))
-        return pa.table({"group": columns.pop("group"), "id": ids, **columns})
+        """Return for the groups of records in doubt the two clusterings that came up most.
+
+        One row per record of a group: its entity in the ``best`` and in the ``second`` clustering, named by
+        the smallest id of the group's records in it, and the shares of the draws in which the two came up.
+        The most doubtful groups come first, ten thousand at most.
+        """
+        groups = doubtful_groups(self._drawn(), self.linked.walk.graph, MOST_GROUPS)
+        size = np.array([len(group.items) for group in groups], np.int64)
+        start, rows = self._rows_by_unit()
+        items = np.concatenate([np.zeros(0, np.int64), *(group.items for group in groups)])
+        count = np.diff(start)[items]
+        item = np.repeat(np.arange(len(items)), count)
+        row = rows[start[items[item]] + np.arange(len(item)) - (np.cumsum(count) - count)[item]]
+        number = np.repeat(np.arange(len(groups)), size)[item]
+        shares = np.array([group.shares for group in groups]).reshape(-1, 2)[number]
+        ids, before = self.ids.take(pa.array(row)), (np.cumsum(size) - size)[number]
+        ranks = id_ranks(ids)
+
+        def named(labels: list[NDArray[np.int64]]) -> pa.Array:
+            label = np.concatenate([np.zeros(0, np.int64), *labels])[item] + before
+            return ids.take(pa.array(smallest_rows(label, ranks)))
+
+        columns = {
+            "group": pa.array(number),
+            "id": ids,
+            "best": named([group.best for group in groups]),
+            "second": named([group.second for group in groups]),
+            "best_share": pa.array(shares[:, 0]),
+            "second_share": pa.array(shares[:, 1]),
+        }
+        return pa.table(columns)
 
     def canonical(self, table: pa.Table) -> pa.Table:
         """Return one record per entity: in each column the value that most of its records have.
@@ -118,12 +153,12 @@ class Resolution:
             raise InvalidArgumentError("no posterior was drawn: resolve with posterior=True.")
         return self.posterior
 
-    def _row_of_unit(self) -> NDArray[np.int64]:
-        """Return for each item of the walk the first row that it stands for."""
+    def _rows_by_unit(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the rows that the items of the walk stand for, by item, and where those of each begin."""
         unit = self.linked.unit
-        rows = np.full(self.linked.walk.n_items, len(unit), np.int64)
-        np.minimum.at(rows, unit, np.arange(len(unit)))
-        return rows if self.weighed is None else self.weighed[rows]
+        rows = np.argsort(unit, kind="stable")
+        start = np.append(0, np.cumsum(np.bincount(unit, minlength=self.linked.walk.n_items)))
+        return start, rows if self.weighed is None else self.weighed[rows]
 
 
 def effective_sizes(traces: NDArray[np.bool_]) -> NDArray[np.float64]:

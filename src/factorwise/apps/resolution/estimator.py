@@ -26,6 +26,7 @@ from factorwise.apps.resolution.naming import entity_names
 from factorwise.apps.resolution.resolving import Keeping, default_budget, draw_posterior, searched
 from factorwise.apps.resolution.training import entity_column, entity_numbers, learn, learn_without_labels
 from factorwise.apps.resolution.updating import below, place
+from factorwise.apps.resolution.weighing import WAYS
 from factorwise.errors import InvalidArgumentError, require
 from factorwise.inference.mcmc.linkage_search import LinkSearch, Progress
 from factorwise.io.tables import ids_of, read_table
@@ -34,6 +35,8 @@ from factorwise.learning.linkage import LinkLearner, LinkPass
 from factorwise.metrics.clustering import b_cubed
 
 Records = Any
+
+WALKS = frozenset(way.name for way in WAYS if way.temperature is not None)
 
 
 class EntityResolver(BaseEstimator):  # type: ignore[misc]
@@ -62,7 +65,8 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
     knowledge_
         Fields, rules, comparisons and weights that were learned.
     history_
-        One `LinkPass` per pass of learning.
+        One `LinkPass` per pass of the walks that the weights are from; none where they are not from walks.
+        Of the ways that were tried before, ``knowledge_.training["ways"]`` has the quality.
     """
 
     def __init__(
@@ -70,7 +74,7 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         *,
         fields: Sequence[FieldSpec] | str | PathLike[str] | None = None,
         rules: Sequence[Rule] | None = None,
-        passes: int = 10,
+        passes: int = 4,
         steps: int = 25,
         rounds: int | None = None,
         sweeps: int | None = None,
@@ -120,12 +124,13 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         """
         table = read_table(records)
         hidden = [*leave_out, *(name for name in (entity, id) if isinstance(name, str))]
-        fields = self._fields(table, hidden)
+        fields = self._fields(table, hidden, alone=table.num_rows == 1 and entity is None)
         labelled = None if pairs is None else labelled_pairs(pairs, _ids(table, id))
         self.history_: list[LinkPass] = []
+        passes: list[LinkPass] = []
 
         def note(record: LinkPass) -> None:
-            self.history_.append(record)
+            passes.append(record)
             if watch is not None:
                 watch(record)
 
@@ -156,6 +161,8 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
                     blocked=blocked,
                     watch=note,
                 )
+                if self.knowledge_.training["way"] in WALKS:
+                    self.history_ = passes[-self.passes :]  # the way that was chosen is walked last
         return self
 
     def predict(self, records: Records) -> NDArray[np.int32]:
@@ -234,19 +241,22 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         entity: ArrayLike | str,
         *,
         id: str | None = None,  # noqa: A002 - what the command line calls it too
+        constraints: Constraints | None = None,
         posterior: bool = False,
     ) -> Resolution:
         """Place new records into known entities; old ones move only where the new evidence says so.
 
         The answer is of all records, the old ones first. Entities keep their names as far as they can: see
-        `factorwise.apps.resolution.naming`. Only the new records, those linked to them and the others of
-        their entities are weighed; the confidence of the rest is NaN. Normal forms and blocking keys of all
-        records are made anew.
+        `factorwise.apps.resolution.naming`. Only the new records, those linked to them, those that
+        constraints speak of and the others of their entities are weighed; the confidence of the rest is NaN.
+        Normal forms and blocking keys of all records are made anew.
 
         entity
             The name of the entity of each old record, None where it has none yet; or the column of ``old``.
         id
             The column with the ids of the records, in both tables; None to number them, the old ones first.
+        constraints
+            What is known for certain, in rows of both tables, the old ones first.
         posterior
             Draw other clusterings of what was weighed too.
         """
@@ -256,12 +266,20 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         columns = [one.name for one in self.knowledge_.fields if one.kind != "ignore"]
         table = below(before, read_table(new), columns, id)
         ids = _ids(table, id)
+        if constraints is not None:
+            constraints.check(ids)
         known = pa.concat_arrays([names, pa.nulls(table.num_rows - len(names), names.type)])
         seed, temperature = self._seed(), self.knowledge_.temperature
         with Team(thread_count(self.n_jobs)) as team:
             numbers = entity_numbers(table, known)
             placed = place(
-                table, numbers, self.knowledge_, self._search(table.num_rows), seed=seed, team=team
+                table,
+                numbers,
+                self.knowledge_,
+                self._search(table.num_rows),
+                constraints=constraints,
+                seed=seed,
+                team=team,
             )
             chances = placed.linked.walk.home_chances(temperature, team=team)
             draws = draw_posterior(placed.linked, temperature, seed=seed, team=team) if posterior else None
@@ -291,14 +309,15 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         made.history_ = []
         return made
 
-    def _fields(self, table: pa.Table, hidden: Sequence[str]) -> list[FieldSpec]:
+    def _fields(self, table: pa.Table, hidden: Sequence[str], *, alone: bool) -> list[FieldSpec]:
+        """Return what the columns are; a record that is ``alone`` needs nothing to be compared by."""
         found = infer_kinds(table, leave_out=hidden)
         if self.fields is not None:
             given = self.fields
             if isinstance(given, str | PathLike):
                 given = read_fields(given, table.column_names)
             found = override(found, list(given))
-        if all(one.kind == "ignore" for one in found):
+        if not alone and all(one.kind == "ignore" for one in found):
             said = "; ".join(f"{one.name}: {one.note}" for one in found if one.note)
             raise InvalidArgumentError(
                 f"no column has anything to compare{f' ({said})' if said else ''}. Give records with other"

@@ -142,7 +142,12 @@ class Explainer:
         self.knowledge = knowledge
         self._team = team
         self._normal = normalize(table, knowledge.fields)
-        self.candidates = find_candidates(self._normal, knowledge.rules, threads=team.threads)
+        self.candidates = find_candidates(
+            self._normal,
+            knowledge.rules,
+            budget=knowledge.budget(self._normal.n_rows),
+            threads=team.threads,
+        )
 
     def pair(self, first: int, second: int) -> PairExplanation:
         """Explain two different rows."""

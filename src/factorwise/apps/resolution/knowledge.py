@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from factorwise.apps.resolution.blocking import Rule
+from factorwise.apps.resolution.blocking import Rule, default_budget, thrifty_budget
 from factorwise.apps.resolution.comparisons import Comparison
 from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.errors import FactorwiseError, ModelFileError
@@ -28,6 +28,8 @@ class Knowledge:
         The weights.
     temperature
         At which the scores are probabilities: of one kept apart while learning, or 1.
+    thrifty
+        Whether few candidates will do: those that share most found nearly all that more would have found.
     training
         How it was learned, and how well it did on entities that were held out.
     """
@@ -37,7 +39,12 @@ class Knowledge:
     comparisons: tuple[Comparison, ...]
     model: LinkModel
     temperature: float = 1.0
+    thrifty: bool = False
     training: Mapping[str, Any] = field(default_factory=dict)
+
+    def budget(self, n_records: int) -> int:
+        """Return how many candidates there may be among so many records."""
+        return thrifty_budget(n_records) if self.thrifty else default_budget(n_records)
 
     def weight_names(self) -> list[str]:
         """Name the weights, in their order."""
@@ -60,6 +67,7 @@ class Knowledge:
             "rules": [rule.as_dict() for rule in self.rules],
             "comparisons": [one.as_dict() for one in self.comparisons],
             "temperature": self.temperature,
+            "thrifty": self.thrifty,
             "training": dict(self.training),
         }
         record = provenance(configuration=dict(self.training), seed=seed, data=data)
@@ -79,6 +87,7 @@ class Knowledge:
                 comparisons,
                 LinkModel(tuple(one.cuts.size for one in comparisons), weights),
                 float(saved["temperature"]),
+                bool(saved.get("thrifty", False)),
                 saved["training"],
             )
         except (AttributeError, LookupError, TypeError, ValueError, FactorwiseError) as error:

@@ -32,6 +32,11 @@ class ComparedLabels(NamedTuple):
     pairs: LabelledPairs
     levels: NDArray[np.uint8]
 
+    def plus(self, other: ComparedLabels) -> ComparedLabels:
+        """Return the pairs of both."""
+        pairs = LabelledPairs(*(np.concatenate(two) for two in zip(self.pairs, other.pairs, strict=True)))
+        return ComparedLabels(pairs, np.concatenate([self.levels, other.levels]))
+
     def part(self, chosen: Bools) -> ComparedLabels:
         """Return the pairs of which both records are chosen, in the rows of those alone."""
         (first, second, same), number = self.pairs, np.cumsum(chosen) - 1

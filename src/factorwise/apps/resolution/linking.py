@@ -63,6 +63,7 @@ def link(
     candidates = find_candidates(
         normal,
         knowledge.rules,
+        budget=knowledge.budget(normal.n_rows),
         sources=limits.sources,
         within=not limits.one_per_source,
         threads=team.threads,

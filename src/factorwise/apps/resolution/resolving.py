@@ -11,12 +11,14 @@ from pathlib import Path
 import numpy as np
 
 from factorwise.apps.resolution.linking import Linked
-from factorwise.inference.mcmc.linkage_posterior import LinkPosterior, link_posterior
+from factorwise.inference.mcmc.linkage_posterior import CHAINS, DRAWS, LinkPosterior, link_posterior
 from factorwise.inference.mcmc.linkage_search import Found, LinkSearch, Progress, SearchState
 from factorwise.io.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from factorwise.kernels.threads import Team
+from factorwise.types import Ints
 
 POSTERIOR_MEMORY = 2 << 30  # bytes of labels that draws may take
+FEWEST_DRAWS = 5
 
 MANY = 500_000  # records that make a search short: each sweep is worth more where clusters are small
 
@@ -45,7 +47,7 @@ def searched(
 ) -> Found:
     """Search from where the walk is, or from the checkpoint of the same run."""
     if keeping is None:
-        return search.run(linked.walk, linked.keys, seed=seed, team=team, watch=watch)
+        return search.run(linked.walk, shard_key(linked), seed=seed, team=team, watch=watch)
     mark = fingerprint(linked, search, seed)
     saved = read_checkpoint(keeping.folder, mark)
     resume = None if saved is None else _state(saved)
@@ -57,7 +59,13 @@ def searched(
             write_checkpoint(keeping.folder, mark, _checkpoint(state))
             last = time.monotonic()
 
-    return search.run(linked.walk, linked.keys, seed=seed, team=team, resume=resume, watch=watch, keep=keep)
+    key = shard_key(linked)
+    return search.run(linked.walk, key, seed=seed, team=team, resume=resume, watch=watch, keep=keep)
+
+
+def shard_key(linked: Linked) -> Ints | None:
+    """Return the key by which items are put into shards; None where one shard will do."""
+    return linked.keys[0] if linked.keys else None
 
 
 def fingerprint(linked: Linked, search: LinkSearch, seed: int) -> str:
@@ -71,7 +79,7 @@ def fingerprint(linked: Linked, search: LinkSearch, seed: int) -> str:
 
 
 def _checkpoint(state: SearchState) -> Checkpoint:
-    numbers = {"round": state.round, "quiet": state.quiet, "score": state.score}
+    numbers = {"round": state.round, "settled": state.settled, "score": state.score}
     return Checkpoint(numbers, {"label": state.label, "after": state.after})
 
 
@@ -79,7 +87,7 @@ def _state(saved: Checkpoint) -> SearchState:
     numbers, arrays = saved
     return SearchState(
         int(numbers["round"]),
-        int(numbers["quiet"]),
+        bool(numbers["settled"]),
         float(numbers["score"]),
         arrays["label"],
         arrays["after"],
@@ -87,9 +95,7 @@ def _state(saved: Checkpoint) -> SearchState:
 
 
 def draw_posterior(linked: Linked, temperature: float, *, seed: int, team: Team) -> LinkPosterior:
-    """Draw clusterings from what was found, as many as fit into memory and at most a hundred a chain."""
-    chains = 4
-    draws = int(np.clip(POSTERIOR_MEMORY // (4 * chains * max(linked.walk.n_items, 1)), 5, 100))
-    return link_posterior(
-        linked.walk, temperature=temperature, chains=chains, draws=draws, seed=seed, team=team
-    )
+    """Draw clusterings from what was found, as many as the temperature was fitted for and memory allows."""
+    fitting = POSTERIOR_MEMORY // (4 * CHAINS * max(linked.walk.n_items, 1))
+    draws = int(np.clip(fitting, FEWEST_DRAWS, DRAWS))
+    return link_posterior(linked.walk, temperature=temperature, draws=draws, seed=seed, team=team)

@@ -17,15 +17,17 @@ from factorwise.apps.resolution.blocking import (
     default_rules,
     find_candidates,
     learned_rules,
+    thrifty_budget,
 )
 from factorwise.apps.resolution.comparisons import Comparer, planned
 from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.labelled import ComparedLabels, LabelledPairs
+from factorwise.apps.resolution.lessons import Lesson
 from factorwise.apps.resolution.normal_forms import normalize
-from factorwise.apps.resolution.unsupervised import fit_mixture, model_of
-from factorwise.apps.resolution.weighing import Lesson, weigh
+from factorwise.apps.resolution.unsupervised import Mixture, fit_mixture, model_of
+from factorwise.apps.resolution.weighing import weigh
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.mcmc.linkage import LinkGraph
 from factorwise.inference.mcmc.linkage_search import LinkSearch
@@ -36,6 +38,8 @@ from factorwise.types import Ints
 SAMPLE = 200_000  # pairs that say where levels are cut, and what pairs without labels are like
 EXPECTED = 0.25  # pairs of one entity for each record, to begin with
 MOST_EXPECTED = 0.5  # but no more than this share of the candidates
+
+NEARLY = 0.99  # of the true pairs that many candidates find: fewer candidates that find these will do
 
 Tell = Callable[[str], None]
 Blocked = Callable[[Candidates, NormalTable], None]
@@ -74,7 +78,7 @@ def learn(
         )
     normal = normalize(table, fields)
     chosen = list(rules) if rules is not None else learned_rules(fields, normal, entity)
-    candidates = find_candidates(normal, chosen, threads=team.threads)
+    candidates, thrifty = _enough_candidates(normal, chosen, entity, team)
     tell(f"{len(candidates.first):,} candidate pairs by {len(chosen)} rules")
     blocked(candidates, normal)
     if not len(candidates.first):
@@ -84,9 +88,11 @@ def learn(
     levels = comparer.all_levels(candidates.first, candidates.second, team)
     tell(f"{len(comparisons)} comparisons of each pair")
     graph = LinkGraph.from_pairs(normal.n_rows, candidates.first, candidates.second)
-    sizes = tuple(one.cuts.size for one in comparisons)
     lesson = Lesson(graph, levels, entity, _compared(pairs, comparer))
-    weighed = weigh(lesson, sizes, learner, search, seed=seed, team=team, watch=watch)
+    unlabelled = model_of(
+        _mixture(normal, candidates, comparer, lesson.known_pairs(seed), seed, team), comparisons
+    )
+    weighed = weigh(lesson, unlabelled, learner, search, seed=seed, team=team, watch=watch)
     training: dict[str, Any] = {
         "labelled": int((entity >= 0).sum()),
         "labelled_pairs": 0 if pairs is None else len(pairs.same),
@@ -98,7 +104,25 @@ def learn(
     }
     training["seconds"] = round(time.monotonic() - begun, 2)
     parts = tuple(fields), tuple(chosen), tuple(comparisons)
-    return Knowledge(*parts, weighed.model, weighed.temperature, training)
+    return Knowledge(*parts, weighed.model, weighed.temperature, thrifty, training)
+
+
+def _enough_candidates(
+    normal: NormalTable, rules: Sequence[Rule], entity: Ints, team: Team
+) -> tuple[Candidates, bool]:
+    """Find candidates, and say whether they are few: if those find nearly as many true pairs."""
+    found = find_candidates(normal, rules, threads=team.threads)
+    few = thrifty_budget(normal.n_rows)
+    if len(found) <= few:
+        return found, False
+    fewer = find_candidates(normal, rules, budget=few, threads=team.threads)
+    true, still = (int(_true_pairs(one, entity).sum()) for one in (found, fewer))
+    return (fewer, True) if still >= NEARLY * true else (found, False)
+
+
+def _true_pairs(candidates: Candidates, entity: Ints) -> NDArray[np.bool_]:
+    first, second = entity[candidates.first], entity[candidates.second]
+    return np.asarray((first == second) & (first >= 0))
 
 
 def entity_numbers(table: pa.Table, entity: ArrayLike | str) -> NDArray[np.int32]:
@@ -149,19 +173,35 @@ def learn_without_labels(
     first, second = sampled(candidates, seed)
     comparisons = planned(normal, first, second, len(candidates.first)) if len(first) else []
     comparer = Comparer(normal, comparisons)
-    random = _random_pairs(normal.n_rows, seed)
-    mixture = fit_mixture(
-        comparer.all_levels(first, second, team),
-        comparer.all_levels(*random, team),
-        comparisons,
-        _compared(pairs, comparer),
-        expected=min(EXPECTED * normal.n_rows / max(len(candidates.first), 1), MOST_EXPECTED) * len(first),
-    )
+    mixture = _mixture(normal, candidates, comparer, _compared(pairs, comparer), seed, team)
     training = {"labelled": 0, "records": normal.n_rows, "share": mixture.share, "rounds": mixture.rounds}
     training["labelled_pairs"] = 0 if pairs is None else len(pairs.same)
     training["seconds"] = round(time.monotonic() - begun, 2)
     return Knowledge(
-        tuple(fields), tuple(chosen), tuple(comparisons), model_of(mixture, comparisons), 1.0, training
+        tuple(fields),
+        tuple(chosen),
+        tuple(comparisons),
+        model_of(mixture, comparisons),
+        training=training,
+    )
+
+
+def _mixture(
+    normal: NormalTable,
+    candidates: Candidates,
+    comparer: Comparer,
+    labelled: ComparedLabels | None,
+    seed: int,
+    team: Team,
+) -> Mixture:
+    """Find what candidates look like that belong together, and others."""
+    first, second = sampled(candidates, seed)
+    return fit_mixture(
+        comparer.all_levels(first, second, team),
+        comparer.all_levels(*_random_pairs(normal.n_rows, seed), team),
+        comparer.comparisons,
+        labelled,
+        expected=min(EXPECTED * normal.n_rows / max(len(candidates), 1), MOST_EXPECTED) * len(first),
     )
 
 

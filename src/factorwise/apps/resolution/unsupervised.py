@@ -7,7 +7,7 @@ much the same. Left alone, it would rather find which blocking rule made a pair;
 that those candidates belong together that are alike as hardly any random pairs are, a quarter as many as
 there are records, and weights never fall where pairs become more alike. Pairs that someone has labelled
 belong to their part for certain, and count for several of the others.
-Implements: fellegi1969theory (the weights), winkler2000em (their estimation by EM).
+After the ideas of fellegi1969theory (the weights) and winkler2000em (their estimation by EM).
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """New records placed into known entities.
 
 Only records that share something with a new one are weighed again: the new records, those linked to them, and
-the other records of their entities. The walk begins with the known entities and is cold from the start, so an
-old record moves only where the new evidence outweighs what held it. Normal forms and blocking keys of all
-records are made anew; beyond that the work grows with the number of new records.
+the other records of their entities; so are the entities of records that constraints speak of. The walk begins
+with the known entities and is cold from the start, so an old record moves only where the new evidence or a
+constraint outweighs what held it. Normal forms and blocking keys of all records are made anew; beyond that
+the work grows with the number of new records.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from factorwise.apps.resolution.forms import NormalField, NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.linking import Linked, joined, score_pairs
 from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.resolving import shard_key
 from factorwise.errors import require
 from factorwise.inference.mcmc.linkage_search import Found, LinkSearch
 from factorwise.io.tables import SOURCE_COLUMN, stack_tables
@@ -52,6 +54,7 @@ def place(
     knowledge: Knowledge,
     search: LinkSearch,
     *,
+    constraints: Constraints | None = None,
     seed: int,
     team: Team,
 ) -> Placed:
@@ -61,7 +64,11 @@ def place(
         All records, old and new.
     known : int[records]
         The entity of each record, a number from 0 on; -1 for new ones.
+    constraints
+        What is known for certain, in rows of ``table``.
     """
+    limits = constraints or Constraints()
+    limits.check()
     require(len(known) == table.num_rows, "known", len(known), f"one for each of {table.num_rows} records")
     new = np.asarray(known) < 0
     require(bool(new.any()), "known", "an entity for every record", "-1 for the new ones")
@@ -69,24 +76,72 @@ def place(
     normal = normalize(table, knowledge.fields)
     # A source of its own for each new record and one for all old ones leaves out what is known already.
     source = np.where(new, np.cumsum(new), 0).astype(np.int32)
-    fresh = find_candidates(normal, knowledge.rules, sources=source, within=False, threads=team.threads)
+    fresh = find_candidates(
+        normal,
+        knowledge.rules,
+        budget=knowledge.budget(normal.n_rows),
+        sources=source,
+        within=False,
+        threads=team.threads,
+    )
     touched = np.zeros(beyond + 1, bool)
-    touched[known[np.concatenate([fresh.first, fresh.second])]] = True
+    constrained = _constrained(limits, known)
+    touched[known[np.concatenate([fresh.first, fresh.second, constrained])]] = True
     touched[-1] = True  # new records have -1
     rows = np.flatnonzero(touched[known])
     part = _rows(normal, rows)
-    candidates = find_candidates(part, knowledge.rules, threads=team.threads)
+    limits = _within(limits, rows, table.num_rows)
+    candidates = find_candidates(
+        part,
+        knowledge.rules,
+        budget=knowledge.budget(part.n_rows),
+        sources=limits.sources,
+        within=not limits.one_per_source,
+        threads=team.threads,
+    )
     scores = score_pairs(normal, knowledge, rows[candidates.first], rows[candidates.second], team)
-    linked = joined(part, candidates, scores, knowledge, Constraints())
+    linked = joined(part, candidates, scores, knowledge, limits)
     start = np.where(known[rows] >= 0, known[rows], beyond + np.arange(len(rows)))
-    by_unit = np.empty(len(rows), np.int64)
-    by_unit[linked.unit] = start
-    linked.walk.place_items(by_unit)
-    found = replace(search, hot=search.cold).run(linked.walk, linked.keys, seed=seed, team=team)
+    linked.walk.place_items(_start(start, linked.unit, linked.walk.n_items, limits))
+    found = replace(search, hot=search.cold).run(linked.walk, shard_key(linked), seed=seed, team=team)
     labels = known.astype(np.int64)
     labels[rows] = beyond + linked.rows_of_units(linked.walk.labels)
     numbers = np.unique(labels, return_inverse=True)[1]
     return Placed(numbers.astype(np.int32), rows, linked, found)
+
+
+def _constrained(limits: Constraints, known: Ints) -> NDArray[np.int64]:
+    """Return the rows that constraints speak of, and those of known entities with a source twice."""
+    pairs = np.concatenate([limits.must.ravel(), limits.cannot.ravel()])
+    if not limits.one_per_source or limits.sources is None:
+        return pairs
+    old = np.flatnonzero(known >= 0)
+    old = old[np.lexsort((limits.sources[old], known[old]))]
+    entity, source = known[old], limits.sources[old]
+    again = (entity[1:] == entity[:-1]) & (source[1:] == source[:-1])
+    return np.concatenate([pairs, old[1:][again]])
+
+
+def _within(limits: Constraints, rows: Ints, n: int) -> Constraints:
+    """Return the constraints in the places that rows have among ``rows``, which has all they speak of."""
+    place = np.full(n, -1, np.int64)
+    place[rows] = np.arange(len(rows))
+    sources = None if limits.sources is None else limits.sources[rows]
+    return replace(limits, must=place[limits.must], cannot=place[limits.cannot], sources=sources)
+
+
+def _start(start: Ints, unit: Ints, n_items: int, limits: Constraints) -> NDArray[np.int64]:
+    """Return the label that each item starts with: a known one if one of its records has one.
+
+    Of two that must not be together, one that is in the entity of the other starts by itself.
+    """
+    labels = np.full(n_items, np.iinfo(np.int64).max)
+    np.minimum.at(labels, unit, start)
+    beyond = int(start.max(initial=0)) + 1
+    for one, two in unit[limits.cannot].tolist():
+        if labels[one] == labels[two]:
+            labels[two] = beyond + two
+    return labels
 
 
 def below(old: pa.Table, new: pa.Table, columns: Sequence[str], id_column: str | None) -> pa.Table:

@@ -1,82 +1,74 @@
 """Learning the weights of compared pairs: several ways, and the one that does best on entities kept apart.
 
 Pairs that are labelled one by one give weights by logistic regression; walks that are judged cluster by
-cluster (SampleRank) correct them, or learn from nothing. How warm a walk should be depends on the data: in
-large complete blocks a warm one teaches more, among sparse links a cold one does.
+cluster (SampleRank) correct them, or learn from nothing. How much a link by itself is worth, and how warm a
+walk should be, depends on the data: in large complete blocks a warm one teaches more, among sparse links the
+pairs do. What was found without any labels is tried first: labels have to do better, which few do not always.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
+from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from factorwise.apps.resolution.labelled import ComparedLabels
-from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
+from factorwise.apps.resolution.lessons import Judged, Lesson, Trial, effective_number, trials
+from factorwise.inference.mcmc.linkage import LinkWalk
 from factorwise.inference.mcmc.linkage_search import LinkSearch
 from factorwise.kernels.threads import Team
 from factorwise.learning.linkage import LinkLearner, LinkPass
-from factorwise.learning.linkage_calibration import calibrate
+from factorwise.learning.linkage_calibration import Case, calibrate
 from factorwise.learning.linkage_logistic import logistic_links
-from factorwise.metrics.clustering import b_cubed
 from factorwise.model.linkage import LinkModel
-from factorwise.types import Ints
 
-HELD_OUT = 5  # one entity in so many is kept apart
-MOST_HELD_OUT = 10_000  # records, about: enough to judge by
-FEWEST_HELD_OUT = 8  # entities; with fewer, nothing is kept apart
-DOUBT = 0.3  # by the root of the records kept apart: how much better in F1 a way must be than those before it
+DOUBT = 0.1  # by the root of the entities kept apart: by how much in F1 a way must beat those before it
+ROUNDS = 4  # of a search that is to tell ways apart
+
+
+class Start(Enum):
+    """What weights are at first: found without labels, those of labelled pairs, or zero."""
+
+    UNLABELLED = "unlabelled"
+    PAIRS = "pairs"
+    NOTHING = "nothing"
 
 
 class Way(NamedTuple):
-    """How weights are learned: from labelled pairs or from nothing, then by walks, if any, so warm."""
+    """How weights are learned: from a start, by walks, if any, so warm.
+
+    shift
+        What is added to the weight of a link in the end.
+    """
 
     name: str
-    from_pairs: bool
-    temperature: float | None
+    start: Start
+    temperature: float | None = None
+    shift: float = 0.0
 
 
 WAYS = (
-    Way("walks from labelled pairs", True, 0.3),
-    Way("labelled pairs alone", True, None),
-    Way("walks", False, 0.1),
-    Way("warm walks", False, 1.0),
+    Way("without labels", Start.UNLABELLED),
+    Way("labelled pairs alone", Start.PAIRS),
+    Way("labelled pairs alone, stricter", Start.PAIRS, shift=-1.0),
+    Way("labelled pairs alone, laxer", Start.PAIRS, shift=1.0),
+    Way("warm walks", Start.NOTHING, 1.0),
+    Way("walks from labelled pairs", Start.PAIRS, 0.3),
 )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Lesson:
-    """Compared pairs among records whose entities are known (-1 where not), and pairs labelled singly."""
-
-    graph: LinkGraph
-    levels: NDArray[np.uint8]
-    entity: NDArray[np.int32]
-    labelled: ComparedLabels | None = None
-
-    def part(self, chosen: NDArray[np.bool_]) -> Lesson:
-        """Return what concerns some of the records, which are numbered anew."""
-        first, second = self.graph.first, self.graph.second
-        number = np.cumsum(chosen) - 1
-        inside = chosen[first] & chosen[second]
-        graph = LinkGraph.from_pairs(int(chosen.sum()), number[first[inside]], number[second[inside]])
-        known = self.entity[chosen]
-        dense = np.full(len(known), -1, np.int32)
-        dense[known >= 0] = np.unique(known[known >= 0], return_inverse=True)[1]
-        labelled = None if self.labelled is None else self.labelled.part(chosen)
-        return Lesson(graph, self.levels[inside], dense, labelled)
 
 
 class Weighed(NamedTuple):
     """Weights, the temperature at which scores are probabilities, and how they were come by.
 
     temperature
-        Found on the entities kept apart; 1 where there are none.
+        Found on entities kept apart; 1 where there are none.
     scores
-        B-cubed F1 on the entities kept apart, for each way that was tried; of the records that were learned
-        from, where none could be kept apart.
+        B-cubed F1 on entities kept apart, for each way that was tried; of the records that were learned from,
+        where none could be kept apart.
+    held_out
+        Records of entities kept apart.
     """
 
     model: LinkModel
@@ -88,7 +80,7 @@ class Weighed(NamedTuple):
 
 def weigh(
     lesson: Lesson,
-    sizes: tuple[int, ...],
+    unlabelled: LinkModel,
     learner: LinkLearner,
     search: LinkSearch,
     *,
@@ -96,64 +88,95 @@ def weigh(
     team: Team,
     watch: Callable[[LinkPass], None] | None = None,
 ) -> Weighed:
-    """Learn the weights of comparisons with so many levels."""
-    apart = held_out(lesson.entity, seed)
-    training = lesson.part(~apart)
-    judged = lesson.part(apart) if apart.any() else lesson.part(lesson.entity >= 0)
-    ways = WAYS if apart.any() else WAYS[:1]
-    best: tuple[float, Way, LinkWalk] | None = None
-    scores = {}
+    """Learn weights.
+
+    unlabelled
+        Those that are found without labels; with a few labels they are what is left to take.
+    """
+    quick = replace(search, rounds=min(ROUNDS, search.rounds), extra=0)
+    kept_apart = trials(lesson, seed)
+    judged = kept_apart or [Trial(lesson, lesson, lesson.entity >= 0)]
+    ways = WAYS if kept_apart else WAYS[:1]
+    wanted = {way.start for way in ways}
+    starts = [
+        {start: beginning(start, trial.training, unlabelled, seed=seed) for start in wanted}
+        for trial in judged
+    ]
+    doubt = DOUBT / sum(effective_number(trial.among.entity[trial.judged]) for trial in judged) ** 0.5
+    best, walks = WAYS[0], list[LinkWalk]()
+    scores: dict[str, float] = {}
     for way in ways:
-        model = learned(training, way, sizes, learner, seed=seed, watch=watch)
-        walk = LinkWalk(
-            judged.graph, model.link_scores(judged.levels), apart=model.apart, cluster=model.cluster
-        )
-        if search.run(walk, seed=seed, team=team).reason == "interrupted":
-            raise KeyboardInterrupt  # what a search keeps when it is stopped is no use here
-        scores[way.name] = float(b_cubed(judged.entity, walk.labels).f1)
-        if best is None or scores[way.name] > best[0] + DOUBT / len(judged.entity) ** 0.5:
-            best = scores[way.name], way, walk
-    assert best is not None
-    _, way, walk = best
+        total, found = Judged(), list[LinkWalk]()
+        for trial, start in zip(judged, starts, strict=True):
+            model = learned(trial.training, way, start[way.start], learner, seed=seed, watch=watch)
+            found.append(searched(trial, model, quick, seed=seed, team=team))
+            total = total.plus(trial.score(found[-1].labels))
+        scores[way.name] = total.f1
+        if not walks or total.f1 > scores[best.name] + doubt:
+            best, walks = way, found
     temperature = 1.0  # what was learned from looks too certain to tell
-    if apart.any():
-        temperature = calibrate(walk, judged.entity, seed=seed, team=team).temperature
-    model = learned(lesson, way, sizes, learner, seed=seed, watch=watch)
-    return Weighed(model, temperature, way.name, scores, int(apart.sum()))
+    if kept_apart:
+        cases = [Case(walk, t.among.entity, t.judged) for walk, t in zip(walks, judged, strict=True)]
+        temperature = calibrate(cases, seed=seed, team=team).temperature
+    first = beginning(best.start, lesson, unlabelled, seed=seed)
+    model = learned(lesson, best, first, learner, seed=seed, watch=watch)
+    return Weighed(model, temperature, best.name, scores, sum(int(t.judged.sum()) for t in kept_apart))
+
+
+def searched(trial: Trial, model: LinkModel, search: LinkSearch, *, seed: int, team: Team) -> LinkWalk:
+    """Cluster the records of a trial by some weights."""
+    among = trial.among
+    walk = LinkWalk(among.graph, model.link_scores(among.levels), apart=model.apart, cluster=model.cluster)
+    if search.run(walk, seed=seed, team=team).reason == "interrupted":
+        raise KeyboardInterrupt  # what a search keeps when it is stopped is no use here
+    return walk
 
 
 def learned(
     lesson: Lesson,
     way: Way,
-    sizes: tuple[int, ...],
+    model: LinkModel,
     learner: LinkLearner,
     *,
     seed: int,
     watch: Callable[[LinkPass], None] | None = None,
 ) -> LinkModel:
-    """Learn weights one way."""
-    model = LinkModel.blank(sizes)
-    graph, entity = lesson.graph, lesson.entity
-    if way.from_pairs:
-        known = (entity[graph.first] >= 0) & (entity[graph.second] >= 0)
-        levels, same = lesson.levels[known], entity[graph.first[known]] == entity[graph.second[known]]
-        size = np.bincount(entity[entity >= 0]).astype(np.float64)
-        linked = float(same.sum()) / max(float((size * (size - 1.0)).sum()) / 2.0, 1.0)
-        if lesson.labelled is not None:
-            levels = np.concatenate([levels, lesson.labelled.levels])
-            same = np.append(same, lesson.labelled.pairs.same)
-        model = logistic_links(levels, same, model, linked=linked, seed=seed)
-    if way.temperature is None:
-        return model
-    walker = learner._replace(temperature=way.temperature)
-    return walker.fit(graph, lesson.levels, entity, model, seed=seed, callback=watch)
+    """Learn weights one way, from those of ``model``."""
+    if way.temperature is not None:
+        walker = replace(learner, temperature=way.temperature)
+        model = walker.fit(lesson.graph, lesson.levels, lesson.entity, model, seed=seed, callback=watch)
+    return model.shifted(way.shift)
 
 
-def held_out(entity: Ints, seed: int) -> NDArray[np.bool_]:
-    """Return which records belong to the entities that are kept apart; none if there are few entities."""
-    count = int(entity.max(initial=-1)) + 1
-    if count < HELD_OUT * FEWEST_HELD_OUT:
-        return np.zeros(len(entity), bool)
-    share = max(HELD_OUT, -(-int((entity >= 0).sum()) // MOST_HELD_OUT))
-    chosen = np.random.default_rng([seed, 2]).permutation(count) % share == 0
-    return np.asarray((entity >= 0) & chosen[np.maximum(entity, 0)])
+def beginning(start: Start, lesson: Lesson, unlabelled: LinkModel, *, seed: int) -> LinkModel:
+    """Return the weights that a way starts from."""
+    match start:
+        case Start.UNLABELLED:
+            return unlabelled
+        case Start.PAIRS:
+            return learned_from_pairs(lesson, unlabelled.sizes, seed=seed)
+        case Start.NOTHING:
+            return LinkModel.blank(unlabelled.sizes)
+
+
+def learned_from_pairs(lesson: Lesson, sizes: tuple[int, ...], *, seed: int) -> LinkModel:
+    """Learn weights from linked pairs of known entities, and from those that are labelled singly.
+
+    The pairs of a record with others of its entity count for one in all, and so do those with others: what
+    is learned is neither the ways of the largest entities nor that most candidates are of two.
+    """
+    first, second, entity = lesson.graph.first, lesson.graph.second, lesson.entity
+    known = (entity[first] >= 0) & (entity[second] >= 0)
+    first, second = first[known], second[known]
+    levels, same = lesson.levels[known], entity[first] == entity[second]
+    share = np.empty(len(same))
+    for kind in (same, ~same):
+        degree = np.bincount(np.append(first[kind], second[kind]), minlength=len(entity))
+        share[kind] = 1.0 / np.minimum(degree[first[kind]], degree[second[kind]])
+    size = np.bincount(entity[entity >= 0]).astype(np.float64)
+    linked = float(same.sum()) / max(float((size * (size - 1.0)).sum()) / 2.0, 1.0)
+    if lesson.labelled is not None:
+        levels = np.concatenate([levels, lesson.labelled.levels])
+        same = np.append(same, lesson.labelled.pairs.same)
+        share = np.append(share, np.ones(len(same) - len(share)))
+    return logistic_links(levels, same, LinkModel.blank(sizes), share=share, linked=linked, seed=seed)

@@ -1,8 +1,10 @@
-"""What else the clustering of linked items could be: several chains from the best one found.
+"""What else the clustering of linked items could be: short chains from the best one found.
 
-Chains walk by exact steps at a temperature that makes probabilities honest (see `learning.linkage`). Of every
-linked pair they give the probability of being together; of the doubtful groups the clusterings that came up
-most.
+Chains walk by exact steps at a temperature that makes their shares probabilities (see
+`learning.linkage_calibration`). Only items in doubt take steps: those that one would move, and the members of
+clusters that could well be one; all others, mostly many more, stay where they are. Chains are short because
+long ones at such a temperature drift into clusterings that are far worse than the one they began with, all of
+them more scattered; a short walk around it tells more truly which pairs belong together.
 """
 
 from __future__ import annotations
@@ -12,15 +14,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from factorwise.errors import require
 from factorwise.inference.mcmc.linkage import LinkWalk
 from factorwise.kernels.threads import Team
-from factorwise.types import Ints
+from factorwise.types import Bools, Ints
 
 SURE = 0.01  # a pair is doubtful if its probability is further than this from 0 and from 1
-AT_ONCE = 64  # items of a group whose labels are compared with each other's in all draws at once
+MERGING = 0.1  # odds from which on two clusters could well be one
+CHAINS, BURN_IN, DRAWS = 4, 3, 10
 
 
 class LinkPosterior(NamedTuple):
@@ -46,44 +48,43 @@ class LinkPosterior(NamedTuple):
         return np.asarray(self.labels[:, :, first] == self.labels[:, :, second])
 
 
-class Alternatives(NamedTuple):
-    """A group of items whose clustering is in doubt, and the two clusterings that came up most.
-
-    best, second
-        A label for each item, the place of its cluster's first among them: of the clustering that came up
-        most, and of the next.
-    chances
-        The shares of the draws in which they did.
-    """
-
-    items: NDArray[np.int64]
-    best: NDArray[np.int32]
-    second: NDArray[np.int32]
-    chances: tuple[float, float]
-
-
 def link_posterior(
     walk: LinkWalk,
     *,
     temperature: float = 1.0,
-    chains: int = 4,
-    draws: int = 100,
-    burn_in: int = 50,
-    thin: int = 2,
-    jumps: float = 0.2,
+    chains: int = CHAINS,
+    draws: int = DRAWS,
+    burn_in: int = BURN_IN,
+    thin: int = 1,
+    jumps: float = 0.05,
+    least: float = SURE,
+    near: Bools | None = None,
     seed: int = 0,
     team: Team,
 ) -> LinkPosterior:
-    """Draw clusterings by ``chains`` chains from where ``walk`` is, which stays there."""
+    """Draw clusterings by ``chains`` chains from where ``walk`` is, which stays there.
+
+    least
+        Chance to move from which on an item takes part; 0 for all items.
+    near
+        Items that the draws are wanted for; others take part only in clusters with one of them, or linked to
+        one by a score above zero. None for all.
+    """
     for name, value in (("chains", chains), ("draws", draws), ("thin", thin)):
         require(value >= 1, name, value, "at least 1")
+    start = walk.labels
     labels = np.empty((chains, draws, walk.n_items), np.int32)
+    moving = items_in_doubt(walk, temperature, least, team=team)
+    if near is not None:
+        moving &= _around(walk, near)
+    items = np.flatnonzero(moving).astype(np.int32)
     alone = Team(1)
 
     def work(low: int, high: int) -> None:
         for chain in range(low, high):
             mine = walk.copy()
             mine.place_shards(np.zeros(walk.n_items, np.int32))
+            mine.items, mine.shard_start = items, np.array([0, len(items)], np.int64)
             for number in range(burn_in + draws * thin):
                 mine.sweep(seed, number, temperature, team=alone, jumps=jumps, strict=True, stream=chain + 1)
                 kept = number - burn_in + 1
@@ -91,45 +92,55 @@ def link_posterior(
                     labels[chain, kept // thin - 1] = mine.labels
 
     team.share(chains, work)
-    graph = walk.graph
-    together = np.zeros(len(graph.first), np.float32)
-    for draw in labels.reshape(-1, walk.n_items):
-        together += draw[graph.first] == draw[graph.second]
-    return LinkPosterior(labels, together / np.float32(chains * draws))
+    return LinkPosterior(labels, _shares(walk, start, labels.reshape(-1, walk.n_items)))
 
 
-def alternatives(posterior: LinkPosterior, walk: LinkWalk, most: int = 1_000) -> list[Alternatives]:
-    """Return the groups of items that doubtful pairs connect, the most doubtful first, ``most`` at most."""
-    graph, found = walk.graph, walk.labels
-    pairs = posterior.doubtful()
-    if not len(pairs):
-        return []
-    n = walk.n_items
-    ties = coo_array(
-        (np.ones(len(pairs)), (found[graph.first[pairs]], found[graph.second[pairs]])), shape=(n, n)
-    )
-    group = connected_components(ties, directed=False)[1][found]
-    wanted = list(dict.fromkeys(group[graph.first[pairs]].tolist()))[:most]
-    order = np.argsort(group, kind="stable")
-    starts = np.searchsorted(group[order], wanted), np.searchsorted(group[order], wanted, side="right")
-    draws = posterior.labels.reshape(-1, n)
-    return [_two_best(order[a:b], draws[:, order[a:b]]) for a, b in zip(*starts, strict=True)]
+def items_in_doubt(walk: LinkWalk, temperature: float, least: float, *, team: Team) -> Bools:
+    """Return the items that a step would move with more than a chance, and those of clusters that may merge.
+
+    Which clusters may merge follows from the score of their union alone, if there is a link between them.
+    """
+    if least <= 0.0:
+        return np.ones(walk.n_items, np.bool_)
+    arrays, graph, (apart, cluster) = walk.arrays, walk.graph, walk.settings.tolist()
+    beyond = np.empty(len(graph.first), np.float32)
+    beyond[graph.pair] = arrays.score
+    one, two = arrays.label[graph.first], arrays.label[graph.second]
+    across = one != two
+    ends = np.minimum(one, two)[across], np.maximum(one, two)[across]
+    between = coo_array((beyond[across], ends), shape=(walk.n_items, walk.n_items)).tocsr().tocoo()
+    one, two = between.coords
+    gain = between.data + apart * arrays.total[one] * arrays.total[two] - cluster
+    may = gain > temperature * np.log(MERGING)
+    merging = np.zeros(walk.n_items, np.bool_)
+    merging[one[may]] = merging[two[may]] = True
+    moving = walk.home_chances(temperature, team=team) < 1.0 - least
+    return np.asarray(moving | merging[arrays.label])
 
 
-def _two_best(items: NDArray[np.int64], draws: NDArray[np.int32]) -> Alternatives:
-    """Count the clusterings of some items; the label of a cluster is where its first item stands."""
-    if len(items) <= AT_ONCE:
-        firsts = np.argmax(draws[:, :, None] == draws[:, None, :], axis=2)
-    else:
-        firsts = np.array([_first_places(draw) for draw in draws])
-    kinds, counts = np.unique(firsts, axis=0, return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    second = kinds[order[min(1, len(order) - 1)]]
-    share = counts[order] / len(draws)
-    chances = float(share[0]), float(share[1]) if len(share) > 1 else 0.0
-    return Alternatives(items, kinds[order[0]].astype(np.int32), second.astype(np.int32), chances)
+def _around(walk: LinkWalk, near: Bools) -> Bools:
+    """Return the items of clusters that have an item near, or one linked to such by a score above zero."""
+    arrays, graph = walk.arrays, walk.graph
+    rows = np.repeat(near, np.diff(graph.start))
+    good = arrays.score > -walk.settings[0]  # beyond ``apart``, in the walk's own terms
+    reached = near.copy()
+    reached[graph.neighbor[rows & good]] = True
+    clusters = np.zeros(walk.n_items, np.bool_)
+    clusters[arrays.label[reached]] = True
+    return clusters[arrays.label]
 
 
-def _first_places(labels: NDArray[np.int32]) -> NDArray[np.int64]:
-    _, firsts, number = np.unique(labels, return_index=True, return_inverse=True)
-    return np.asarray(firsts[number])
+def _shares(walk: LinkWalk, start: Ints, draws: NDArray[np.int32]) -> NDArray[np.float32]:
+    """Return in which share of the draws each linked pair is together."""
+    first, second = walk.graph.first, walk.graph.second
+    moved = np.zeros(walk.n_items, np.bool_)
+    for draw in draws:
+        moved |= draw != start
+    together: NDArray[np.float32] = np.asarray(start[first] == start[second], np.float32)
+    changed = np.flatnonzero(moved[first] | moved[second])
+    one, two = first[changed], second[changed]
+    count = np.zeros(len(changed), np.int32)
+    for draw in draws:
+        count += draw[one] == draw[two]
+    together[changed] = count / np.float32(len(draws))
+    return together

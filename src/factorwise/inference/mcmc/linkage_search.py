@@ -1,14 +1,15 @@
 """Searching for the best clustering of linked items: rounds of cooling sweeps over shards of entities.
 
-A round places the current clusters into shards, those that share a key into one, and sweeps over each. With
-several keys the next round takes another one. Items that links worth following connect (`parts`) are a key
-that serves alone. The number of shards is a matter of the data, not of the threads.
+A round places the current clusters into shards, those that share a key into one, and sweeps over each. The
+key of an item is the part of the graph that it lies in, by links worth following (`parts`). The number of
+shards is a matter of the data, not of the threads.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,14 +27,14 @@ from factorwise.types import Ints
 ITEMS_PER_SHARD = 20_000  # below it all is one shard, and every link can be followed in every round
 LARGEST_PART = 8  # no part shall be more than one in so many items
 WEAK = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # scores of links that are cut, if need be
-SETTLED = 3e-4  # a round that gains less than this share of the score and per item ends the search
+LEAST_GAIN = 3e-4  # a round that gains less than this share of the score and per item ends the search
 
 
 class SearchState(NamedTuple):
     """Where a search stands after a round: enough to go on from, bit by bit.
 
-    round, quiet
-        Rounds done, and how many of the last ones gained nothing.
+    round, settled
+        Rounds done, and whether the last one gained next to nothing.
     score
         Of the clustering, by adding up gains.
     label, after
@@ -41,7 +42,7 @@ class SearchState(NamedTuple):
     """
 
     round: int
-    quiet: int
+    settled: bool
     score: float
     label: NDArray[np.int32]
     after: NDArray[np.int32]
@@ -91,10 +92,23 @@ class LinkSearch:
     extra: int = 12
     seconds: float | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("rounds", "sweeps"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        for name in ("hot", "cold"):
+            warm = 0.0 < getattr(self, name) < math.inf
+            require(warm, name, getattr(self, name), "greater than zero, and finite")
+        for name in ("jumps", "extra"):
+            require(
+                0 <= getattr(self, name) < math.inf, name, getattr(self, name), "zero or more, and finite"
+            )
+        limited = self.seconds is None or self.seconds >= 0.0
+        require(limited, "seconds", self.seconds, "zero or more, or None for any time")
+
     def run(
         self,
         walk: LinkWalk,
-        keys: Sequence[Ints] = (),
+        key: Ints | None = None,
         *,
         seed: int,
         team: Team,
@@ -104,27 +118,24 @@ class LinkSearch:
     ) -> Found:
         """Search from where ``walk`` is, or from where an earlier search stopped; an interrupt ends it early.
 
-        keys
-            Keys of the items, negative for none: clusters with the same one meet in a shard. Rounds take
-            them by turns.
+        key
+            Of each item, negative for none: clusters with the same one meet in a shard.
         watch, keep
             Called after each round: to show how it goes, and to keep what is needed to resume.
         """
-        require(self.rounds >= 1, "rounds", self.rounds, "at least 1")
         schedule = Geometric(self.hot, self.cold)
         begun = time.monotonic()
-        done, quiet, score = 0, 0, 0.0
+        done, settled, score = 0, False, 0.0
         if resume is None:
             score = walk.score
         else:
-            done, quiet, score = resume.round, resume.quiet, resume.score
+            done, settled, score = resume.round, resume.settled, resume.score
             restore(walk, resume)
         shards = _shards(walk)
-        cycle = len(keys) if keys and shards > 1 else 1
         limit, reason = self.rounds + self.extra, "rounds"
         try:
             while done < limit:
-                if quiet >= cycle:
+                if settled:
                     reason = "settled"
                     break
                 if self.seconds is not None and time.monotonic() - begun > self.seconds:
@@ -132,7 +143,7 @@ class LinkSearch:
                     break
                 temperature = schedule.temperature(min(1.0, done / max(1, self.rounds - 1)))
                 if shards > 1:
-                    walk.place_shards(shards_by_key(walk, keys[done % cycle] if keys else None))
+                    walk.place_shards(shards_by_key(walk, key))
                 gain = 0.0
                 for sweep in range(self.sweeps):
                     number = done * self.sweeps + sweep
@@ -140,13 +151,13 @@ class LinkSearch:
                 done, score = done + 1, score + gain
                 if not np.isfinite(score):  # the start had pairs together that may not be
                     score = walk.score
-                still = done >= self.rounds and gain <= SETTLED * (abs(score) + walk.n_items)
-                quiet = quiet + 1 if still else 0
+                settled = done >= self.rounds and gain <= LEAST_GAIN * (abs(score) + walk.n_items)
                 if watch is not None:
                     spent = time.monotonic() - begun
                     watch(Progress(done, limit, temperature, score, walk.n_clusters, walk.proposals, spent))
                 if keep is not None:
-                    keep(SearchState(done, quiet, score, walk.arrays.label.copy(), walk.arrays.after.copy()))
+                    clustering = walk.arrays.label.copy(), walk.arrays.after.copy()
+                    keep(SearchState(done, settled, score, *clustering))
         except KeyboardInterrupt:
             reason, score = "interrupted", walk.score
         return Found(done, reason, score)

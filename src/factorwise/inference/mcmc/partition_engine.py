@@ -26,7 +26,7 @@ from factorwise.inference.mcmc.restricted_gibbs import RestrictedGibbs
 from factorwise.kernels import partition_moves as codes
 from factorwise.kernels.partition_gains import EDGE, StorageArrays, score_clusters
 from factorwise.kernels.partition_sweeps import gibbs_sweep, metropolis_sweep
-from factorwise.kernels.simd import LANES
+from factorwise.kernels.sixteen import SIXTEEN
 from factorwise.model.partition_program import PartitionProgram
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition
@@ -213,7 +213,7 @@ def move_arrays(kernel: Metropolis | PartitionGibbs, world: Partition) -> codes.
 def storage_arrays(program: PartitionProgram, arena: int) -> StorageArrays:
     """Make room for the fields of the members at each of ``arena`` slots and in spare ones."""
     n = program.n_items
-    slots = arena + 2 * n + 4 + LANES  # scans may read a few slots past the last
+    slots = arena + 2 * n + 4 + SIXTEEN  # scans may read a few slots past the last
     edges = np.zeros(len(program.edge_neighbor), EDGE)
     edges["neighbor"], edges["score"] = program.edge_neighbor, program.edge_score
     return StorageArrays(
@@ -237,7 +237,7 @@ def work_arrays(world: Partition) -> codes.WorkArrays:
         items=np.empty(n, np.int32),
         drawn=np.zeros(4, np.int64),
         score=np.zeros(1),
-        tally=np.zeros(3, np.int64),
+        tally=np.zeros(4, np.int64),
     )
 
 

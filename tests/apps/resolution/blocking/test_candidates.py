@@ -8,7 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apps.resolution.blocking.tables import lists, numbers, strings, table
-from factorwise.apps.resolution.blocking import Part, Rule, candidates, default_budget, find_candidates
+from factorwise.apps.resolution.blocking import (
+    Part,
+    Rule,
+    candidates,
+    default_budget,
+    find_candidates,
+    thrifty_budget,
+)
 from factorwise.apps.resolution.blocking.limits import Limits, fitting_limits, pair_count
 from factorwise.errors import InvalidArgumentError
 
@@ -171,6 +178,9 @@ def test_limits_are_lowered_no_further_than_the_budget_asks(sizes, budget):
 def test_the_budget_grows_with_the_data():
     assert [default_budget(n) for n in (0, 100, 20_000, 10**6, 5 * 10**6)] == [
         0, 100_000, 4_000_000, 12_000_000, 60_000_000,
+    ]  # fmt: skip
+    assert [thrifty_budget(n) for n in (0, 100, 20_000, 10**6, 5 * 10**6)] == [
+        0, 100_000, 2_400_000, 12_000_000, 60_000_000,
     ]  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from factorwise.apps.resolution.blocking.candidates import (
     RuleBlocks,
     default_budget,
     find_candidates,
+    thrifty_budget,
 )
 from factorwise.apps.resolution.blocking.choosing import default_rules, learned_rules
 from factorwise.apps.resolution.blocking.report import (
@@ -30,4 +31,5 @@ __all__ = [
     "report_dict",
     "report_notes",
     "report_rows",
+    "thrifty_budget",
 ]

@@ -35,6 +35,7 @@ _NEXT = (1 << _RARITY_BITS) - 1  # rarity of next neighbors in an order, which a
 _RANK = ITEM_BITS  # bits of a rank, below the number of a block
 _ALWAYS = 255  # weight of pairs with such a rarity
 _PAIRS, _PER_ITEM = 4_000_000, 12
+_THRIFTY_PAIRS, _THRIFTY_PER_ITEM = 2_000_000, 20
 _SPARE = 1.25  # more pairs than the budget, of which those that share least are cut
 
 
@@ -99,6 +100,11 @@ class Candidates:
 def default_budget(n_items: int) -> int:
     """Return how many pairs to make at most: 1,000 an item for a few, 12 for millions."""
     return min(1_000 * n_items, max(_PAIRS, _PER_ITEM * n_items))
+
+
+def thrifty_budget(n_items: int) -> int:
+    """Return a budget for fewer pairs, where those find nearly as much: half as many for some thousands."""
+    return min(default_budget(n_items), _THRIFTY_PAIRS + _THRIFTY_PER_ITEM * n_items)
 
 
 def find_candidates(

@@ -1,8 +1,9 @@
 """Cutting what measures say into a few levels, each with a weight of its own.
 
 Level 0 means that there is nothing to compare: evidence of nothing. Level 1 is a measure of exactly zero
-(different, nothing shared, or no distance); the levels above it hold about equally many of the other values
-that the candidates had when the cuts were chosen.
+(different, nothing shared, or no distance). The levels above it hold about equally many of the other values
+that the candidates had when the cuts were chosen, but for the end where pairs are alike: few candidates are
+of one entity, and what tells them from the others happens among the most alike of all.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from numpy.typing import NDArray
 from factorwise.apps.resolution.comparisons.measures import Values
 
 NOTHING = 0
-MOST_LEVELS = 8
+EVEN_PARTS = 7
+#: Shares of the candidates below the further cuts, at the end where pairs are alike.
+TAIL = (0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
 _TINY = np.float32(1e-9)
 
 
@@ -38,13 +41,18 @@ class Cuts:
         return cls((), size)
 
     @classmethod
-    def by_quantiles(cls, values: Values, levels: int = MOST_LEVELS) -> Cuts:
-        """Cut so that the values above zero fall in equal parts, as far as they differ."""
+    def by_quantiles(cls, values: Values, *, falling: bool = False) -> Cuts:
+        """Cut so that the values above zero fall in equal parts, and finer ones at their alike end.
+
+        falling
+            Whether lower values are more alike.
+        """
         above = values[values > _TINY]  # leaves NaN out
         if not len(above):
             return cls((float(_TINY),), 2)
-        inner = np.quantile(above, np.linspace(0.0, 1.0, levels)[1:-1])
-        edges = np.unique(np.append(_TINY, inner.astype(np.float32)))
+        tail = 1.0 - np.asarray(TAIL) if falling else np.asarray(TAIL)
+        shares = np.append(np.arange(1, EVEN_PARTS) / EVEN_PARTS, tail)
+        edges = np.unique(np.append(_TINY, np.quantile(above, shares, method="higher").astype(np.float32)))
         return cls(tuple(edges.tolist()), len(edges) + 1)
 
     def levels(self, values: Values) -> NDArray[np.uint8]:

@@ -132,7 +132,11 @@ class Distance:
 
 
 class LogRatio:
-    """How far two numbers are apart as a ratio; numbers of different sign are far apart."""
+    """How far the logs of two numbers are apart, each made larger by one first and keeping its sign.
+
+    For numbers much larger than one that is the log of their ratio, for numbers near zero their difference;
+    of numbers of different sign both logs add up.
+    """
 
     def __init__(self, form: Numbers) -> None:
         size = np.abs(form.values)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.comparisons.levels import Cuts
-from factorwise.apps.resolution.comparisons.measures import RELATIONS, prepared
+from factorwise.apps.resolution.comparisons.measures import FALLING, RELATIONS, prepared
 from factorwise.apps.resolution.forms import NormalField, NormalTable
 from factorwise.kernels.threads import Team
 from factorwise.types import Ints
@@ -122,7 +122,7 @@ def planned(normal: NormalTable, first: Ints, second: Ints, n_pairs: int | None 
         if measure in RELATIONS:
             cuts = Cuts.of_relation(len(RELATIONS[measure]))
         else:
-            cuts = Cuts.by_quantiles(values)
+            cuts = Cuts.by_quantiles(values, falling=measure in FALLING)
         if len(np.unique(cuts.levels(values))) > 1:
             found.append(Comparison(field.name, form, measure, cuts))
     return found

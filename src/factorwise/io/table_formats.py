@@ -1,0 +1,46 @@
+"""Formats of tables in files, by the endings of their names. Loads nothing that takes its time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from factorwise.errors import InvalidArgumentError
+
+_JSON_ENDINGS = {".jsonl", ".ndjson", ".json"}
+_PARQUET_ENDINGS = {".parquet", ".pq"}
+_DUCKDB_ENDINGS = {".duckdb", ".ddb", ".db"}
+_PACKED = ".gz"
+
+
+def table_format(path: Path) -> str:
+    """Return ``csv``, ``parquet``, ``json`` or ``duckdb``; what is none of the others is read as CSV."""
+    ending = _ending(path)
+    if ending in _PARQUET_ENDINGS:
+        return "parquet"
+    if ending in _JSON_ENDINGS:
+        return "json"
+    return "duckdb" if ending in _DUCKDB_ENDINGS else "csv"
+
+
+def written_format(path: Path) -> str:
+    """Return the format that a table is written in, having refused endings that say nothing of one."""
+    form = table_format(path)
+    known = {"csv": _ending(path) == ".csv", "parquet": not is_packed(path), "json": True}
+    if not known.get(form, False):
+        raise InvalidArgumentError(
+            f"{str(path)!r} cannot be written: tables are written as CSV, Parquet or JSON lines. Give a name"
+            " that ends in .csv, .csv.gz, .parquet, .pq, .jsonl, .ndjson or .json, the last three also with"
+            " .gz."
+        )
+    return form
+
+
+def is_packed(path: Path) -> bool:
+    """Whether a file is to be packed with gzip."""
+    return path.suffix.lower() == _PACKED
+
+
+def _ending(path: Path) -> str:
+    """Return the last ending but ``.gz``, in small letters."""
+    endings = [suffix.lower() for suffix in path.suffixes]
+    return endings[-2] if len(endings) > 1 and endings[-1] == _PACKED else (endings or [""])[-1]
