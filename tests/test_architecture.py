@@ -26,6 +26,7 @@ PLAIN_TWIN = {
     "partition_gains": "tests/model/test_partition_program.py",
     "partition_gradients": "tests/inference/mcmc/test_gradient_engine.py",
     "partition_sweeps": "tests/inference/mcmc/test_partition_engine.py",
+    "projected_chains": "tests/inference/message_passing/projection/test_sequences.py",
     "sampled_walks": "tests/inference/mcmc/test_sampled_engine.py",
 }
 

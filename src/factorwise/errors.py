@@ -59,6 +59,14 @@ class TemplateCheckError(FactorwiseError, AssertionError):
     """A template whose account of a diff is not what brute force finds."""
 
 
+class EnergyError(FactorwiseError, ValueError):
+    """An energy that returned what an energy must not return."""
+
+
+class ConvexityError(FactorwiseError, ValueError):
+    """Something that is not convex, given to a method that works for convex things only."""
+
+
 class TreewidthError(FactorwiseError, ValueError):
     """A graph too densely connected for exact inference in the memory allowed."""
 

@@ -12,6 +12,7 @@ from factorwise.apps.resolution.unsupervised import (
     SHARED,
     SHARES,
     SMOOTHING,
+    different_rows,
     field_powers,
     fit_mixture,
     model_of,
@@ -168,3 +169,12 @@ def test_without_candidates_or_comparisons_there_is_a_model_all_the_same():
         assert not model.weights[2:].any()
     alike = np.zeros((4, 0), np.uint8)
     assert fit_mixture(alike, alike, [], expected=1.0).share == SHARES[1]
+
+
+def test_different_rows_are_counted_as_numpy_counts_them():
+    levels = np.random.default_rng(4).integers(0, 3, (2_000, 6)).astype(np.uint8)
+    found, counts = different_rows(levels)
+    order = np.lexsort(found.T[::-1])
+    expected, times = np.unique(levels, axis=0, return_counts=True)
+    assert np.array_equal(found[order], expected)
+    assert np.array_equal(counts[order], times)

@@ -242,11 +242,21 @@ def test_clusters_that_candidates_do_not_connect_are_kept_in_one_block():
     assert engine.world == expected
 
 
+def test_scores_of_all_clusterings_of_six_are_those_of_the_definition():
+    for model in models(6).values():
+        kernel = Metropolis(model, PartitionMixture([RelocateToItem(), RelocateToNew()], [1.0, 1.0]))
+        layout = CountedLayout(kernel, Partition.singletons(6))
+        worlds = all_partitions(6)
+        assert len(worlds) == 203
+        for world in worlds:
+            assert CountedEngine(kernel, world, layout=layout).score == pytest.approx(model.score(world))
+
+
 @pytest.mark.statistical
-@pytest.mark.parametrize("name", ["all", "blocks", "visits"])
-def test_chains_started_in_equilibrium_stay_there(name, seed):
+@pytest.mark.parametrize(("name", "n"), [("all", 4), ("blocks", 4), ("visits", 4), ("all", 6)])
+def test_chains_started_in_equilibrium_stay_there(name, n, seed):
     """Starts drawn exactly make the ends independent exact draws, so that the level is honest."""
-    n, chains = 4, 3_000
+    chains = 3_000 if n == 4 else 10_000
     model = models(n)["counts and sizes"]
     blocks = Blocks.from_keys([0, 0, 0, 1])
     moves = [nearby(n), RelocateToItem(), RelocateToNew()]

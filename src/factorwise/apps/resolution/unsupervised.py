@@ -70,7 +70,7 @@ def fit_mixture(
         pairs to label at random.
     """
     sizes = [one.cuts.size for one in comparisons]
-    patterns, counts = np.unique(levels, axis=0, return_counts=True)
+    patterns, counts = different_rows(levels)
     power = field_powers(comparisons)
     chance = _first(surprise(patterns, random_levels, comparisons), counts, expected)
     seen, known = patterns, np.zeros(0, bool)
@@ -94,6 +94,20 @@ def fit_mixture(
         if moved < SETTLED:
             break
     return Mixture(share, same, other, weights, rounds)
+
+
+def different_rows(levels: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return the different rows and how often each is there.
+
+    Rows are told apart by 64 bits of a random linear hash: that two different ones of a million share them
+    has a chance of one in ten million.
+    """
+    factors = np.random.default_rng(0).integers(1, 1 << 63, levels.shape[1], np.uint64)
+    keys = np.zeros(len(levels), np.uint64)
+    for column, factor in zip(levels.T, factors, strict=True):
+        keys += column * factor  # modulo 2 ** 64
+    _, rows, counts = np.unique(keys, return_index=True, return_counts=True)
+    return levels[rows], counts
 
 
 def model_of(mixture: Mixture, comparisons: Sequence[Comparison]) -> LinkModel:

@@ -1,0 +1,155 @@
+"""Chains as base models: one table for all places or one for each pair, a few labels or hundreds."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from factorwise.errors import ImpossibleError, InvalidArgumentError, ShapeError
+from factorwise.inference.message_passing.projection.bases import Answer, check_shift
+from factorwise.inference.message_passing.projection.layout import Layout
+from factorwise.kernels import chains, dense_chains
+from factorwise.types import Floats
+
+
+class ChainBase:
+    """A chain of T variables with S labels each.
+
+    node_scores : float[T, S]
+        Natural logs; ``-inf`` forbids.
+    edge_scores : float[S, S] or float[T - 1, S, S]
+        From the label on the left (row) to the label on the right (column), for all places or for each pair.
+
+    The exp of the tables is taken once and kept. As long as shifts leave the tables alone, an answer costs
+    two readings of them.
+    """
+
+    def __init__(self, node_scores: ArrayLike, edge_scores: ArrayLike) -> None:
+        node = np.ascontiguousarray(node_scores, dtype=np.float64)
+        edge = np.ascontiguousarray(edge_scores, dtype=np.float64)
+        if node.ndim != 2 or 0 in node.shape:
+            raise ShapeError(f"node_scores must have shape (places, labels), but {node.shape} was given.")
+        length, labels = node.shape
+        if edge.shape not in ((labels, labels), (length - 1, labels, labels)):
+            raise ShapeError(
+                f"edge_scores must have shape {(labels, labels)} or {(length - 1, labels, labels)} to go with"
+                f" node_scores of shape {node.shape}, but {edge.shape} was given."
+            )
+        for name, scores in (("node_scores", node), ("edge_scores", edge)):
+            if not bool((scores < np.inf).all()):
+                raise InvalidArgumentError(f"{name} holds +inf or NaN: a score is finite, or -inf to forbid.")
+        self.node = node
+        self.edge = edge.reshape(-1, labels, labels) if length > 1 else np.zeros((0, labels, labels))
+        self.layout = Layout.chain(length, labels)
+
+    def answer(self, shift: Floats) -> Answer:
+        """Return the marginals of what the shift reaches."""
+        check_shift(self.layout, shift)
+        if len(shift) > self.layout.node_size:
+            return self._whole(shift)
+        node, edge = self._shifted(shift)
+        weight, node_peak = _exponentiated(node, 1)
+        edge_weight, edge_total = self._edge_weight
+        alpha, marginal, beta, onward, peak = _scratch(node)
+        log_partition = dense_chains.forward_pass(weight, edge_weight, alpha, peak)
+        if log_partition > -np.inf and dense_chains.backward_pass(
+            weight, edge_weight, alpha, beta, onward, marginal
+        ):
+            return Answer(marginal.ravel(), float(log_partition + node_peak.sum() + edge_total))
+        flat, log_partition = _in_logs(node, edge)
+        return Answer(flat[: len(shift)], log_partition)
+
+    def marginals(self, shift: Floats) -> Floats:
+        """Return all marginals, those of neighboring pairs included."""
+        check_shift(self.layout, shift)
+        return self._whole(shift).marginals
+
+    def scores(self, shift: Floats) -> Floats:
+        """Return the shifted scores of all variables and pairs."""
+        check_shift(self.layout, shift)
+        node, edge = self._shifted(shift)
+        return np.concatenate([node.ravel(), self._spread(edge).ravel()])
+
+    def best(self, shift: Floats) -> NDArray[np.int64]:
+        """Return a best path at the shifted scores."""
+        check_shift(self.layout, shift)
+        node, edge = self._shifted(shift)
+        length, labels = node.shape
+        path = np.zeros(length, dtype=np.int64)
+        back = np.empty((length, labels), dtype=np.int64)
+        if chains.viterbi(node, edge, np.empty((2, labels)), back, path) == -np.inf:
+            raise _impossible()
+        return path
+
+    def _whole(self, shift: Floats) -> Answer:
+        node, edge = self._shifted(shift)
+        weight, node_peak = _exponentiated(node, 1)
+        if len(shift) > self.layout.node_size:
+            edge_weight, edge_peak = _exponentiated(edge, (1, 2))
+            edge_total = float(edge_peak.sum())
+        else:
+            edge_weight, edge_total = self._edge_weight
+        alpha, _, beta, onward, peak = _scratch(node)
+        flat = np.empty(self.layout.size)
+        marginal = flat[: node.size].reshape(node.shape)
+        joint = flat[node.size :].reshape(len(node) - 1, *edge.shape[1:])
+        log_partition = dense_chains.forward_pass(weight, edge_weight, alpha, peak)
+        if log_partition > -np.inf and dense_chains.backward_with_edges(
+            weight, edge_weight, alpha, peak, beta, onward, marginal, joint
+        ):
+            return Answer(flat, float(log_partition + node_peak.sum() + edge_total))
+        return Answer(*_in_logs(node, self._spread(edge)))
+
+    def _shifted(self, shift: Floats) -> tuple[Floats, Floats]:
+        nodes = self.layout.node_size
+        node = self.node - shift[:nodes].reshape(self.node.shape)
+        if len(shift) == nodes:
+            return node, self.edge
+        return node, self.edge - shift[nodes:].reshape(len(node) - 1, *self.edge.shape[1:])
+
+    def _spread(self, edge: Floats) -> Floats:
+        """Return one table per pair of neighbors."""
+        return np.broadcast_to(edge, (len(self.node) - 1, *edge.shape[1:]))
+
+    @cached_property
+    def _edge_weight(self) -> tuple[Floats, float]:
+        weight, peak = _exponentiated(self.edge, (1, 2))
+        return weight, float(self._spread(peak).sum())
+
+
+def _scratch(node: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    alpha, marginal = np.empty((2, *node.shape))
+    beta, onward = np.empty((2, node.shape[1]))
+    return alpha, marginal, beta, onward, np.empty(len(node))
+
+
+def _exponentiated(scores: Floats, axes: int | tuple[int, ...]) -> tuple[Floats, Floats]:
+    """Return exp of the scores less their largest, and the largest."""
+    peak = scores.max(axis=axes, keepdims=True, initial=-np.inf)
+    if np.isneginf(peak).any():
+        raise _impossible()
+    weight = scores - peak
+    return np.exp(weight, out=weight), peak
+
+
+def _in_logs(node: Floats, edge: Floats) -> tuple[Floats, float]:
+    """Return all marginals and log Z where scores reach too far for the probability domain."""
+    terms, shift = np.empty(node.shape[1]), np.empty(len(node))
+    alpha, beta = np.empty((2, *node.shape))
+    if chains.forward_log(node, edge, terms, alpha, shift) == chains.IMPOSSIBLE:
+        raise _impossible()
+    chains.backward_log(node, edge, terms, beta)
+    joint = alpha[:-1, :, None] + edge + (node + beta)[1:, None, :]
+    log_partition = float(shift.sum() + np.log(np.exp(alpha[-1]).sum()))
+    return np.concatenate([_softmax(alpha + beta, (1,)), _softmax(joint, (1, 2))]), log_partition
+
+
+def _softmax(scores: Floats, axes: tuple[int, ...]) -> Floats:
+    weight = np.exp(scores - scores.max(axis=axes, keepdims=True, initial=-np.inf))
+    return np.ravel(weight / weight.sum(axis=axes, keepdims=True))
+
+
+def _impossible() -> ImpossibleError:
+    return ImpossibleError("the chain gives probability zero to every path: relax a -inf in its scores.")

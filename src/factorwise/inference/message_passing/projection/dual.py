@@ -1,0 +1,162 @@
+r"""The dual over what is measured, by L-BFGS within bounds.
+
+.. math:: \max_s\; -\log Z(\theta - A^\top s) - \sum_j \psi_j\, \ell_j^*(s_j / \psi_j)
+
+has one unknown for each measured number, a gradient from one answer of the base model,
+:math:`a - \nabla\Phi^*(s)`, and no constraint but an interval for each unknown. Unknowns that stand at the
+end of their interval and want to go beyond are left there; the others move along the quasi-Newton direction
+and are stopped at their ends.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from factorwise.errors import InvalidArgumentError, require
+from factorwise.inference.message_passing.projection.energies import MeasuredEnergy
+from factorwise.inference.message_passing.projection.problem import Iterate, Point, Problem
+from factorwise.inference.message_passing.projection.results import Projection, Stopping, run
+from factorwise.types import Bools, Floats
+
+INSIDE = 1e-12  # share of the way to the end of an interval where the conjugate is infinite that is left
+SUFFICIENT = 1e-4  # of the promised rise of the bound
+SHORTEST = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DualLBFGS:
+    """L-BFGS on the dual, for weighted sums of losses of measured numbers.
+
+    memory
+        Pairs of steps and changes of the gradient to remember.
+    """
+
+    memory: int = 12
+
+    def __post_init__(self) -> None:
+        require(self.memory >= 1, "memory", self.memory, "at least 1")
+
+    def solve(self, problem: Problem, stopping: Stopping) -> Projection:
+        """Run until it is time to stop."""
+        problem.require_convex("DualLBFGS")
+        energy = problem.energy
+        if not isinstance(energy, MeasuredEnergy):
+            raise InvalidArgumentError(
+                f"DualLBFGS needs the conjugate of the energy and its slope, which {energy.name!r} of type"
+                f" {type(energy).__name__} does not have: use MirrorDescent()."
+            )
+        return run(problem, self._steps(problem, energy), stopping, "dual L-BFGS")
+
+    def _steps(self, problem: Problem, energy: MeasuredEnergy) -> Iterator[Iterate]:
+        point = problem.start()
+        yield Iterate(point, 0.0)
+        low, high = energy.slope_bounds
+        first = _first_shift(energy, point)
+        if first.any():
+            point = problem.point(first)
+            yield Iterate(point, 0.0)
+        history = _History(self.memory)
+        gradient = _gradient(energy, point)
+        while True:
+            free = ~(((point.shift <= low) & (gradient > 0)) | ((point.shift >= high) & (gradient < 0)))
+            inverse = 1.0 / np.maximum(_diagonal(energy, point), 1e-300)
+            direction = -history.times(gradient, inverse, free)
+            found = _searched(problem, energy, point, direction, gradient)
+            if found is None and not len(history.pairs):
+                return
+            if found is None:
+                history.clear()
+                continue
+            before, old = point, gradient
+            point = found
+            gradient = _gradient(energy, point)
+            history.add(point.shift - before.shift, gradient - old)
+            yield Iterate(point, 0.0)
+
+
+class _History:
+    """The last steps and changes of the gradient, and the curvature they tell of."""
+
+    def __init__(self, memory: int) -> None:
+        self.pairs: deque[tuple[Floats, Floats]] = deque(maxlen=memory)
+
+    def add(self, step: Floats, change: Floats) -> None:
+        """Remember a pair if the gradient rose along it, as rounding may prevent."""
+        if float(step @ change) > 1e-14 * float(np.linalg.norm(step) * np.linalg.norm(change)):
+            self.pairs.append((step, change))
+
+    def clear(self) -> None:
+        """Forget all."""
+        self.pairs.clear()
+
+    def times(self, gradient: Floats, inverse: Floats, free: Bools) -> Floats:
+        """Multiply by the inverse of the curvature among the free unknowns, starting from a diagonal one."""
+        found = gradient * free
+        used: list[tuple[Floats, Floats, float, float]] = []
+        for step, change in reversed(self.pairs):
+            own, risen = step * free, change * free
+            product = float(own @ risen)
+            if product <= 0.0:
+                continue
+            share = float(own @ found) / product
+            found = found - share * risen
+            used.append((own, risen, product, share))
+        if used:
+            _, risen, product, _ = used[0]
+            inverse = inverse * (product / float(risen @ (inverse * risen)))
+        found = found * inverse * free
+        for own, risen, product, share in reversed(used):
+            found = found + (share - float(risen @ found) / product) * own
+        return found
+
+
+def _searched(
+    problem: Problem, energy: MeasuredEnergy, point: Point, direction: Floats, gradient: Floats
+) -> Point | None:
+    """Return a point along the direction where the bound rises by enough; None if there is none."""
+    low, high = energy.slope_bounds
+    assert point.bound is not None
+    length = 1.0
+    while length > SHORTEST:
+        shift = np.clip(point.shift + length * direction, low, high)
+        inside = point.shift + (1.0 - INSIDE) * (shift - point.shift)
+        shift = np.where(energy.losses.open_ended & (shift >= high), inside, shift)
+        promised = float(gradient @ (point.shift - shift))
+        if promised <= 0.0:
+            return None
+        trial = problem.point(shift)
+        assert trial.bound is not None
+        rise = trial.bound - point.bound
+        if rise >= SUFFICIENT * promised:
+            return trial
+        # the top of the parabola through what is known: slope and height here, height there
+        length *= min(0.5, max(0.5 * promised / (promised - rise), 0.1)) if np.isfinite(rise) else 0.1
+    return None
+
+
+def _gradient(energy: MeasuredEnergy, point: Point) -> Floats:
+    """Gradient of minus the bound."""
+    return energy.conjugate_slope(point.shift) - point.measured
+
+
+def _diagonal(energy: MeasuredEnergy, point: Point) -> Floats:
+    """About the second derivative of minus the bound in each unknown: a variance and a conjugate's."""
+    return energy.measurement.squared(point.marginals) + energy.conjugate_curvature(point.shift)
+
+
+def _first_shift(energy: MeasuredEnergy, start: Point) -> Floats:
+    """Return what to begin with: none where that has a finite conjugate, else about the likely slope.
+
+    A count of zero has the slope of its end. A multinomial count has no slope of zero: it begins at that of
+    the total of counts over the total of probabilities.
+    """
+    losses, weights = energy.losses, energy.weights
+    _, high = energy.slope_bounds
+    counted = losses.logarithmic & (losses.target == 0)
+    endless = losses.logarithmic & ~counted & (high == 0.0) & (weights > 0)
+    ratio = losses.target[endless].sum() / max(start.measured[endless].sum(), 1e-300)
+    return np.where(counted, high, np.where(endless, -weights * ratio, 0.0))

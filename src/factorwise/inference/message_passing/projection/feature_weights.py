@@ -1,0 +1,88 @@
+"""Weights of energies that depend on the input, and features of a whole sequence for them to depend on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from factorwise.errors import ShapeError, require
+from factorwise.types import Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FeatureWeights:
+    """Weights as a linear function of features of the input.
+
+    coefficients : float64[weights, features]
+    nonnegative
+        Whether what is negative becomes zero, as convexity asks.
+    """
+
+    coefficients: Floats
+    nonnegative: bool = True
+
+    def __post_init__(self) -> None:
+        require(
+            self.coefficients.ndim == 2,
+            "coefficients",
+            self.coefficients.shape,
+            "of shape (weights, features)",
+        )
+
+    def at(self, features: ArrayLike) -> Floats:
+        """Return the weights for one input."""
+        raw = self.coefficients @ self._checked(features)
+        return np.maximum(raw, 0.0) if self.nonnegative else raw
+
+    def gradient(self, features: ArrayLike, weight_gradient: Floats) -> Floats:
+        """Carry a gradient in the weights on to the coefficients; zero where a weight was cut off."""
+        given = self._checked(features)
+        if self.nonnegative:
+            weight_gradient = np.where(self.coefficients @ given > 0, weight_gradient, 0.0)
+        return np.outer(weight_gradient, given)
+
+    def _checked(self, features: ArrayLike) -> Floats:
+        given = np.asarray(features, dtype=np.float64)
+        if given.shape != self.coefficients.shape[1:]:
+            raise ShapeError(
+                f"features of shape {given.shape} were given for coefficients of shape"
+                f" {self.coefficients.shape}: give {self.coefficients.shape[1]} numbers."
+            )
+        return given
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RandomFourierMeanMap:
+    r"""Random Fourier features, averaged over a sequence.
+
+    The mean over places of :math:`\sqrt{2/R} \cos(\omega_r^\top x + b_r)`, which as R grows stands for the
+    sequence in the space of the kernel :math:`\exp(-\lVert x - x' \rVert^2 / 2\ell^2)`. A one goes first.
+
+    Implements: vilnis2015bethe, Sec. 8.2.
+    """
+
+    frequencies: Floats
+    phases: Floats
+
+    @classmethod
+    def draw(cls, inputs: int, rows: int = 1_000, *, length: float = 1.0, seed: int = 0) -> Self:
+        """Draw ``rows`` features of vectors of ``inputs`` numbers for a kernel of width ``length``."""
+        require(inputs >= 1, "inputs", inputs, "at least 1")
+        require(rows >= 1, "rows", rows, "at least 1")
+        require(length > 0, "length", length, "greater than zero")
+        random = np.random.default_rng(seed)
+        return cls(random.normal(0.0, 1.0 / length, (rows, inputs)), random.uniform(0.0, 2.0 * np.pi, rows))
+
+    def features(self, sequence: ArrayLike) -> Floats:
+        """Return one and the averaged features of a sequence, float[places, inputs]."""
+        rows = np.asarray(sequence, dtype=np.float64)
+        if rows.ndim != 2 or not len(rows) or rows.shape[1] != self.frequencies.shape[1]:
+            raise ShapeError(
+                f"a sequence of shape {rows.shape} was given: give one row of {self.frequencies.shape[1]}"
+                " numbers for each place."
+            )
+        waves = np.cos(rows @ self.frequencies.T + self.phases).mean(axis=0)
+        return np.concatenate([[1.0], np.sqrt(2.0 / len(self.phases)) * waves])

@@ -1,0 +1,120 @@
+r"""Bethe mirror descent, with a step that finds its own length.
+
+.. math:: \theta_t = \frac{\theta_{t-1} + \eta_t (\theta - \nabla L(\mu_{t-1}))}{1 + \eta_t}
+
+since the gradient of the entropy at the marginals of a tree is minus their scores. In terms of the shift
+:math:`\theta - \theta_t` this goes a share :math:`\eta / (1 + \eta)` of the way to the gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from factorwise.errors import require
+from factorwise.inference.message_passing.projection.problem import Iterate, Point, Problem
+from factorwise.inference.message_passing.projection.results import Projection, Stopping, run
+
+Schedule = Callable[[int], float]
+
+LARGEST, SMALLEST = 1e12, 1e-12  # steps beyond which nothing changes any more
+GROWTH = 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorDescent:
+    """Mirror descent; with adaptive steps the default for whatever has no short dual.
+
+    step
+        "adaptive"; or one length for all iterations; or a function of the iteration, counted from 1, such as
+        ``inverse_time()``.
+
+    Implements: vilnis2015bethe, Alg. 4.
+    """
+
+    step: Literal["adaptive"] | float | Schedule = "adaptive"
+
+    def __post_init__(self) -> None:
+        fits = self.step == "adaptive" or callable(self.step) or (np.isreal(self.step) and self.step > 0)
+        require(bool(fits), "step", self.step, "'adaptive', a number above zero, or a function")
+
+    def solve(self, problem: Problem, stopping: Stopping) -> Projection:
+        """Run until it is time to stop."""
+        steps = _adaptive(problem) if self.step == "adaptive" else self._scheduled(problem)
+        return run(problem, steps, stopping, "mirror descent")
+
+    def _scheduled(self, problem: Problem) -> Iterator[Iterate]:
+        step = self.step
+        point = problem.start()
+        yield Iterate(point, 0.0)
+        time = 0
+        while True:
+            time += 1
+            length = step(time) if callable(step) else float(step)
+            require(length > 0, f"step({time})", length, "greater than zero")
+            share = length / (1.0 + length)
+            point = problem.toward(point, point.slope, share)
+            yield Iterate(point, share)
+
+
+def inverse_time(convexity: float = 1.0) -> Schedule:
+    """Return the schedule ``1 / (convexity t)``, for which averages are known to converge."""
+    require(convexity > 0, "convexity", convexity, "greater than zero")
+    return lambda time: 1.0 / (convexity * time)
+
+
+def _adaptive(problem: Problem) -> Iterator[Iterate]:
+    """Steps as long as what they gain bears out.
+
+    A step that was too long is made again, shorter; how long the next one may be, the last one tells.
+    """
+    point = problem.start()
+    yield Iterate(point, 0.0)
+    step = 1.0
+    while True:
+        share = step / (1.0 + step)
+        trial = problem.point(problem.energy.moved(point.measured, point.slope, point.shift, step))
+        certain = point.conjugate is not None and point.conjugate < np.inf
+        allowed = (_bound_rises if certain else _energy_is_majorized)(point, trial, step)
+        if allowed < 1.0 and step > SMALLEST:
+            step *= min(0.5, max(0.9 * allowed, 0.05))
+            continue
+        if allowed < 1.0:
+            return
+        yield Iterate(trial, share)
+        point = trial
+        step = min(step * min(GROWTH, max(1.0, 0.9 * allowed)), LARGEST)
+
+
+def _bound_rises(point: Point, trial: Point, step: float) -> float:
+    """How many times longer the step might be for the lower bound to rise by half of what it promised.
+
+    The bound is concave in the shift: its rise is what its slope at the point promises less a divergence.
+    """
+    assert point.conjugate is not None
+    assert trial.conjugate is not None
+    if not trial.energy < np.inf or not trial.conjugate < np.inf:
+        return 0.0
+    promised = float(point.measured @ (trial.shift - point.shift)) - (trial.conjugate - point.conjugate)
+    return _ratio(0.5 * promised, point.divergence(trial), point)
+
+
+def _energy_is_majorized(point: Point, trial: Point, step: float) -> float:
+    """How many times longer the step might be for the step's model of the energy to stay above the energy.
+
+    Then the objective falls, convex or not.
+    """
+    if not trial.energy < np.inf:
+        return 0.0
+    bent = trial.energy - point.energy - float(point.slope @ (trial.measured - point.measured))
+    return _ratio(trial.divergence(point) / step, bent, point)
+
+
+def _ratio(most: float, found: float, point: Point) -> float:
+    noise = 1e-14 * max(1.0, abs(point.log_partition), abs(point.energy))
+    if found <= noise:
+        return np.inf
+    return max(most, 0.0) / found

@@ -1,0 +1,91 @@
+r"""Bethe-RDA: regularised dual averaging, with the entropy as distance.
+
+.. math:: \bar g_t = \tfrac{t - 1}{t} \bar g_{t-1} + \tfrac1t \nabla L(\mu_{t-1}), \qquad
+          \theta_t = \theta - \tfrac{t}{t + \beta} \bar g_t, \qquad \mu_t = \mathrm{marginals}(\theta_t)
+
+The gradient is taken at the previous marginals. With :math:`\beta = 0` nothing has to be set. That the method
+converges is known for slopes with a bound; those of Poisson and multinomial losses have none, and where
+counts are far from what the base model expects, the first step may go so far that no later one comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from factorwise.errors import require
+from factorwise.inference.message_passing.projection.problem import Iterate, Problem
+from factorwise.inference.message_passing.projection.results import Projection, Stopping, run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RDA:
+    """Regularised dual averaging.
+
+    beta
+        Pull towards the base model, the constant of beta_t: slower, steadier first steps.
+    average
+        Return the mean of all marginals visited, for which the rate of ln(t) / t is known, instead of the
+        best; all are then computed in every iteration. Its ``objective`` is an upper bound on that of the
+        mean, and ``shift``, from which predictions are made, is still that of the best point.
+
+    Implements: vilnis2015bethe, Alg. 1 and Proposition 4.
+    """
+
+    beta: float = 0.0
+    average: bool = False
+
+    def __post_init__(self) -> None:
+        require(self.beta >= 0, "beta", self.beta, "zero or more")
+
+    def solve(self, problem: Problem, stopping: Stopping) -> Projection:
+        """Run until it is time to stop."""
+        if not self.average:
+            return run(problem, self._steps(problem), stopping, "RDA")
+        problem.require_convex("RDA(average=True)")
+        mean = _Mean(problem)
+        best = run(problem, mean.watched(self._steps(problem)), stopping, "averaged RDA")
+        objective = mean.objective
+        gap = None if best.gap is None else best.gap + objective - best.objective
+        return replace(best, marginals=mean.marginals, measured=mean.measured, objective=objective, gap=gap)
+
+    def _steps(self, problem: Problem) -> Iterator[Iterate]:
+        point = problem.start()
+        yield Iterate(point, 0.0)
+        average = point.shift
+        time = 0
+        while True:
+            time += 1
+            average = average + (point.slope - average) / time
+            point = problem.point(time / (time + self.beta) * average)
+            yield Iterate(point, 1.0 / time)
+
+
+class _Mean:
+    """Means over the points of a run: of marginals, of what is measured, and of the objective but the energy.
+
+    The last is an upper bound on the same at the mean of marginals, since the entropy is concave.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.marginals = np.zeros(problem.base.layout.size)
+        self.measured = np.zeros(problem.energy.measurement.count)
+        self._rest = 0.0
+
+    def watched(self, steps: Iterator[Iterate]) -> Iterator[Iterate]:
+        """Pass on the iterates, and take their means."""
+        for count, iterate in enumerate(steps, 1):
+            point = iterate.point
+            moved = self.problem.energy.measurement.adjoint(point.shift)
+            self.marginals += (self.problem.base.marginals(moved) - self.marginals) / count
+            self.measured += (point.measured - self.measured) / count
+            self._rest += (point.objective - point.energy - self._rest) / count
+            yield iterate
+
+    @property
+    def objective(self) -> float:
+        """At most this is the objective at the mean of marginals."""
+        return self._rest + self.problem.energy.value_of(self.measured)
