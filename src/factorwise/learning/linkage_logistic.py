@@ -7,9 +7,12 @@ have the weight of the one below.
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from factorwise.kernels.linkage_learning import APART_WEIGHT, LINK_WEIGHT
@@ -41,9 +44,11 @@ def logistic_links(
         rows = np.sort(np.random.default_rng([seed, 4]).choice(len(rows), MOST_PAIRS, replace=False))
     if not model.sizes or same[rows].all() or not same[rows].any():
         return LinkModel.blank(model.sizes)  # nothing to tell, or nothing to tell apart
-    regression = LogisticRegression(C=RIDGE, max_iter=200)
+    regression = LogisticRegression(C=RIDGE, max_iter=300)
     counts = np.ones(len(rows)) if share is None else share[rows] / share[rows].mean()
-    regression.fit(up_to_level(levels[rows], model), same[rows], counts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # near enough: ways of learning are judged anyway
+        regression.fit(up_to_level(levels[rows], model), same[rows], counts)
     weights = np.zeros(len(model.weights))
     weights[LINK_WEIGHT] = regression.intercept_[0]
     weights[APART_WEIGHT] = -max(0.0, 2.0 * linked - 1.0)

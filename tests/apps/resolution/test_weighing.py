@@ -8,6 +8,7 @@ from factorwise.apps.resolution.labelled import ComparedLabels, LabelledPairs
 from factorwise.apps.resolution.lessons import Judged, Lesson, Trial
 from factorwise.apps.resolution.weighing import (
     DOUBT,
+    USUAL,
     WAYS,
     Start,
     beginning,
@@ -61,13 +62,14 @@ def test_the_way_that_does_best_on_entities_kept_apart_is_taken(monkeypatch, bes
     assert (found.temperature, found.held_out) == (0.5, 120)
 
 
-def test_of_ways_that_are_about_as_good_the_first_is_taken(monkeypatch):
-    assert weighed(monkeypatch, [GOOD] * len(WAYS)).way == WAYS[0].name
+def test_the_best_way_is_taken_if_it_is_clearly_better_than_the_usual_one(monkeypatch):
+    assert weighed(monkeypatch, [GOOD] * len(WAYS)).way == USUAL.name
     clearly = DOUBT / 60**0.5  # entities that are kept apart, all of one size
-    f1 = [0.8, 0.8 + 0.9 * clearly, 0.8 + 1.1 * clearly, 0.8 + 1.9 * clearly, 0.7, 0.8]
-    figures = iter(np.repeat(f1, 5).tolist())  # five trials of each way
-    monkeypatch.setattr(Trial, "score", lambda trial, labels: Judged(*[next(figures)] * 2, 1))
-    assert weighed(monkeypatch, [GOOD] * len(WAYS)).way == WAYS[2].name
+    for lead, taken in ((0.9, USUAL), (1.1, WAYS[4])):
+        f1 = np.array([0.7, 0.8, 0.8, 0.8 + 0.5 * clearly, 0.8 + lead * clearly, 0.75])
+        figures = iter(np.repeat(f1, 5).tolist())  # five trials of each way
+        monkeypatch.setattr(Trial, "score", lambda trial, labels: Judged(*[next(figures)] * 2, 1))  # noqa: B023
+        assert weighed(monkeypatch, [GOOD] * len(WAYS)).way == taken.name
 
 
 def test_with_few_entities_nothing_is_kept_apart_and_one_way_is_gone(monkeypatch):

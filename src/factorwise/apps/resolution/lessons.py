@@ -17,7 +17,7 @@ from factorwise.inference.mcmc.linkage import LinkGraph
 from factorwise.types import Bools, Ints
 
 PARTS = 5  # one entity in so many is kept apart in a trial, or fewer
-MOST_HELD_OUT = 4_000  # records of a trial
+MOST_HELD_OUT = 3_000  # records of a trial
 JUDGED = 2_000  # records of all trials, if one has fewer
 KNOWN_PAIRS = 1_000
 FEWEST_HELD_OUT = 8  # entities; with fewer, nothing is kept apart

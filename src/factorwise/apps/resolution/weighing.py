@@ -3,7 +3,7 @@
 Pairs that are labelled one by one give weights by logistic regression; walks that are judged cluster by
 cluster (SampleRank) correct them, or learn from nothing. How much a link by itself is worth, and how warm a
 walk should be, depends on the data: in large complete blocks a warm one teaches more, among sparse links the
-pairs do. What was found without any labels is tried first: labels have to do better, which few do not always.
+pairs do. What was found without any labels is tried too: a few labels do not always do better.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from factorwise.learning.linkage_calibration import Case, calibrate
 from factorwise.learning.linkage_logistic import logistic_links
 from factorwise.model.linkage import LinkModel
 
-DOUBT = 0.1  # by the root of the entities kept apart: by how much in F1 a way must beat those before it
+DOUBT = 0.1  # by the root of the entities kept apart: by how much in F1 a way must beat the usual one
 ROUNDS = 4  # of a search that is to tell ways apart
 
 
@@ -49,9 +49,10 @@ class Way(NamedTuple):
     shift: float = 0.0
 
 
+USUAL = Way("labelled pairs alone", Start.PAIRS)
 WAYS = (
     Way("without labels", Start.UNLABELLED),
-    Way("labelled pairs alone", Start.PAIRS),
+    USUAL,
     Way("labelled pairs alone, stricter", Start.PAIRS, shift=-1.0),
     Way("labelled pairs alone, laxer", Start.PAIRS, shift=1.0),
     Way("warm walks", Start.NOTHING, 1.0),
@@ -103,20 +104,24 @@ def weigh(
         for trial in judged
     ]
     doubt = DOUBT / sum(effective_number(trial.among.entity[trial.judged]) for trial in judged) ** 0.5
-    best, walks = WAYS[0], list[LinkWalk]()
     scores: dict[str, float] = {}
+    walks: dict[str, list[LinkWalk]] = {}
     for way in ways:
-        total, found = Judged(), list[LinkWalk]()
+        total, walks[way.name] = Judged(), []
         for trial, start in zip(judged, starts, strict=True):
             model = learned(trial.training, way, start[way.start], learner, seed=seed, watch=watch)
-            found.append(searched(trial, model, quick, seed=seed, team=team))
-            total = total.plus(trial.score(found[-1].labels))
+            walk = searched(trial, model, quick, seed=seed, team=team)
+            total = total.plus(trial.score(walk.labels))
+            walks[way.name].append(walk)
         scores[way.name] = total.f1
-        if not walks or total.f1 > scores[best.name] + doubt:
-            best, walks = way, found
+    best = max(ways, key=lambda way: scores[way.name])
+    if USUAL in ways and scores[best.name] <= scores[USUAL.name] + doubt:
+        best = USUAL
     temperature = 1.0  # what was learned from looks too certain to tell
     if kept_apart:
-        cases = [Case(walk, t.among.entity, t.judged) for walk, t in zip(walks, judged, strict=True)]
+        cases = [
+            Case(walk, t.among.entity, t.judged) for walk, t in zip(walks[best.name], judged, strict=True)
+        ]
         temperature = calibrate(cases, seed=seed, team=team).temperature
     first = beginning(best.start, lesson, unlabelled, seed=seed)
     model = learned(lesson, best, first, learner, seed=seed, watch=watch)
