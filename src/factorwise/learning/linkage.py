@@ -23,6 +23,8 @@ from factorwise.kernels.linkage_learning import (
 from factorwise.model.linkage import LinkModel
 from factorwise.rng import Stream
 
+EACH = 5  # steps for an item in a pass, however many there are
+
 
 class LinkPass(NamedTuple):
     """How one pass over the items went: the learning curve.
@@ -48,7 +50,7 @@ class LinkLearner:
 
     passes, steps, fewest, most
         Walks, by turns from every item by itself and from the truth, each of ``steps`` steps per item, but of
-        ``fewest`` at least and ``most`` at most.
+        ``fewest`` at least and ``most`` at most, unless that were fewer than five per item.
     cap, margin
         Largest multiple of a gradient that one update adds, and the lead that a move which gains one item's
         worth of B-cubed F1 shall have.
@@ -98,7 +100,8 @@ class LinkLearner:
         stream = Stream(seed, 0x1EA2)
         alone = np.arange(graph.n_items)
         known = np.where(entity >= 0, entity, entity.max() + 1 + alone)
-        steps = int(np.clip(self.steps * graph.n_items, self.fewest, self.most))
+        most = max(self.most, EACH * graph.n_items)
+        steps = int(np.clip(self.steps * graph.n_items, self.fewest, most))
         for number in range(self.passes):
             start, labels = ("truth", known) if number % 2 else ("alone", alone)
             walk.place_items(labels)

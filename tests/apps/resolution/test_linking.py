@@ -5,13 +5,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from factorwise.apps.resolution import linking
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.linking import link
-from factorwise.apps.resolution.resolving import shard_key
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc import linkage_search
-from factorwise.inference.mcmc.linkage_search import LinkSearch, parts
+from factorwise.inference.mcmc.linkage_search import LinkSearch, parts, walk_parts
 from factorwise.kernels.threads import Team
 from factorwise.model.linkage import LinkModel
 from resolution_cases import clusters, compared, known_of, people_table
@@ -36,7 +34,7 @@ def eager():
 
 def found(constraints=None, knowledge=None):
     linked = link(PEOPLE, knowledge or KNOWN, constraints=constraints, team=ALONE)
-    LinkSearch(rounds=6).run(linked.walk, shard_key(linked), seed=1, team=ALONE)
+    LinkSearch(rounds=6).run(linked.walk, seed=1, team=ALONE)
     return linked, linked.rows_of_units(linked.walk.labels)
 
 
@@ -52,17 +50,15 @@ def test_every_record_is_an_item_and_those_of_one_part_are_neighbors():
     assert sorted(linked.unit.tolist()) == list(range(N))
     part = parts(N, linked.candidates.first, linked.candidates.second, linked.scores)
     assert (np.diff(part[np.argsort(linked.unit)]) >= 0).all()
-    assert linked.keys == []  # one shard will do
 
 
 def test_many_records_are_searched_by_the_parts_that_good_links_connect(monkeypatch):
-    monkeypatch.setattr(linking, "ITEMS_PER_SHARD", 5)
     monkeypatch.setattr(linkage_search, "ITEMS_PER_SHARD", 5)
     linked = link(PEOPLE, KNOWN, team=ALONE)
-    (part,) = linked.keys
+    part = walk_parts(linked.walk)
     graph, good = linked.walk.graph, linked.scores > 0.0
     assert (part[graph.first[good]] == part[graph.second[good]]).all()
-    LinkSearch(rounds=6).run(linked.walk, shard_key(linked), seed=1, team=ALONE)
+    LinkSearch(rounds=6).run(linked.walk, seed=1, team=ALONE)
     assert len(np.unique(linked.walk.labels)) < N
 
 

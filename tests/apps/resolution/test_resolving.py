@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from factorwise.apps.resolution import linking, resolving
+from factorwise.apps.resolution import resolving
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.linking import link
 from factorwise.apps.resolution.resolving import Keeping, draw_posterior, fingerprint, searched
@@ -24,7 +24,6 @@ SEARCH = LinkSearch(rounds=5, sweeps=1, hot=2.0, cold=0.5, extra=2)
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch):
     monkeypatch.setattr(linkage_search, "ITEMS_PER_SHARD", 12)
-    monkeypatch.setattr(linking, "ITEMS_PER_SHARD", 12)
 
 
 def linked(constraints=None):
@@ -75,7 +74,7 @@ def test_checkpoints_are_left_as_often_as_asked(tmp_path, monkeypatch):
     assert not (tmp_path / "never").exists()
 
 
-@pytest.mark.parametrize("other", ["seed", "settings", "start", "scores", "keys"])
+@pytest.mark.parametrize("other", ["seed", "settings", "start", "scores"])
 def test_the_checkpoint_of_another_run_is_refused(tmp_path, other):
     ended(linked(), keeping=Keeping(tmp_path, 0.0))
     data, search, seed = linked(), SEARCH, 3
@@ -85,10 +84,8 @@ def test_the_checkpoint_of_another_run_is_refused(tmp_path, other):
         search = LinkSearch(rounds=6, sweeps=1, hot=2.0, cold=0.5, extra=2)
     elif other == "start":
         data.walk.place_items(np.zeros(data.walk.n_items, int))
-    elif other == "scores":
-        data.walk.arrays.score[0] += 1.0
     else:
-        data.keys[0][0] += 1
+        data.walk.arrays.score[0] += 1.0
     before = (tmp_path / FILE).read_bytes()
     with pytest.raises(DataFileError, match="another run"):
         searched(data, search, seed=seed, team=ALONE, keeping=Keeping(tmp_path, 0.0))

@@ -9,7 +9,7 @@ from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc import linkage as linkage_module
 from factorwise.inference.mcmc import linkage_search
 from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
-from factorwise.inference.mcmc.linkage_search import LinkSearch, restore, shards_by_key
+from factorwise.inference.mcmc.linkage_search import LinkSearch, parts, restore, shards_by_key
 from factorwise.kernels.threads import Team
 from linkage_cases import CASES, check, is_allowed, model_score, partitions, random_walk, walk_of
 
@@ -95,22 +95,32 @@ def test_putting_a_walk_back_restores_all_it_keeps_of_its_clusters():
 
 
 @pytest.mark.usefixtures("small_shards")
-@pytest.mark.parametrize("keyed", [True, False])
-def test_clusters_and_clusters_of_one_key_lie_in_one_shard(keyed):
+def test_clusters_and_clusters_of_one_key_lie_in_one_shard():
     walk, key = walk_and_key()
     for number in range(3):
         walk.sweep(0, number, 1.0, team=ALONE)
-    shard = shards_by_key(walk, key if keyed else None)[walk.arrays.label]
-    walk.place_shards(shards_by_key(walk, key if keyed else None))
+    shard = shards_by_key(walk, key)[walk.arrays.label]
+    walk.place_shards(shards_by_key(walk, key))
     check(walk)
     assert np.bincount(shard).max() <= 40
     assert set(shard.tolist()) <= set(range(10))
     assert len(set(shard.tolist())) >= 6
-    if keyed:
-        strongest = np.full(120, -1)
-        np.maximum.at(strongest, walk.arrays.label, key)
-        for value in set(strongest.tolist()) - {-1}:
-            assert len(set(shard[strongest[walk.arrays.label] == value].tolist())) == 1
+    strongest = np.full(120, -1)
+    np.maximum.at(strongest, walk.arrays.label, key)
+    for value in set(strongest.tolist()) - {-1}:
+        assert len(set(shard[strongest[walk.arrays.label] == value].tolist())) == 1
+
+
+@pytest.mark.usefixtures("small_shards")
+def test_without_a_key_the_parts_of_the_graph_are_searched_one_by_one():
+    one, other = walk_and_key()[0], walk_and_key()[0]
+    graph, apart = one.graph, one.settings[0]
+    scores = np.empty(len(graph.first), np.float32)
+    scores[graph.pair] = one.arrays.score + np.float32(apart)
+    key = parts(one.n_items, graph.first, graph.second, scores)
+    SHORT.run(one, key, seed=1, team=ALONE)
+    SHORT.run(other, seed=1, team=ALONE)
+    assert one.labels.tolist() == other.labels.tolist()
 
 
 def test_an_interrupt_ends_a_search_with_what_it_has():

@@ -16,7 +16,7 @@ from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
-from factorwise.inference.mcmc.linkage_search import ITEMS_PER_SHARD, parts
+from factorwise.inference.mcmc.linkage_search import parts
 from factorwise.kernels.threads import Team
 from factorwise.types import Ints
 
@@ -33,8 +33,6 @@ class Linked:
         The item of the walk that stands for each record: records that must be together share one.
     walk
         A clustering of the items, every one by itself to begin with.
-    keys
-        By which items are put into shards: the parts of the graph, unless one shard will do.
     """
 
     normal: NormalTable
@@ -42,7 +40,6 @@ class Linked:
     scores: NDArray[np.float32]
     unit: NDArray[np.int32]
     walk: LinkWalk
-    keys: list[NDArray[np.int32]]
 
     def rows_of_units(self, labels: Ints) -> NDArray[np.int32]:
         """Return for each record the label of its item."""
@@ -102,12 +99,11 @@ def joined(
         links = _merged(links, unit, limits, model.apart)
     graph = LinkGraph.from_pairs(int(unit.max(initial=-1)) + 1, links.first, links.second)
     weight = np.bincount(unit, minlength=graph.n_items)
-    keys = [parts(graph.n_items, graph.first, graph.second, links.score)] if n > ITEMS_PER_SHARD else []
     sources = limits.source_bits(unit, graph.n_items)
     walk = LinkWalk(
         graph, links.score, apart=model.apart, cluster=model.cluster, weight=weight, sources=sources
     )
-    return Linked(normal, candidates, scores, unit, walk, keys)
+    return Linked(normal, candidates, scores, unit, walk)
 
 
 class Links(NamedTuple):

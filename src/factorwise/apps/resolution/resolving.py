@@ -15,7 +15,6 @@ from factorwise.inference.mcmc.linkage_posterior import CHAINS, DRAWS, LinkPoste
 from factorwise.inference.mcmc.linkage_search import Found, LinkSearch, Progress, SearchState
 from factorwise.io.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from factorwise.kernels.threads import Team
-from factorwise.types import Ints
 
 POSTERIOR_MEMORY = 2 << 30  # bytes of labels that draws may take
 FEWEST_DRAWS = 5
@@ -47,7 +46,7 @@ def searched(
 ) -> Found:
     """Search from where the walk is, or from the checkpoint of the same run."""
     if keeping is None:
-        return search.run(linked.walk, shard_key(linked), seed=seed, team=team, watch=watch)
+        return search.run(linked.walk, seed=seed, team=team, watch=watch)
     mark = fingerprint(linked, search, seed)
     saved = read_checkpoint(keeping.folder, mark)
     resume = None if saved is None else _state(saved)
@@ -59,21 +58,15 @@ def searched(
             write_checkpoint(keeping.folder, mark, _checkpoint(state))
             last = time.monotonic()
 
-    key = shard_key(linked)
-    return search.run(linked.walk, key, seed=seed, team=team, resume=resume, watch=watch, keep=keep)
-
-
-def shard_key(linked: Linked) -> Ints | None:
-    """Return the key by which items are put into shards; None where one shard will do."""
-    return linked.keys[0] if linked.keys else None
+    return search.run(linked.walk, seed=seed, team=team, resume=resume, watch=watch, keep=keep)
 
 
 def fingerprint(linked: Linked, search: LinkSearch, seed: int) -> str:
-    """Return what tells a run from every other: its links, scores and keys, its start and its settings."""
+    """Return what tells a run from every other: its links and scores, its start and its settings."""
     digest = hashlib.sha256(repr((search, seed, linked.walk.settings.tolist())).encode())
     arrays = linked.walk.arrays
     fixed = (arrays.start, arrays.neighbor, arrays.score, arrays.weight, arrays.sources)
-    for array in (*fixed, arrays.label, arrays.after, *linked.keys):
+    for array in (*fixed, arrays.label, arrays.after):
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 

@@ -22,7 +22,6 @@ from factorwise.apps.resolution.forms import NormalField, NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.linking import Linked, joined, score_pairs
 from factorwise.apps.resolution.normal_forms import normalize
-from factorwise.apps.resolution.resolving import shard_key
 from factorwise.errors import require
 from factorwise.inference.mcmc.linkage_search import Found, LinkSearch
 from factorwise.io.tables import SOURCE_COLUMN, stack_tables
@@ -103,7 +102,7 @@ def place(
     linked = joined(part, candidates, scores, knowledge, limits)
     start = np.where(known[rows] >= 0, known[rows], beyond + np.arange(len(rows)))
     linked.walk.place_items(_start(start, linked.unit, linked.walk.n_items, limits))
-    found = replace(search, hot=search.cold).run(linked.walk, shard_key(linked), seed=seed, team=team)
+    found = replace(search, hot=search.cold).run(linked.walk, seed=seed, team=team)
     labels = known.astype(np.int64)
     labels[rows] = beyond + linked.rows_of_units(linked.walk.labels)
     numbers = np.unique(labels, return_inverse=True)[1]

@@ -130,8 +130,8 @@ def weigh(
 
 def searched(trial: Trial, model: LinkModel, search: LinkSearch, *, seed: int, team: Team) -> LinkWalk:
     """Cluster the records of a trial by some weights."""
-    among = trial.among
-    walk = LinkWalk(among.graph, model.link_scores(among.levels), apart=model.apart, cluster=model.cluster)
+    graph, scores = trial.among.graph, model.link_scores(trial.among.levels)
+    walk = LinkWalk(graph, scores, apart=model.apart, cluster=model.cluster)
     if search.run(walk, seed=seed, team=team).reason == "interrupted":
         raise KeyboardInterrupt  # what a search keeps when it is stopped is no use here
     return walk

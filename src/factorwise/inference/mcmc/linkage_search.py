@@ -119,7 +119,8 @@ class LinkSearch:
         """Search from where ``walk`` is, or from where an earlier search stopped; an interrupt ends it early.
 
         key
-            Of each item, negative for none: clusters with the same one meet in a shard.
+            Of each item, negative for none: clusters with the same one meet in a shard. None for the parts of
+            the graph.
         watch, keep
             Called after each round: to show how it goes, and to keep what is needed to resume.
         """
@@ -132,6 +133,10 @@ class LinkSearch:
             done, settled, score = resume.round, resume.settled, resume.score
             restore(walk, resume)
         shards = _shards(walk)
+        if shards == 1:
+            key = None
+        elif key is None:
+            key = walk_parts(walk)
         limit, reason = self.rounds + self.extra, "rounds"
         try:
             while done < limit:
@@ -142,7 +147,7 @@ class LinkSearch:
                     reason = "time"
                     break
                 temperature = schedule.temperature(min(1.0, done / max(1, self.rounds - 1)))
-                if shards > 1:
+                if key is not None:
                     walk.place_shards(shards_by_key(walk, key))
                 gain = 0.0
                 for sweep in range(self.sweeps):
@@ -193,19 +198,23 @@ def parts(n: int, first: Ints, second: Ints, link_scores: NDArray[np.float32]) -
     return np.asarray(part, np.int32)
 
 
-def shards_by_key(walk: LinkWalk, keys: Ints | None) -> NDArray[np.int32]:
+def walk_parts(walk: LinkWalk) -> NDArray[np.int32]:
+    """Number the parts of a walk's graph."""
+    graph, arrays = walk.graph, walk.arrays
+    beyond = np.empty(len(graph.first), np.float32)
+    beyond[graph.pair] = arrays.score
+    return parts(walk.n_items, graph.first, graph.second, beyond + np.float32(walk.settings[0]))
+
+
+def shards_by_key(walk: LinkWalk, keys: Ints) -> NDArray[np.int32]:
     """Return the shard of each cluster, by its label: clusters with the same key lie in the same shard.
 
     The key of a cluster is the largest that its items have; clusters without any are spread evenly.
     """
     n, label = walk.n_items, walk.arrays.label
-    own = np.arange(n, dtype=np.int64)
-    if keys is None:
-        key = own
-    else:
-        key = np.full(n, -1, np.int64)
-        np.maximum.at(key, label, keys)
-        key = np.where(key < 0, int(keys.max(initial=0)) + 1 + own, key)
+    key = np.full(n, -1, np.int64)
+    np.maximum.at(key, label, keys)
+    key = np.where(key < 0, int(keys.max(initial=0)) + 1 + np.arange(n), key)
     sizes = np.bincount(label, minlength=n)
     groups, place = np.unique(key, return_inverse=True)
     before = np.cumsum(np.bincount(place, weights=sizes, minlength=len(groups)))
