@@ -61,7 +61,7 @@ def test_the_history_is_of_the_walks_that_the_weights_are_from(monkeypatch, chos
     other = {"warm walks": "labelled pairs alone", "labelled pairs alone": "warm walks"}[chosen]
     by_name = {way.name: way for way in weighing.WAYS}
     monkeypatch.setattr(weighing, "WAYS", (by_name[other], by_name[chosen]))
-    monkeypatch.setattr(weighing, "USUAL", by_name[chosen])
+    monkeypatch.setattr(weighing, "usual_way", lambda lesson: by_name[chosen])
     monkeypatch.setattr(weighing, "DOUBT", 1e9)  # nothing is clearly better than the usual way
     told = []
     resolver = EntityResolver(**FAST).fit(OTHERS, "person", id="id", watch=told.append)

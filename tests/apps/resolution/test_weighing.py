@@ -8,7 +8,8 @@ from factorwise.apps.resolution.labelled import ComparedLabels, LabelledPairs
 from factorwise.apps.resolution.lessons import Judged, Lesson, Trial
 from factorwise.apps.resolution.weighing import (
     DOUBT,
-    USUAL,
+    PAIRS_ALONE,
+    WALKS_FROM_PAIRS,
     WAYS,
     Start,
     beginning,
@@ -63,13 +64,18 @@ def test_the_way_that_does_best_on_entities_kept_apart_is_taken(monkeypatch, bes
 
 
 def test_the_best_way_is_taken_if_it_is_clearly_better_than_the_usual_one(monkeypatch):
-    assert weighed(monkeypatch, [GOOD] * len(WAYS)).way == USUAL.name
+    assert weighed(monkeypatch, [GOOD] * len(WAYS)).way == PAIRS_ALONE.name
     clearly = DOUBT / 60**0.5  # entities that are kept apart, all of one size
-    for lead, taken in ((0.9, USUAL), (1.1, WAYS[4])):
+    for lead, taken in ((0.9, PAIRS_ALONE), (1.1, WAYS[4])):
         f1 = np.array([0.7, 0.8, 0.8, 0.8 + 0.5 * clearly, 0.8 + lead * clearly, 0.75])
         figures = iter(np.repeat(f1, 5).tolist())  # five trials of each way
         monkeypatch.setattr(Trial, "score", lambda trial, labels: Judged(*[next(figures)] * 2, 1))  # noqa: B023
         assert weighed(monkeypatch, [GOOD] * len(WAYS)).way == taken.name
+
+
+def test_of_very_many_entities_walks_are_what_others_have_to_beat(monkeypatch):
+    monkeypatch.setattr(weighing, "MANY_ENTITIES", 60)
+    assert weighed(monkeypatch, [GOOD] * len(WAYS)).way == WALKS_FROM_PAIRS.name
 
 
 def test_with_few_entities_nothing_is_kept_apart_and_one_way_is_gone(monkeypatch):

@@ -25,6 +25,7 @@ from factorwise.learning.linkage_logistic import logistic_links
 from factorwise.model.linkage import LinkModel
 
 DOUBT = 0.1  # by the root of the entities kept apart: by how much in F1 a way must beat the usual one
+MANY_ENTITIES = 10_000
 ROUNDS = 4  # of a search that is to tell ways apart
 
 
@@ -49,14 +50,15 @@ class Way(NamedTuple):
     shift: float = 0.0
 
 
-USUAL = Way("labelled pairs alone", Start.PAIRS)
+PAIRS_ALONE = Way("labelled pairs alone", Start.PAIRS)
+WALKS_FROM_PAIRS = Way("walks from labelled pairs", Start.PAIRS, 0.3)
 WAYS = (
     Way("without labels", Start.UNLABELLED),
-    USUAL,
+    PAIRS_ALONE,
     Way("labelled pairs alone, stricter", Start.PAIRS, shift=-1.0),
     Way("labelled pairs alone, laxer", Start.PAIRS, shift=1.0),
     Way("warm walks", Start.NOTHING, 1.0),
-    Way("walks from labelled pairs", Start.PAIRS, 0.3),
+    WALKS_FROM_PAIRS,
 )
 
 
@@ -115,8 +117,9 @@ def weigh(
             walks[way.name].append(walk)
         scores[way.name] = total.f1
     best = max(ways, key=lambda way: scores[way.name])
-    if USUAL in ways and scores[best.name] <= scores[USUAL.name] + doubt:
-        best = USUAL
+    usual = usual_way(lesson)
+    if usual in ways and scores[best.name] <= scores[usual.name] + doubt:
+        best = usual
     temperature = 1.0  # what was learned from looks too certain to tell
     if kept_apart:
         cases = [
@@ -126,6 +129,14 @@ def weigh(
     first = beginning(best.start, lesson, unlabelled, seed=seed)
     model = learned(lesson, best, first, learner, seed=seed, watch=watch)
     return Weighed(model, temperature, best.name, scores, sum(int(t.judged.sum()) for t in kept_apart))
+
+
+def usual_way(lesson: Lesson) -> Way:
+    """Return the way that others have to beat clearly.
+
+    Walks aim at what is wanted, clusterings, but of few entities they learn by heart.
+    """
+    return WALKS_FROM_PAIRS if int(lesson.entity.max(initial=-1)) + 1 >= MANY_ENTITIES else PAIRS_ALONE
 
 
 def searched(trial: Trial, model: LinkModel, search: LinkSearch, *, seed: int, team: Team) -> LinkWalk:
