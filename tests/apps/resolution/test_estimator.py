@@ -107,7 +107,6 @@ def test_records_may_come_in_any_form(resolver, found, tmp_path):
 
 def test_one_and_two_threads_find_the_same(resolver, monkeypatch):
     monkeypatch.setattr(linkage_search, "ITEMS_PER_SHARD", 20)
-    monkeypatch.setattr(linking, "ITEMS_PER_SHARD", 20)
     answers = []
     for threads in (1, 2):
         again = EntityResolver(**{**FAST, "n_jobs": threads}).fit(OTHERS, "person", id="id")
