@@ -117,7 +117,7 @@ def test_a_column_that_is_not_there_is_named_with_the_nearest(refused, unlearned
 def test_a_model_whose_columns_are_missing_says_which(refused, tmp_path):
     data = write_csv(tmp_path / "f.csv", without(RECORDS, "born"))
     err = refused(data=(data,))
-    assert f"{data}: there is no column 'born' in the table" in err
+    assert f"{data}: there is no column 'born', which is to be compared" in err
 
 
 def test_ids_that_stand_twice_are_named(refused, unlearned, tmp_path):
@@ -400,3 +400,16 @@ def test_a_disk_that_is_full_leaves_no_part_of_a_file(run, folder, tmp_path, mon
     assert result.code == 2
     assert "o.csv: could not be written: No space left on device" in result.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_encoding_is_that_of_files_of_pairs_too(run, folder, tmp_path):
+    records = [{**one, "id": f"ü{one['id']}"} for one in RECORDS]
+    data, tied = tmp_path / "in.csv", tmp_path / "must.csv"
+    write_csv(data, records)
+    data.write_bytes(data.read_text("utf-8").encode("cp1252"))
+    tied.write_bytes(f"id,other\n{records[0]['id']},{records[-1]['id']}\n".encode("cp1252"))
+    words = ("--id", "id", "--model", folder / "m.fw", "--encoding", "cp1252", "--must-link", tied)
+    result = run("resolve", "apply", data, *words, "-o", tmp_path / "o.csv")
+    assert result.code == 0
+    entity = {row["id"]: row["entity"] for row in read_csv(tmp_path / "o.csv")}
+    assert entity[records[0]["id"]] == entity[records[-1]["id"]]

@@ -140,3 +140,14 @@ def test_a_record_without_an_entity_is_refused(refused, files, tmp_path):
 
 def test_a_missing_file_is_refused(refused, files, tmp_path):
     assert "there is no file" in refused(tmp_path / "nothing.csv", files[1])
+
+
+def test_the_truth_may_lie_in_several_files(run, tmp_path):
+    out, one, two = tmp_path / "out.csv", tmp_path / "one.csv", tmp_path / "two.csv"
+    out.write_text("id,entity,confidence\n1,1,1\n2,1,1\n3,3,1\n")
+    one.write_text("number,who\n1,a\n")
+    two.write_text("number,who\n2,a\n3,b\n")
+    words = ("--truth", one, "--truth", two, "--id", "number", "--entity", "who", "--json")
+    found = json.loads(run("resolve", "score", out, *words).out)
+    assert (found["records"], found["without_truth"], found["not_found"]) == (3, 0, 0)
+    assert found["scores"]["b_cubed"]["f1"] == 1.0

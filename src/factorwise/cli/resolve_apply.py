@@ -250,7 +250,7 @@ def _constrained(options: Options, request: Request, ids: pa.Array) -> dict[str,
     """Read the pairs that must and must not be together, and remark on files without any."""
     rows = {}
     for name, path in {"must": request.must_link, "cannot": request.cannot_link}.items():
-        rows[name] = given_pairs(path, ids)
+        rows[name] = given_pairs(path, ids, request.reading["encoding"])
         if path is not None and not len(rows[name]):
             notice(options, f"{path} has no pairs: --{name}-link changes nothing.")
     return rows

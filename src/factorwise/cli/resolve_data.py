@@ -154,7 +154,7 @@ def given_fields(path: Path | None, records: Records) -> list[FieldSpec] | None:
     return fields
 
 
-def given_pairs(path: str | None, ids: pa.Array) -> NDArray[np.int64]:
+def given_pairs(path: str | None, ids: pa.Array, encoding: str | None = None) -> NDArray[np.int64]:
     """Read pairs of ids and return the rows of their records, int64[pairs, 2]; none without a file."""
     if path is None:
         return np.zeros((0, 2), np.int64)
@@ -162,7 +162,7 @@ def given_pairs(path: str | None, ids: pa.Array) -> NDArray[np.int64]:
 
     from factorwise.io.table_columns import require_columns
 
-    table = given_table(path, may_be_empty=True)
+    table = given_table(path, encoding=encoding, may_be_empty=True)
     names = table.column_names
     if len(names) != 2:
         require_columns(PAIR_COLUMNS, names, path)

@@ -72,8 +72,9 @@ def read_known(
             f"{old} and {records.name} have {len(again)} ids in common, the first of them"
             f" {records.ids[int(again[0])].as_py()!r}. Give records that are new, with ids of their own."
         )
+    found = given_table(onto, ["id", "entity"], encoding)
     with speaking_of(f"{old} and {onto}"):
-        entity = known_entities(given_table(onto, ["id", "entity"]), ids)
+        entity = known_entities(found, ids)
     sources = None
     if source is not None:
         columns = [table.column(source).cast(pa.string()) for table in (before, records.table)]

@@ -30,12 +30,18 @@ LARGEST_TANGLE = 100_000  # clusters that overlap each other, directly or not, f
 
 @verb(example="factorwise resolve score entities.csv --truth labelled.csv --id id --entity person --json")
 @click.argument("file", metavar="OUT")
-@click.option("--truth", required=True, metavar="LABELLED", help="Records with their true entities.")
+@click.option(
+    "--truth",
+    required=True,
+    multiple=True,
+    metavar="LABELLED",
+    help="Records with their true entities; may be given several times.",
+)
 @click.option("--id", "id_column", required=True, metavar="COLUMN", help="Column of LABELLED with the ids.")
 @click.option("--entity", required=True, metavar="COLUMN", help="Column of LABELLED with the true entity.")
 @click.option("--encoding", metavar="NAME", help="Of CSV files that are not in UTF-8, as cp1252.")
 def command(
-    options: Options, file: str, truth: str, id_column: str, entity: str, encoding: str | None
+    options: Options, file: str, truth: tuple[str, ...], id_column: str, entity: str, encoding: str | None
 ) -> None:
     """Score the entities in OUT, as `resolve apply` writes it, against the true ones in LABELLED.
 
@@ -45,11 +51,11 @@ def command(
     they share (CEAF-m), and of entities that are found exactly (cluster).
     """
     found = given_table(file, ["id", "entity"])
-    known = given_table(truth, [id_column, entity], encoding)
-    both = joined(file, found, truth, known.rename_columns(["id", "entity"]), (id_column, entity))
+    known, name = _truth(truth, [id_column, entity], encoding), " and ".join(truth)
+    both = joined(file, found, name, known.rename_columns(["id", "entity"]), (id_column, entity))
     for count, text in (
-        (both.without_truth, f"records of {file} have no true entity in {truth}"),
-        (both.not_found, f"records of {truth} with a true entity are not in {file}"),
+        (both.without_truth, f"records of {file} have no true entity in {name}"),
+        (both.not_found, f"records of {name} with a true entity are not in {file}"),
     ):
         if count:
             notice(options, f"{count:,} {text}: they are not scored.")
@@ -67,6 +73,17 @@ def command(
         "scores": scores,
     }
     emit(document, _lines(document), as_json=options.json)
+
+
+def _truth(paths: tuple[str, ...], columns: list[str], encoding: str | None) -> pa.Table:
+    """Read the true entities, of several files one under another, as texts."""
+    import pyarrow as pa
+
+    tables = [given_table(path, columns, encoding) for path in paths]
+    if len(tables) == 1:
+        return tables[0]
+    texts = pa.schema([(name, pa.string()) for name in columns])
+    return pa.concat_tables([table.cast(texts) for table in tables])
 
 
 class Joined(NamedTuple):

@@ -85,7 +85,8 @@ class Resolution:
         first, second = graph.first[found], graph.second[found]
         at = range(0, len(found), _AT_ONCE)
         sizes = [effective_sizes(posterior.traces(first[k:][:_AT_ONCE], second[k:][:_AT_ONCE])) for k in at]
-        draws = np.concatenate([np.zeros(0), *sizes])
+        made = posterior.labels.shape[0] * posterior.labels.shape[1]
+        draws = np.minimum(np.concatenate([np.zeros(0), *sizes]), made).round(1)
         start, rows = self._rows_by_unit()
         others = np.diff(start)[second]
         count = np.diff(start)[first] * others

@@ -70,7 +70,9 @@ def normalize(table: pa.Table, specs: Sequence[FieldSpec]) -> NormalTable:
             continue
         if spec.name not in table.column_names:
             raise InvalidArgumentError(
-                f"there is no column {spec.name!r} in the table; it has {', '.join(table.column_names)}."
+                f"there is no column {spec.name!r}, which is to be compared; there are"
+                f" {', '.join(table.column_names)}. Add it, empty if its values are not known, or use a model"
+                " that does not compare it."
             )
         forms = normal_forms(table.column(spec.name), spec)
         fields[spec.name] = NormalField(spec.name, spec.kind, forms)

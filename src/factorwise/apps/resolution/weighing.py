@@ -52,8 +52,9 @@ class Way(NamedTuple):
 
 PAIRS_ALONE = Way("labelled pairs alone", Start.PAIRS)
 WALKS_FROM_PAIRS = Way("walks from labelled pairs", Start.PAIRS, 0.3)
+WITHOUT_LABELS = Way("without labels", Start.UNLABELLED)
 WAYS = (
-    Way("without labels", Start.UNLABELLED),
+    WITHOUT_LABELS,
     PAIRS_ALONE,
     Way("labelled pairs alone, stricter", Start.PAIRS, shift=-1.0),
     Way("labelled pairs alone, laxer", Start.PAIRS, shift=1.0),
@@ -99,7 +100,7 @@ def weigh(
     quick = replace(search, rounds=min(ROUNDS, search.rounds), extra=0)
     kept_apart = trials(lesson, seed)
     judged = kept_apart or [Trial(lesson, lesson, lesson.entity >= 0)]
-    ways = WAYS if kept_apart else WAYS[:1]
+    ways = WAYS if kept_apart else (WITHOUT_LABELS,)
     wanted = {way.start for way in ways}
     starts = [
         {start: beginning(start, trial.training, unlabelled, seed=seed) for start in wanted}

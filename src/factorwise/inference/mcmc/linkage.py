@@ -158,6 +158,12 @@ class LinkWalk:
         """Number of clusters."""
         return int((self.arrays.label == np.arange(self.n_items)).sum())
 
+    def beyond(self) -> NDArray[np.float32]:
+        """Return by how much the score of each linked pair is above that of one that is not linked."""
+        found = np.empty(len(self.graph.first), np.float32)
+        found[self.graph.pair] = self.arrays.score
+        return found
+
     @property
     def score(self) -> float:
         """Score of the clustering, added up afresh; pairs within an item count as not linked."""

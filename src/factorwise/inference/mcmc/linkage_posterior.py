@@ -103,8 +103,7 @@ def items_in_doubt(walk: LinkWalk, temperature: float, least: float, *, team: Te
     if least <= 0.0:
         return np.ones(walk.n_items, np.bool_)
     arrays, graph, (apart, cluster) = walk.arrays, walk.graph, walk.settings.tolist()
-    beyond = np.empty(len(graph.first), np.float32)
-    beyond[graph.pair] = arrays.score
+    beyond = walk.beyond()
     one, two = arrays.label[graph.first], arrays.label[graph.second]
     across = one != two
     ends = np.minimum(one, two)[across], np.maximum(one, two)[across]

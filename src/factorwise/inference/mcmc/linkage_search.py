@@ -200,23 +200,21 @@ def parts(n: int, first: Ints, second: Ints, link_scores: NDArray[np.float32]) -
 
 def walk_parts(walk: LinkWalk) -> NDArray[np.int32]:
     """Number the parts of a walk's graph."""
-    graph, arrays = walk.graph, walk.arrays
-    beyond = np.empty(len(graph.first), np.float32)
-    beyond[graph.pair] = arrays.score
-    return parts(walk.n_items, graph.first, graph.second, beyond + np.float32(walk.settings[0]))
+    graph = walk.graph
+    return parts(walk.n_items, graph.first, graph.second, walk.beyond() + np.float32(walk.settings[0]))
 
 
-def shards_by_key(walk: LinkWalk, keys: Ints) -> NDArray[np.int32]:
+def shards_by_key(walk: LinkWalk, key: Ints) -> NDArray[np.int32]:
     """Return the shard of each cluster, by its label: clusters with the same key lie in the same shard.
 
     The key of a cluster is the largest that its items have; clusters without any are spread evenly.
     """
     n, label = walk.n_items, walk.arrays.label
-    key = np.full(n, -1, np.int64)
-    np.maximum.at(key, label, keys)
-    key = np.where(key < 0, int(keys.max(initial=0)) + 1 + np.arange(n), key)
+    of_cluster = np.full(n, -1, np.int64)
+    np.maximum.at(of_cluster, label, key)
+    of_cluster = np.where(of_cluster < 0, int(key.max(initial=0)) + 1 + np.arange(n), of_cluster)
     sizes = np.bincount(label, minlength=n)
-    groups, place = np.unique(key, return_inverse=True)
+    groups, place = np.unique(of_cluster, return_inverse=True)
     before = np.cumsum(np.bincount(place, weights=sizes, minlength=len(groups)))
     shards = np.minimum(before * _shards(walk) / max(n, 1), _shards(walk) - 1).astype(np.int32)
     return np.asarray(shards[place], np.int32)
