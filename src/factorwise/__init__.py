@@ -27,6 +27,7 @@ _HOMES = {
     "kernels.primitives": ["overlap"],
     "variables.pair_table": ["PairTable"],
     "apps.alignment.estimator": ["OntologyAligner"],
+    "apps.collective.estimator": ["CollectiveModel"],
     "apps.coreference.estimator": ["CoreferenceResolver"],
     "apps.resolution.estimator": ["EntityResolver"],
     "apps.tagging.estimator": ["ChainCRF"],
@@ -44,6 +45,7 @@ _ROOMS = {
     "moves": "world.moves",
     "learning": "learning",
     "tagging": "apps.tagging",
+    "collective": "apps.collective",
     "coreference": "apps.coreference",
     "alignment": "apps.alignment",
     "resolution": "apps.resolution",
@@ -57,6 +59,7 @@ __all__ = [
     "Annealed",
     "Assignment",
     "ChainCRF",
+    "CollectiveModel",
     "Column",
     "CoreferenceResolver",
     "Domain",
@@ -79,6 +82,7 @@ __all__ = [
     "adaptive",
     "alignment",
     "anneal",
+    "collective",
     "coreference",
     "cross_entropy",
     "exact",
@@ -97,8 +101,9 @@ __all__ = [
 
 if TYPE_CHECKING:
     from factorwise import learning, testing
-    from factorwise.apps import alignment, coreference, resolution, tagging
+    from factorwise.apps import alignment, collective, coreference, resolution, tagging
     from factorwise.apps.alignment.estimator import OntologyAligner
+    from factorwise.apps.collective.estimator import CollectiveModel
     from factorwise.apps.coreference.estimator import CoreferenceResolver
     from factorwise.apps.resolution.estimator import EntityResolver
     from factorwise.apps.tagging.estimator import ChainCRF

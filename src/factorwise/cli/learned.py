@@ -15,7 +15,13 @@ from factorwise.io.models import read_model
 TOP = 20
 
 #: The group of verbs for each kind of model file.
-VERB_OF_KIND = {"chain-crf": "tag", "coreference": "coref", "alignment": "align", "resolution": "resolve"}
+VERB_OF_KIND = {
+    "alignment": "align",
+    "chain-crf": "tag",
+    "collective": "flows",
+    "coreference": "coref",
+    "resolution": "resolve",
+}
 
 
 def check_kind(path: Path, kind: str) -> None:

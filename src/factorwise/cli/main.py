@@ -23,6 +23,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "align": ("factorwise.cli.align", "Match the concepts of two ontologies: learn, match, score."),
     "coref": ("factorwise.cli.coref", "Cluster mentions into entities: learn, find, score."),
     "doctor": ("factorwise.cli.doctor", "Report versions, processors, compile cache and data directory."),
+    "flows": ("factorwise.cli.flows", "Find how a population moves from counts: learn, find, score."),
     "generate": ("factorwise.cli.generate", "Make up data whose truth is known."),
     "inspect": ("factorwise.cli.inspect", "Show what a model file holds."),
     "resolve": ("factorwise.cli.resolve", "Find records of the same entity: learn, find, score, explain."),

@@ -13,6 +13,7 @@ from tqdm import tqdm
 from factorwise.apps.tagging.config import ALGORITHMS, TrainingConfig
 from factorwise.apps.tagging.constraints import SCHEMES, Constraints
 from factorwise.apps.tagging.encoders import ColumnEncoder
+from factorwise.apps.tagging.global_tagger import constrained
 from factorwise.apps.tagging.model_file import read_tagger, write_tagger
 from factorwise.apps.tagging.progress import TrainingBar
 from factorwise.apps.tagging.training import HeldOut, Sentences, train
@@ -37,6 +38,8 @@ from factorwise.cli.tag_request import Request
 from factorwise.cli.tag_summary import summary, summary_lines
 from factorwise.io.provenance import provenance
 from factorwise.learning.priors import Prior
+
+HELD_OUT_SHARE = 0.1  # of the training sentences, where constraints are to be learned and nothing is said
 
 
 def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -95,6 +98,12 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
 )
 @_option("--forbid", multiple=True, metavar="A,B", help="B must not follow A; can be given often.")
 @_option(
+    "--global",
+    metavar="FILE.toml",
+    help="Constraints on whole sentences, or 'auto' for all that can be said. Their weights are learned from"
+    " held-out sentences, a tenth of TRAIN unless said otherwise.",
+)
+@_option(
     "--min-freq",
     type=click.FloatRange(min=0),
     default=0.0,
@@ -140,7 +149,7 @@ def command(options: Options, **given: Any) -> None:
     weights is c1 * sum |w| + c2 * sum w^2. Held-out sentences are scored by span F1, or by token accuracy
     where labels name no spans. The model is written whole or not at all.
     """
-    request = Request(**given)
+    request = Request(global_constraints=given.pop("global"), **given)
     request.check()
     document = fit(options, request)
     emit(document, summary_lines(document), as_json=options.json)
@@ -163,10 +172,12 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
         known = supervision(codes, labels, weights)
         rules = constraints(labels, request.scheme, pairs)
         check_constraints(rules, labels, source, known)
+        candidates = request.candidates(labels)
     with clock.part("features"):
         rows, start = encoder.fit_columns(source.columns(), source.file.start)
         sentences = Sentences(rows, start, known, encoder.slots())
-        sentences, held_out = _held_out(request, options.seed, sentences, other, encoder, labels)
+        apart = candidates is not None and not candidates.learned
+        sentences, held_out = _held_out(request, options.seed, sentences, other, encoder, labels, apart)
     trials: list[Trial] = []
     if request.cross_validate is not None:
         with clock.part("cross-validation"):
@@ -188,11 +199,16 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
             watch=bar.update,
             threads=options.threads,
         )
+    learned = None
+    if candidates is not None:
+        with clock.part("constraints"):
+            learned = constrained(trained.tagger, candidates, held_out, options.threads)
+        trained = replace(trained, tagger=learned.tagger)
     with clock.part("writing"):
         settings = _settings(request, source, config)
         record = provenance(configuration=settings, seed=options.seed, data=_files(request))
         write_tagger(request.model, trained.tagger, encoder, settings, record)
-    return summary(request.model, source, encoder, config, trained, held_out, trials, clock)
+    return summary(request.model, source, encoder, config, trained, held_out, trials, learned, clock)
 
 
 def _source(request: Request, path: str) -> Source:
@@ -207,13 +223,18 @@ def _held_out(
     other: Source | None,
     encoder: ColumnEncoder,
     labels: Sequence[str],
+    apart: bool,
 ) -> tuple[Sentences, HeldOut | None]:
-    """Return the sentences to learn from and those to score on."""
+    """Return the sentences to learn from and those to score on.
+
+    apart
+        Whether some must be held out, whatever the request says.
+    """
     if other is not None:
         unknown, patience = request.label_unknown, request.patience
         return sentences, from_another_file(other, encoder, labels, unknown, patience)
-    if request.held_out_share is not None:
-        return taken_apart(sentences, request.held_out_share, seed, request.patience)
+    if request.held_out_share is not None or apart:
+        return taken_apart(sentences, request.held_out_share or HELD_OUT_SHARE, seed, request.patience)
     return sentences, None
 
 
@@ -244,7 +265,11 @@ def _settings(request: Request, source: Source, config: TrainingConfig) -> dict[
     """Return what the model file must know of how it was trained, and of the columns it reads."""
     return {
         "training": config.as_dict(),
-        "constraints": {"scheme": request.scheme, "forbid": list(request.forbid)},
+        "constraints": {
+            "scheme": request.scheme,
+            "forbid": list(request.forbid),
+            "global": request.global_constraints,
+        },
         "class_weight": list(request.class_weight),
         "columns": {
             "features": list(source.features),
@@ -257,5 +282,5 @@ def _settings(request: Request, source: Source, config: TrainingConfig) -> dict[
 
 def _files(request: Request) -> list[str | Path]:
     """Return the files that the model was made from, as far as they can be read again."""
-    used = [request.train, request.held_out, request.warm_start]
+    used = [request.train, request.held_out, request.warm_start, request.constraint_file]
     return [path for path in used if path is not None and path != STANDARD and Path(path).is_file()]

@@ -11,6 +11,7 @@ from typing import Any
 import click
 import numpy as np
 
+from factorwise.apps.tagging.global_tagger import constraints_of
 from factorwise.apps.tagging.model_file import SavedTagger, read_tagger
 from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.cli.options import Options, verb
@@ -28,7 +29,8 @@ def command(options: Options, file: Path, top: int, label: str | None) -> None:
     """Show what the tagger MODEL.fw has learned.
 
     Prints labels, sizes, settings and provenance, the features with the largest weights, and the strongest
-    and the weakest transitions from label to label. With --verbose the provenance is shown in full.
+    and the weakest transitions from label to label, and the constraints on whole sentences. With --verbose
+    the provenance is shown in full.
     """
     saved = read_tagger(file)
     if label is not None and label not in saved.tagger.labels:
@@ -61,6 +63,7 @@ def describe(saved: SavedTagger, file: Path, top: int, label: str | None) -> dic
         "features": _features(saved, top, label),
         "strongest_transitions": transitions[:top],
         "weakest_transitions": transitions[::-1][:top],
+        "constraints": _constraints(tagger, label),
     }
 
 
@@ -95,6 +98,13 @@ def _transitions(tagger: ChainTagger, label: str | None) -> list[dict[str, Any]]
     return sorted(kept, key=lambda entry: -entry["weight"])
 
 
+def _constraints(tagger: ChainTagger, label: str | None) -> list[dict[str, Any]]:
+    """Return the constraints on whole sentences, the dearest first; those of a label name it or its type."""
+    listed = constraints_of(tagger).to_json()
+    names = {label, "" if label is None else label.partition("-")[2]}
+    return [entry for entry in listed if label is None or names & set(entry["labels"])]
+
+
 def _lines(document: dict[str, Any], verbose: bool) -> Iterator[str]:
     sizes = document["sizes"]
     yield f"{document['file']}  ({size_text(document['bytes'])}, complete)"
@@ -121,6 +131,12 @@ def _lines(document: dict[str, Any], verbose: bool) -> Iterator[str]:
         ]
         yield f"{which} transitions" if rows else f"{which} transitions: none"
         yield from aligned(rows)
+    rules = [
+        (f"{entry['weight']:.4f}", entry["kind"], ", ".join(entry["labels"]))
+        for entry in document["constraints"]
+    ]
+    yield "constraints on whole sentences" if rules else "constraints on whole sentences: none"
+    yield from aligned(rules)
 
 
 def _section(title: str, values: Mapping[str, Any], verbose: bool) -> Iterator[str]:

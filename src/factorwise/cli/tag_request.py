@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -9,8 +10,10 @@ from pathlib import Path
 import click
 
 from factorwise.apps.tagging.config import TrainingConfig
+from factorwise.apps.tagging.global_constraints import ConstraintSet
+from factorwise.apps.tagging.global_tagger import AUTO, candidates_of
 from factorwise.apps.tagging.templates import FeatureTemplateError, TemplateSet
-from factorwise.cli.files import STANDARD, check_target, read_text
+from factorwise.cli.files import STANDARD, check_target, read_text, speaking_of
 from factorwise.cli.tag_data import ClassWeights
 from factorwise.cli.tag_options import Layout
 from factorwise.learning.priors import Prior
@@ -46,6 +49,7 @@ class Request:
     order: int
     scheme: str | None
     forbid: tuple[str, ...]
+    global_constraints: str | None
     min_freq: float
     all_possible_states: bool
     all_possible_transitions: bool
@@ -128,6 +132,20 @@ class Request:
             pairs.append((left or None, right or None))
         return pairs
 
+    @property
+    def constraint_file(self) -> Path | None:
+        """The file of constraints on whole sentences, if there is one."""
+        given = self.global_constraints
+        return None if given is None or given == AUTO else Path(given)
+
+    def candidates(self, labels: Sequence[str]) -> ConstraintSet | None:
+        """Read the constraints on whole sentences."""
+        file = self.constraint_file
+        if file is None:
+            return candidates_of(self.global_constraints, labels, self.order)
+        with speaking_of(str(file)):
+            return ConstraintSet.parse(read_text(file), labels)
+
     def template_set(self) -> TemplateSet | None:
         """Read the templates; None for the set that suits the number of columns."""
         if self.templates is None:
@@ -152,6 +170,10 @@ class Request:
                 "--patience stops by the score of held-out sentences: give --held-out FILE or"
                 " --held-out-share."
             )
+        if self.global_constraints is not None and self.order != 1:
+            raise click.UsageError("--global needs a chain of --order 1: leave one of the two out.")
         if self.train == STANDARD == self.held_out:
             raise click.UsageError("only one of TRAIN and --held-out can be standard input.")
+        if self.constraint_file is not None:
+            read_text(self.constraint_file)
         check_target("--model", self.model, self.train, self.held_out)

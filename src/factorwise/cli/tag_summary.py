@@ -11,6 +11,7 @@ import numpy as np
 
 from factorwise.apps.tagging.config import TrainingConfig
 from factorwise.apps.tagging.encoders import ColumnEncoder
+from factorwise.apps.tagging.global_tagger import LearnedConstraints
 from factorwise.apps.tagging.training import HeldOut, Measure, Step, Trained
 from factorwise.cli.output import aligned, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory
@@ -26,6 +27,7 @@ def summary(
     trained: Trained,
     held_out: HeldOut | None,
     trials: Sequence[Trial],
+    learned: LearnedConstraints | None,
     clock: Clock,
 ) -> dict[str, Any]:
     """Return what was done as JSON values."""
@@ -59,6 +61,7 @@ def summary(
         },
         "cross_validation": _choice(trials, Measure.of(tagger.labels).name),
         "held_out": _held_out_scores(trained, held_out),
+        "constraints": _constraints(learned),
         "seconds": clock.seconds(),
         "peak_memory": peak_memory(),
     }
@@ -81,6 +84,13 @@ def _choice(trials: Sequence[Trial], measure: str) -> dict[str, Any] | None:
             for trial in trials
         ],
     }
+
+
+def _constraints(learned: LearnedConstraints | None) -> dict[str, Any] | None:
+    """Return how many constraints on whole sentences there were, and those that were kept."""
+    if learned is None:
+        return None
+    return {"candidates": learned.candidates, "kept": learned.constraints.to_json()}
 
 
 def _held_out_scores(trained: Trained, held_out: HeldOut | None) -> dict[str, Any] | None:
@@ -127,6 +137,9 @@ def summary_lines(document: dict[str, Any]) -> Iterator[str]:
         found = document["held_out"]
         place = f"{found['sentences']} sentences"
         rows.append(("held out", f"{found['measure']} {found['score']:.4f} on {place}"))
+    if document["constraints"]:
+        found = document["constraints"]
+        rows.append(("constraints", f"{len(found['kept'])} of use among {found['candidates']}"))
     yield from aligned([*rows, *cost_rows(document)])
 
 

@@ -39,6 +39,7 @@ NESTING_LIMIT = 100  # levels of JSON, well inside what parsers accept
 READERS: Mapping[str, str] = {
     "alignment": "factorwise.OntologyAligner.load(path)",
     "chain-crf": "factorwise.ChainCRF.load(path)",
+    "collective": "factorwise.CollectiveModel.load(path)",
     "coreference": "factorwise.CoreferenceResolver.load(path)",
     "resolution": "factorwise.EntityResolver.load(path)",
     "weights": "factorwise.io.weights.load_weights(path, model)",

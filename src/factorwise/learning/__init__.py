@@ -4,8 +4,9 @@
 Markov networks by proportional fitting, in closed form, by iterative scaling or by maximum likelihood;
 directed models with tables. `SampleRank` learns from the steps of a walk over worlds of any kind, by an
 update rule and a preference; `ContrastiveDivergence` and `StructuredPerceptron` are its rivals on the same
-`TrainingWorld`s, `RelocationLikelihood` and `EnumeratedLikelihood` those that need no walk. What chain CRFs
-are trained with is in the modules whose names begin with ``chain``; `factorwise.ChainCRF` puts it together.
+`TrainingWorld`s, `RelocationLikelihood` and `EnumeratedLikelihood` those that need no walk. `learn_energies`
+learns the energies of Bethe projections from a `SequenceLikelihood`. What chain CRFs are trained with
+is in the modules whose names begin with ``chain``; `factorwise.ChainCRF` puts it together.
 Names are loaded when they are first used.
 """
 
@@ -32,6 +33,9 @@ _HOMES = {
     ],
     "priors": ["Prior"],
     "proportional_fitting": ["NetworkFit", "fit_decomposable", "fit_proportional"],
+    "projection": ["EnergyFit", "EnergyLearning", "learn_energies"],
+    "projection_likelihood": ["SequenceLikelihood", "energy_gradient"],
+    "projection_scores": ["GivenScores", "LinearScores"],
     "pseudo_likelihood": ["PseudoLikelihood"],
     "ranking_bounds": ["largest_margin", "noisy_bound", "sample_size", "separable_bound"],
     "relocation_likelihood": ["RelocationLikelihood"],
@@ -54,8 +58,12 @@ __all__ = [
     "ConstraintPreference",
     "ContrastiveDivergence",
     "DiffPreference",
+    "EnergyFit",
+    "EnergyLearning",
     "EnumeratedLikelihood",
+    "GivenScores",
     "Learned",
+    "LinearScores",
     "LogLikelihood",
     "LogLinearFit",
     "LogLinearNetwork",
@@ -71,6 +79,7 @@ __all__ = [
     "RankingProgram",
     "RelocationLikelihood",
     "SampleRank",
+    "SequenceLikelihood",
     "StructuredPerceptron",
     "TableNetwork",
     "TrainingWorld",
@@ -78,12 +87,14 @@ __all__ = [
     "Unit",
     "WorldPreference",
     "collect_constraints",
+    "energy_gradient",
     "fit_decomposable",
     "fit_maximum_likelihood",
     "fit_proportional",
     "fit_scaling",
     "fit_tables",
     "largest_margin",
+    "learn_energies",
     "minimize",
     "noisy_bound",
     "sample_size",
@@ -113,6 +124,9 @@ if TYPE_CHECKING:
         WorldPreference,
     )
     from factorwise.learning.priors import Prior
+    from factorwise.learning.projection import EnergyFit, EnergyLearning, learn_energies
+    from factorwise.learning.projection_likelihood import SequenceLikelihood, energy_gradient
+    from factorwise.learning.projection_scores import GivenScores, LinearScores
     from factorwise.learning.proportional_fitting import NetworkFit, fit_decomposable, fit_proportional
     from factorwise.learning.pseudo_likelihood import PseudoLikelihood
     from factorwise.learning.ranking_bounds import largest_margin, noisy_bound, sample_size, separable_bound

@@ -1,6 +1,7 @@
 """Tagging: a label for every token of a sentence, from attributes of the tokens.
 
-`ChainCRF` is the estimator; `TemplateSet` says what it looks at when sentences are words or columns.
+`ChainCRF` is the estimator; `TemplateSet` says what it looks at when sentences are words or columns;
+`ConstraintSet` what holds of whole label sequences.
 Names are loaded when they are first used.
 """
 
@@ -14,6 +15,7 @@ _HOMES = {
     "config": ["ALGORITHMS"],
     "constraints": ["SCHEMES"],
     "estimator": ["ChainCRF"],
+    "global_constraints": ["ConstraintSet", "GlobalConstraint"],
     "prediction": ["UnseenLabelWarning"],
     "templates": ["TemplateSet", "default_templates"],
     "training": ["Step"],
@@ -24,6 +26,8 @@ __all__ = [
     "ALGORITHMS",
     "SCHEMES",
     "ChainCRF",
+    "ConstraintSet",
+    "GlobalConstraint",
     "Span",
     "Step",
     "TemplateSet",
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
     from factorwise.apps.tagging.config import ALGORITHMS
     from factorwise.apps.tagging.constraints import SCHEMES
     from factorwise.apps.tagging.estimator import ChainCRF
+    from factorwise.apps.tagging.global_constraints import ConstraintSet, GlobalConstraint
     from factorwise.apps.tagging.prediction import UnseenLabelWarning
     from factorwise.apps.tagging.templates import TemplateSet, default_templates
     from factorwise.apps.tagging.training import Step

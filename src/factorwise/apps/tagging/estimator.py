@@ -7,6 +7,7 @@ The constructor takes the parameters of sklearn-crfsuite with their meaning, and
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import Any, Self
 
@@ -16,6 +17,8 @@ from sklearn.base import BaseEstimator
 from factorwise.apps.tagging.config import TrainingConfig, prior_of
 from factorwise.apps.tagging.constraints import Constraints
 from factorwise.apps.tagging.encoders import Encoder, as_sentences, choose_encoder
+from factorwise.apps.tagging.global_constraints import ConstraintSet
+from factorwise.apps.tagging.global_tagger import candidates_of, constrained, constraints_of
 from factorwise.apps.tagging.labels import LabelEncoder
 from factorwise.apps.tagging.matrices import MatrixEncoder
 from factorwise.apps.tagging.model_file import read_tagger, write_tagger
@@ -69,6 +72,10 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         ``BIO``, ``IOE2``, ``BIOES`` or ``BILOU``: only label sequences that are valid in it are possible.
     forbidden
         Pairs of labels that must not follow one another; None in a pair is the edge of a sentence.
+    global_constraints
+        What holds of whole label sequences: a `ConstraintSet`, the text of one in TOML, or ``"auto"`` for all
+        that can be said of the labels. What breaking each costs is learned from ``X_dev``, or from a fraction
+        of the training data held out of it, and what costs nothing is dropped.
     class_weight
         By how much the right label must lead in training, as a factor on its odds, by label (a softmax
         margin: labels with a weight above 1 are found more often); or ``"balanced"``, by rarity.
@@ -100,6 +107,8 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         Iterations made, and whether they ended by a rule of convergence.
     training_log_
         What each iteration reported (`Step`).
+    constraints_
+        The constraints on whole sequences that are of use, with their weights.
 
     >>> X = [[["w=the"], ["w=cat"]], [["w=a"], ["w=dog"]]]
     >>> ChainCRF().fit(X, [["D", "N"], ["D", "N"]]).predict(X)
@@ -140,6 +149,7 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         order: int = 1,
         scheme: str | None = None,
         forbidden: Collection[tuple[Any, Any]] | None = None,
+        global_constraints: ConstraintSet | str | None = None,
         class_weight: Mapping[Any, float] | str | None = None,
         prior_variance: float | None = None,
         prior_scale: float | None = None,
@@ -183,6 +193,7 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         self.order = order
         self.scheme = scheme
         self.forbidden = forbidden
+        self.global_constraints = global_constraints
         self.class_weight = class_weight
         self.prior_variance = prior_variance
         self.prior_scale = prior_scale
@@ -234,7 +245,9 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
             # columns of a matrix are seldom functions of one another, and to look for it takes all pairs
             None if isinstance(encoder, MatrixEncoder) else encoder.slots(),
         )
-        learned_from, held_out = self._held_out(everything, encoder, labels, X_dev, y_dev)
+        candidates = candidates_of(self.global_constraints, names, config.order)
+        apart = self.early_stopping or (candidates is not None and not candidates.learned)
+        learned_from, held_out = self._held_out(everything, encoder, labels, X_dev, y_dev, apart)
         previous = (self.tagger_, self.encoder_) if self.warm_start and hasattr(self, "tagger_") else None
         with TrainingBar(config.max_iterations, shown=bool(self.verbose)) as bar:
             trained = train(
@@ -246,6 +259,10 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
                 begin=None if previous is None else carried_over(*previous, encoder, names),
                 watch=bar.update,
                 threads=threads,
+            )
+        if candidates is not None:
+            trained = replace(
+                trained, tagger=constrained(trained.tagger, candidates, held_out, threads).tagger
             )
         return self._keep(trained, encoder, config)
 
@@ -296,23 +313,33 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         return rules
 
     def _held_out(
-        self, everything: Sentences, encoder: Encoder, labels: LabelEncoder, X_dev: Any, y_dev: Any
+        self,
+        everything: Sentences,
+        encoder: Encoder,
+        labels: LabelEncoder,
+        X_dev: Any,
+        y_dev: Any,
+        apart: bool,
     ) -> tuple[Sentences, HeldOut | None]:
-        """Return the sentences to learn from and those to score on."""
+        """Return the sentences to learn from and those to score on.
+
+        apart
+            Whether to hold some of the training data out where there are no others to score on.
+        """
         if (X_dev is None) != (y_dev is None):
             raise InvalidArgumentError("X_dev and y_dev belong together: give both or neither.")
         require(self.n_iter_no_change >= 1, "n_iter_no_change", self.n_iter_no_change, "at least 1")
         patience = self.n_iter_no_change if self.early_stopping else None
         if X_dev is not None:
             rows, start = encoder.encode(as_sentences(X_dev))
-            apart = Sentences(rows, start, Supervision(labels.encode(y_dev, start).codes))
-            if len(start) == 1 or not apart.complete.any():
+            others = Sentences(rows, start, Supervision(labels.encode(y_dev, start).codes))
+            if len(start) == 1 or not others.complete.any():
                 raise InvalidArgumentError(
                     "no sentence of X_dev has labels for all its tokens, so that none can be scored: give one"
                     " that has."
                 )
-            return everything, held_out_from(apart, apart.complete, patience)
-        if not self.early_stopping:
+            return everything, held_out_from(others, others.complete, patience)
+        if not apart:
             return everything, None
         share = self.validation_fraction
         require(0.0 < share < 1.0, "validation_fraction", share, "between 0 and 1")
@@ -328,6 +355,7 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
     def _keep(self, trained: Trained, encoder: Encoder, config: TrainingConfig) -> Self:
         self.tagger_: ChainTagger = trained.tagger
         self.encoder_: Encoder = encoder
+        self.constraints_: ConstraintSet = constraints_of(trained.tagger)
         self.classes_: list[Any] = list(trained.tagger.labels)
         self.objective_: float = trained.objective
         self.n_iter_: int = trained.n_iter
@@ -355,6 +383,7 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         saved = read_tagger(path)
         made = cls(**parameters)
         made.tagger_, made.encoder_, made.settings_ = saved.tagger, saved.encoder, saved.settings
+        made.constraints_ = constraints_of(saved.tagger)
         made.classes_ = list(saved.tagger.labels)
         return made
 

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.apps.tagging.encoders import Encoder, restore_encoder
+from factorwise.apps.tagging.global_constraints import ConstraintSet
+from factorwise.apps.tagging.global_tagger import GlobalTagger
 from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.errors import FactorwiseError, InvalidArgumentError, ModelFileError
 from factorwise.io.models import ModelFile, read_model, write_model
@@ -46,6 +48,7 @@ def write_tagger(
         )
     arrays, metadata = encoder.to_arrays()
     structure = tagger.structure
+    constraints = tagger.constraints.to_json() if isinstance(tagger, GlobalTagger) else []
     write_model(
         path,
         ModelFile(
@@ -55,6 +58,7 @@ def write_tagger(
                 "order": 2 if isinstance(structure, SecondOrder) else 1,
                 "encoder": metadata,
                 "settings": dict(settings),
+                "constraints": constraints,
             },
             arrays={
                 **{_ENCODER + name: array for name, array in arrays.items()},
@@ -106,7 +110,16 @@ def _tagger(model: ModelFile) -> ChainTagger:
     features = StateFeatures(
         _typed(model.arrays["feature_start"], np.int64), _typed(model.arrays["feature_label"], np.int32)
     )
-    return ChainTagger(tuple(labels), features, structure, _typed(model.arrays["weights"], np.float64))
+    weights = _typed(model.arrays["weights"], np.float64)
+    constraints = ConstraintSet.from_json(model.metadata.get("constraints", []))  # older files have none
+    if not constraints.constraints:
+        return ChainTagger(tuple(labels), features, structure, weights)
+    if order != 1 or not constraints.learned:
+        raise ModelFileError(
+            "its constraints have no weights, or its chain has order 2. The file is damaged: restore a copy."
+        )
+    constraints.check(labels)
+    return GlobalTagger(tuple(labels), features, structure, weights, constraints)
 
 
 def _typed(array: NDArray[Any], kind: type) -> NDArray[Any]:

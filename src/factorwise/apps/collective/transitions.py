@@ -1,0 +1,59 @@
+r"""Log-linear transitions: where a member goes next, given where it is.
+
+.. math:: p_k(j \mid i) = \frac{\exp(w^\top f_{kij})}{\sum_{j'} \exp(w^\top f_{kij'})}
+
+over the possible pairs of table k. Given flows, the weights of highest likelihood are found by L-BFGS; the
+objective is convex.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
+from factorwise.apps.collective.features import TransitionFeatures
+from factorwise.types import Floats
+
+
+class Transitions:
+    """Transitions with the given features.
+
+    l2
+        Half of this times the squared weights is added to what is minimised.
+    """
+
+    def __init__(self, features: TransitionFeatures, l2: float) -> None:
+        self.features = features
+        self.l2 = l2
+
+    def log_probabilities(self, weights: Floats) -> Floats:
+        """Return log p of each table, from and to: float64[tables, places, places]."""
+        scores = np.where(self.features.possible, self.features.values @ weights, -np.inf)
+        return np.asarray(scores - logsumexp(scores, axis=2, keepdims=True))
+
+    def penalty(self, weights: Floats) -> float:
+        """Return what the size of the weights costs."""
+        return 0.5 * self.l2 * float(weights @ weights)
+
+    def objective(self, weights: Floats, flows: Floats) -> tuple[float, Floats]:
+        """Return minus the log-likelihood of flows, float64[tables, places, places], penalised; its slope."""
+        log_probability = self.log_probabilities(weights)
+        taken = flows > 0
+        value = self.penalty(weights) - float(flows[taken] @ log_probability[taken])
+        surplus = flows.sum(axis=2, keepdims=True) * np.exp(log_probability) - flows
+        gradient = np.tensordot(surplus, self.features.values, axes=3) + self.l2 * weights
+        return value, gradient
+
+    def fitted(self, flows: Floats, start: ArrayLike) -> Floats:
+        """Return the weights at which the objective is least."""
+        found = minimize(
+            self.objective,
+            np.asarray(start, dtype=np.float64),
+            args=(flows,),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": 500, "ftol": 1e-13, "gtol": 1e-7 * max(1.0, float(flows.sum()))},
+        )
+        return np.asarray(found.x)

@@ -1,0 +1,85 @@
+"""True flows from a table, laid out like the flows that a model expects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from factorwise.apps.collective.counts import ONLY, places_of
+from factorwise.apps.collective.flows import Flows
+from factorwise.errors import DataFileError
+from factorwise.io.keyed_rows import KeyedRows, in_order, read_keyed_rows
+from factorwise.io.table_columns import require_columns
+from factorwise.io.tables import TableSource
+from factorwise.metrics.flows import FlowScore, score_flows
+from factorwise.types import Floats
+
+Move = tuple[str, str, str, str]  # sequence, time, from, to
+NUMBERS = ("expected", "count")
+
+
+def read_flows(source: TableSource) -> tuple[KeyedRows, Floats]:
+    """Read a table with time, from, to, and expected or count; with a sequence if there are several."""
+    rows = read_keyed_rows(source, keys=("time", "from", "to"), optional_keys=("sequence",))
+    column = next((name for name in NUMBERS if name in rows.numbers), None)
+    if column is None:
+        require_columns(["expected"], [*rows.keys, *rows.numbers], rows.origin)
+    members = rows.numbers[column or "expected"]
+    for row in np.flatnonzero(~(np.isfinite(members) & (members >= 0))).tolist():
+        raise DataFileError(
+            f"{rows.where(row)} (time {rows.keys['time'][row]!r}, from {rows.keys['from'][row]!r} to"
+            f" {rows.keys['to'][row]!r}): {members[row]} members. A flow is finite and zero or more."
+        )
+    return rows, members
+
+
+def score_tables(found: TableSource, truth: TableSource) -> tuple[FlowScore, dict[str, int]]:
+    """Compare two tables of flows; return how well they agree, and the sizes of what was compared."""
+    ours, theirs = _moves(found), _moves(truth)
+    moves = [*ours, *(move for move in theirs if move not in ours)]
+    expected, true = (np.array([side.get(move, 0.0) for move in moves]) for side in (ours, theirs))
+    places = {place for move in moves for place in move[2:]}
+    steps = {move[:2] for move in moves}
+    # moves that neither table names have no members in both: they count in means
+    absent = max(len(steps) * len(places) ** 2 - len(moves), 0)
+    stays = np.array([source == target for _, _, source, target in moves] + [False] * absent)
+    score = score_flows(np.append(expected, np.zeros(absent)), np.append(true, np.zeros(absent)), stays)
+    return score, {"places": len(places), "steps": len(steps), "found": len(ours), "true": len(theirs)}
+
+
+def flows_like(flows: Flows, source: TableSource) -> list[Floats]:
+    """Return the true flows from a table as arrays like ``expected`` of each sequence of ``flows``."""
+    rows, members = read_flows(source)
+    starts, ends = (places_of(rows, column, flows.places) for column in ("from", "to"))
+    names = rows.keys.get("sequence") or [flows.series[0].name] * len(rows)
+    arrays = {series.name: np.zeros_like(series.expected) for series in flows.series}
+    steps = {series.name: {step: k for k, step in enumerate(series.steps)} for series in flows.series}
+    for row, (name, time) in enumerate(zip(names, rows.keys["time"], strict=True)):
+        if name not in arrays or time not in steps[name]:
+            raise DataFileError(
+                f"{rows.where(row)}: sequence {name!r} has no step at time {time!r} in the counts, whose"
+                f" sequences are {_listed(list(arrays))}. Give the flows that belong to the counts."
+            )
+        arrays[name][steps[name][time], starts[row], ends[row]] += members[row]
+    return list(arrays.values())
+
+
+def _moves(source: TableSource) -> dict[Move, float]:
+    rows, members = read_flows(source)
+    names = rows.keys.get("sequence") or [ONLY] * len(rows)
+    moves: dict[Move, float] = {}
+    keys = zip(names, rows.keys["time"], rows.keys["from"], rows.keys["to"], strict=True)
+    for row, move in enumerate(keys):
+        if move in moves:
+            raise DataFileError(
+                f"{rows.where(row)}: time {move[1]!r}, from {move[2]!r} to {move[3]!r} stands there twice."
+                " Give one record for each."
+            )
+        moves[move] = float(members[row])
+    return moves
+
+
+def _listed(names: Sequence[str], most: int = 5) -> str:
+    ordered = in_order(names)
+    return ", ".join(map(repr, ordered[:most])) + (", ..." if len(ordered) > most else "")

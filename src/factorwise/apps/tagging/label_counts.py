@@ -1,0 +1,94 @@
+"""What constraints count in a label sequence, as sums of its statistics: tokens, stretches, beginnings."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+
+Row = dict[tuple[Hashable, ...], float]
+
+_OPENING = "BSU"  # prefixes that begin a span whatever went before
+_GOING_ON = "BI"  # prefixes after which a span may go on
+
+
+class LabelCounts:
+    """Rows of coefficients for a set of labels; see `TiedMeasurement.rows`.
+
+    Labels of nested spans name them from the outside in, as in ``I-authors/B-person``, and count for each.
+
+    types
+        Types of spans, and labels that are no part of one; not ``O``.
+    """
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self.labels = tuple(labels)
+        self._number = {label: code for code, label in enumerate(labels)}
+        self._prefixes = [_prefixes(label) for label in labels]
+        self.types = tuple(sorted({kind for found in self._prefixes for kind in found}))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.types or name in self._number
+
+    def tokens(self, name: str) -> Row:
+        """Count the tokens of a type, or with a label."""
+        return {("all", code): 1.0 for code in self._codes(name)}
+
+    def stretches(self, name: str) -> Row:
+        """Count the stretches of a type, those without a mark of their beginning included.
+
+        A label other than ``B`` begins one at the first token, and after any label that its stretch could not
+        have gone on from.
+        """
+        row: Row = {}
+        for code in self._codes(name):
+            if self._opens(name, code):
+                row["all", code] = 1.0
+                continue
+            row["first", code] = 1.0
+            for before in range(len(self.labels)):
+                if not self._leads_on(name, before):
+                    row["pair", before, code] = 1.0
+        return row
+
+    def beginnings(self, name: str) -> Row:
+        """Count the tokens that mark a beginning; stretches where the labels have no such mark."""
+        marked = self._marked(name)
+        return {("all", code): 1.0 for code in marked} if marked else self.stretches(name)
+
+    def places(self, name: str) -> Row:
+        """Sum over beginnings how far along they are, from 0 to 1; over tokens where they have no mark."""
+        return {("position", code): 1.0 for code in self._marked(name) or self._codes(name)}
+
+    def _codes(self, name: str) -> list[int]:
+        if name in self.types:
+            return [code for code, found in enumerate(self._prefixes) if name in found]
+        return [self._number[name]]
+
+    def _marked(self, name: str) -> list[int]:
+        return [code for code in self._codes(name) if self._opens(name, code)]
+
+    def _opens(self, name: str, code: int) -> bool:
+        return name in self.types and self._prefixes[code][name] in _OPENING
+
+    def _leads_on(self, name: str, before: int) -> bool:
+        """Whether a stretch can go on after this label."""
+        if name not in self.types:
+            return self.labels[before] == name
+        found = self._prefixes[before]
+        return name in found and found[name] in _GOING_ON
+
+
+def combined(*parts: tuple[float, Mapping[tuple[Hashable, ...], float]]) -> Row:
+    """Add rows, each times a number."""
+    row: Row = {}
+    for factor, part in parts:
+        for key, value in part.items():
+            row[key] = row.get(key, 0.0) + factor * value
+    return {key: value for key, value in row.items() if value}
+
+
+def _prefixes(label: str) -> dict[str, str]:
+    """Return the prefix of each type that a label names; a label that is no part of a span is its own."""
+    pieces = [piece.partition("-") for piece in label.split("/")]
+    if all(dash and len(prefix) == 1 for prefix, dash, _ in pieces):
+        return {kind: prefix for prefix, _, kind in pieces}
+    return {} if label == "O" else {label: "I"}

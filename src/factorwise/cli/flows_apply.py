@@ -1,0 +1,116 @@
+"""``factorwise flows apply``: find the flows behind counts."""
+
+from __future__ import annotations
+
+import csv
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from factorwise.cli.files import STANDARD, check_target, writing
+from factorwise.cli.flows_data import features_option, read_counts, read_features
+from factorwise.cli.learned import check_kind
+from factorwise.cli.options import Options, verb
+from factorwise.cli.output import aligned, emit, notice, size_text
+from factorwise.errors import ConvergenceWarning
+from factorwise.io.tables import write_table
+
+
+@verb(example="factorwise flows apply counts.csv --model birds.fw -o flows.csv")
+@click.argument("counts", metavar="COUNTS.csv")
+@click.option(
+    "--model", required=True, type=click.Path(path_type=Path), metavar="MODEL.fw", help="The model."
+)
+@features_option
+@click.option(
+    "-o",
+    "--output",
+    default=STANDARD,
+    metavar="FLOWS.csv",
+    help="File to write, whole or not at all: CSV, Parquet or JSON lines.  [default: standard output]",
+)
+@click.option(
+    "--least",
+    type=click.FloatRange(min=0),
+    default=1e-3,
+    show_default=True,
+    help="Leave out flows of fewer members.",
+)
+@click.option(
+    "--population",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Members of each sequence.  [default: as given to `flows fit`, or estimated]",
+)
+def command(
+    options: Options,
+    counts: str,
+    model: Path,
+    features: tuple[str, ...],
+    output: str,
+    least: float,
+    population: float | None,
+) -> None:
+    """Find how many members went from where to where, given the counts in COUNTS.csv.
+
+    Writes the columns time, from, to and expected, and sequence if there are several. A flow has the time at
+    which it begins; in a tree of times, that at which it ends. --features are needed if those of `flows fit`
+    were for its sequences alone. With --json a summary is printed if a file is written, otherwise the flows.
+    """
+    if output != STANDARD:
+        check_target("--output", Path(output), counts, model, *features)
+
+    # SciPy and scikit-learn take their time to load: help, and mistakes in options, do not wait for them
+    from factorwise.apps.collective.estimator import CollectiveModel
+    from factorwise.apps.collective.model_file import KIND
+
+    check_kind(model, KIND)
+    chosen = {} if population is None else {"population": population}
+    loaded = CollectiveModel.load(model, **chosen)
+    used = read_features(features)
+    known = read_counts(counts, loaded.places_)
+    began = time.perf_counter()
+    with warnings.catch_warnings(record=True, category=ConvergenceWarning) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        flows = loaded.predict(known, features=used)
+    for warning in caught:
+        notice(options, str(warning.message))
+    table = flows.table(least)
+    if output == STANDARD and options.json:
+        emit({"flows": table.to_pylist()}, (), as_json=True)
+        return
+    if output == STANDARD or output.endswith(".csv"):
+        with writing(output) as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerow(table.column_names)
+            *names, members = (column.to_pylist() for column in table.columns)
+            writer.writerows(zip(*names, (f"{number:.8g}" for number in members), strict=True))
+    else:
+        write_table(output, table)
+    if output != STANDARD:
+        document = {
+            "output": Path(output).name,
+            "bytes": Path(output).stat().st_size,
+            "sequences": len(flows),
+            "steps": sum(len(series.steps) for series in flows.series),
+            "flows": table.num_rows,
+            "population": {series.name: series.population for series in flows.series},
+            "gap": max(series.gap for series in flows.series),
+            "seconds": time.perf_counter() - began,
+        }
+        emit(document, _lines(document), as_json=options.json)
+
+
+def _lines(document: dict[str, Any]) -> Iterator[str]:
+    yield f"{document['output']}  ({size_text(document['bytes'])}, written)"
+    sizes = f"{document['sequences']} sequences, {document['steps']} steps"
+    yield from aligned(
+        [
+            ("data", f"{sizes}, {document['flows']} flows"),
+            ("gap", f"{document['gap']:.2g} at most, for one member"),
+            ("time", f"{document['seconds']:.2f} s for flows and writing"),
+        ]
+    )

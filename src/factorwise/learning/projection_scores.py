@@ -1,0 +1,117 @@
+"""Scores of the base model, as learning with energies reads them: given, or linear in parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import sparse
+
+from factorwise.errors import ShapeError
+from factorwise.types import Floats, Ints
+
+
+class BaseScores(Protocol):
+    """Scores of the labels of sequences, as a function of parameters theta."""
+
+    @property
+    def start(self) -> Ints:
+        """Where each sequence begins, int64[sequences + 1]."""
+        ...
+
+    @property
+    def labels(self) -> int:
+        """How many labels there are, S."""
+        ...
+
+    @property
+    def parameters(self) -> int:
+        """How many numbers theta has."""
+        ...
+
+    def scores(self, parameters: Floats, which: Ints) -> tuple[list[Floats], Floats]:
+        """Return float64[places, S] for each of the sequences, and float64[S, S] of transitions."""
+        ...
+
+    def gradient(self, which: Ints, node: Sequence[Floats], pairs: Floats) -> Floats:
+        """Carry a gradient in these scores on to the parameters."""
+        ...
+
+
+class GivenScores:
+    """Scores that stay as they are: energies alone are learned.
+
+    node_scores
+        float[T, S] for each sequence.
+    edge_scores : float[S, S]
+    """
+
+    parameters = 0
+
+    def __init__(self, node_scores: Sequence[ArrayLike], edge_scores: ArrayLike) -> None:
+        self.edge = np.asarray(edge_scores, dtype=np.float64)
+        self.labels = len(self.edge)
+        self.node = [np.asarray(rows, dtype=np.float64) for rows in node_scores]
+        if self.edge.shape != (self.labels, self.labels):
+            raise ShapeError(f"edge_scores must be square, but has shape {self.edge.shape}.")
+        for index, rows in enumerate(self.node):
+            if rows.ndim != 2 or rows.shape[1] != self.labels or not len(rows):
+                raise ShapeError(
+                    f"sequence {index} has scores of shape {rows.shape}: give a row of {self.labels} for each"
+                    " of its places, at least one."
+                )
+        self.start = np.cumsum([0, *map(len, self.node)])
+
+    def scores(self, parameters: Floats, which: Ints) -> tuple[list[Floats], Floats]:
+        """Return what was given."""
+        return [self.node[index] for index in which.tolist()], self.edge
+
+    def gradient(self, which: Ints, node: Sequence[Floats], pairs: Floats) -> Floats:
+        """Return nothing."""
+        return np.zeros(0)
+
+
+class LinearScores:
+    """Scores that are linear in features, on top of scores that are given.
+
+    features : sparse float[places, F]
+        Of the places of all sequences, one after the other. All of a tagger's attributes make theta whole;
+        a column of ones lets each label have a bias on top of what a tagger says.
+    given
+        Where learning begins.
+
+    Theta is float64[F * S + S * S]: a weight for each feature with each label, then one for each transition.
+    """
+
+    def __init__(self, features: Any, given: GivenScores) -> None:
+        self.features = sparse.csr_array(features, dtype=np.float64)
+        self.given = given
+        self.start, self.labels = given.start, given.labels
+        if self.features.ndim != 2 or self.features.shape[0] != self.start[-1]:
+            raise ShapeError(
+                f"features of shape {self.features.shape} were given for {int(self.start[-1])} places: give a"
+                " row for each place."
+            )
+        self.parameters = self.features.shape[1] * self.labels + self.labels**2
+
+    def scores(self, parameters: Floats, which: Ints) -> tuple[list[Floats], Floats]:
+        """Add what the parameters say to what was given."""
+        split = self.parameters - self.labels**2
+        weights = parameters[:split].reshape(-1, self.labels)
+        nodes, edge = self.given.scores(parameters, which)
+        added = [
+            rows + self._rows(index) @ weights for index, rows in zip(which.tolist(), nodes, strict=True)
+        ]
+        return added, edge + parameters[split:].reshape(edge.shape)
+
+    def gradient(self, which: Ints, node: Sequence[Floats], pairs: Floats) -> Floats:
+        """Sum features times gradients; transitions as they are."""
+        total = np.zeros((self.features.shape[1], self.labels))
+        for index, rows in zip(which.tolist(), node, strict=True):
+            total += self._rows(index).T @ rows
+        return np.concatenate([total.ravel(), pairs.ravel()])
+
+    def _rows(self, index: int) -> Any:
+        return self.features[int(self.start[index]) : int(self.start[index + 1])]
