@@ -7,16 +7,7 @@ from factorwise.apps.resolution.labelled import ComparedLabels, LabelledPairs
 from factorwise.apps.resolution.lessons import Judged, Lesson, Trial, effective_number, held_out, trials
 from factorwise.inference.mcmc.linkage import LinkGraph
 from factorwise.metrics.clustering import b_cubed
-
-
-def lesson(entities=60, unknown=0):
-    """Blocks of two entities of two records each; level 2 is for pairs of one entity, level 1 for others."""
-    entity = np.repeat(np.arange(entities), 2)
-    pairs = [(i, j) for j in range(len(entity)) for i in range(j // 4 * 4, j)]
-    first, second = np.array(pairs, np.int32).T.copy()
-    levels = np.where(entity[first] == entity[second], 2, 1).astype(np.uint8)[:, None]
-    known = np.where(np.arange(len(entity)) < unknown, -1, entity).astype(np.int32)
-    return Lesson(LinkGraph.from_pairs(len(entity), first, second), levels, known)
+from resolution_cases import lesson
 
 
 def test_entities_are_kept_apart_whole_each_once_and_records_of_unknown_ones_never():

@@ -24,6 +24,7 @@ from factorwise.learning.linkage import LinkLearner
 from factorwise.learning.linkage_calibration import Calibration
 from factorwise.metrics.clustering import b_cubed
 from factorwise.model.linkage import LinkModel
+from resolution_cases import lesson
 
 ALONE = Team(1)
 SIZES = (2,)
@@ -32,16 +33,6 @@ SEARCH = LinkSearch(rounds=4, extra=2)
 GOOD = LinkModel(SIZES, np.array([-1.0, 0.0, 0.0, -2.0, 2.0]))
 UNLABELLED = LinkModel(SIZES, np.array([-2.0, 0.0, 0.0, -1.0, 1.0]))
 POOR = LinkModel(SIZES, np.array([-1.0, 0.0, 0.0, -2.0, -2.0]))
-
-
-def lesson(entities=60, unknown=0):
-    """Blocks of two entities of two records each; level 2 is for pairs of one entity, level 1 for others."""
-    entity = np.repeat(np.arange(entities), 2)
-    pairs = [(i, j) for j in range(len(entity)) for i in range(j // 4 * 4, j)]
-    first, second = np.array(pairs, np.int32).T.copy()
-    levels = np.where(entity[first] == entity[second], 2, 1).astype(np.uint8)[:, None]
-    known = np.where(np.arange(len(entity)) < unknown, -1, entity).astype(np.int32)
-    return Lesson(LinkGraph.from_pairs(len(entity), first, second), levels, known)
 
 
 def weighed(monkeypatch, models, given=None):

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.doubt import doubtful_groups
+from factorwise.apps.resolution.forms import ranges
 from factorwise.apps.resolution.linking import Linked
 from factorwise.apps.resolution.naming import id_ranks, smallest_rows
 from factorwise.errors import InvalidArgumentError
@@ -115,7 +116,7 @@ class Resolution:
         items = np.concatenate([np.zeros(0, np.int64), *(group.items for group in groups)])
         count = np.diff(start)[items]
         item = np.repeat(np.arange(len(items)), count)
-        row = rows[start[items[item]] + np.arange(len(item)) - (np.cumsum(count) - count)[item]]
+        row = rows[ranges(start[items], count)]
         number = np.repeat(np.arange(len(groups)), size)[item]
         shares = np.array([group.shares for group in groups]).reshape(-1, 2)[number]
         ids, before = self.ids.take(pa.array(row)), (np.cumsum(size) - size)[number]

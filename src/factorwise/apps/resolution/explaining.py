@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from factorwise.apps.resolution.blocking import Candidates, find_candidates
+from factorwise.apps.resolution.blocking import Candidates
 from factorwise.apps.resolution.blocking.keys import KeyMaker, KeyRows
 from factorwise.apps.resolution.comparisons import Comparison
 from factorwise.apps.resolution.comparisons.measures import prepared
@@ -142,12 +142,7 @@ class Explainer:
         self.knowledge = knowledge
         self._team = team
         self._normal = normalize(table, knowledge.fields)
-        self.candidates = find_candidates(
-            self._normal,
-            knowledge.rules,
-            budget=knowledge.budget(self._normal.n_rows),
-            threads=team.threads,
-        )
+        self.candidates = knowledge.candidates(self._normal, threads=team.threads)
 
     def pair(self, first: int, second: int) -> PairExplanation:
         """Explain two different rows."""

@@ -7,13 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from factorwise.apps.resolution.blocking import Rule, default_budget, thrifty_budget
+from factorwise.apps.resolution.blocking import (
+    Candidates,
+    Rule,
+    default_budget,
+    find_candidates,
+    thrifty_budget,
+)
 from factorwise.apps.resolution.comparisons import Comparison
 from factorwise.apps.resolution.fields import FieldSpec
+from factorwise.apps.resolution.forms import NormalTable
 from factorwise.errors import FactorwiseError, ModelFileError
 from factorwise.io.models import ModelFile, read_model, write_model
 from factorwise.io.provenance import provenance
 from factorwise.model.linkage import FIXED_NAMES, LinkModel
+from factorwise.types import Ints
 
 KIND = "resolution"
 
@@ -42,9 +50,14 @@ class Knowledge:
     thrifty: bool = False
     training: Mapping[str, Any] = field(default_factory=dict)
 
-    def budget(self, n_records: int) -> int:
-        """Return how many candidates there may be among so many records."""
-        return thrifty_budget(n_records) if self.thrifty else default_budget(n_records)
+    def candidates(
+        self, normal: NormalTable, *, sources: Ints | None = None, within: bool = True, threads: int
+    ) -> Candidates:
+        """Find the candidates among records by the rules, as many as are needed; see `find_candidates`."""
+        budget = (thrifty_budget if self.thrifty else default_budget)(normal.n_rows)
+        return find_candidates(
+            normal, self.rules, budget=budget, sources=sources, within=within, threads=threads
+        )
 
     def weight_names(self) -> list[str]:
         """Name the weights, in their order."""

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from factorwise.apps.resolution.blocking import Candidates, find_candidates
+from factorwise.apps.resolution.blocking import Candidates
 from factorwise.apps.resolution.comparisons import Comparer
 from factorwise.apps.resolution.constraints import Constraints, tied
 from factorwise.apps.resolution.forms import NormalTable
@@ -57,13 +57,8 @@ def link(
     limits = constraints or Constraints()
     limits.check()
     normal = normalize(table, knowledge.fields)
-    candidates = find_candidates(
-        normal,
-        knowledge.rules,
-        budget=knowledge.budget(normal.n_rows),
-        sources=limits.sources,
-        within=not limits.one_per_source,
-        threads=team.threads,
+    candidates = knowledge.candidates(
+        normal, sources=limits.sources, within=not limits.one_per_source, threads=team.threads
     )
     scores = score_pairs(normal, knowledge, candidates.first, candidates.second, team)
     return joined(normal, candidates, scores, knowledge, limits)

@@ -89,9 +89,9 @@ def learn(
     tell(f"{len(comparisons)} comparisons of each pair")
     graph = LinkGraph.from_pairs(normal.n_rows, candidates.first, candidates.second)
     lesson = Lesson(graph, levels, entity, _compared(pairs, comparer))
-    unlabelled = model_of(
-        _mixture(normal, candidates, comparer, lesson.known_pairs(seed), seed, team), comparisons
-    )
+    some = levels[_sampled_rows(len(candidates), seed)]
+    mixture = _mixture(comparer, some, lesson.known_pairs(seed), len(candidates), normal.n_rows, seed, team)
+    unlabelled = model_of(mixture, comparisons)
     weighed = weigh(lesson, unlabelled, learner, search, seed=seed, team=team, watch=watch)
     training: dict[str, Any] = {
         "labelled": int((entity >= 0).sum()),
@@ -116,13 +116,8 @@ def _enough_candidates(
     if len(found) <= few:
         return found, False
     fewer = find_candidates(normal, rules, budget=few, threads=team.threads)
-    true, still = (int(_true_pairs(one, entity).sum()) for one in (found, fewer))
+    true, still = (int(one.of_one_entity(entity).sum()) for one in (found, fewer))
     return (fewer, True) if still >= NEARLY * true else (found, False)
-
-
-def _true_pairs(candidates: Candidates, entity: Ints) -> NDArray[np.bool_]:
-    first, second = entity[candidates.first], entity[candidates.second]
-    return np.asarray((first == second) & (first >= 0))
 
 
 def entity_numbers(table: pa.Table, entity: ArrayLike | str) -> NDArray[np.int32]:
@@ -173,7 +168,8 @@ def learn_without_labels(
     first, second = sampled(candidates, seed)
     comparisons = planned(normal, first, second, len(candidates.first)) if len(first) else []
     comparer = Comparer(normal, comparisons)
-    mixture = _mixture(normal, candidates, comparer, _compared(pairs, comparer), seed, team)
+    levels, labelled = comparer.all_levels(first, second, team), _compared(pairs, comparer)
+    mixture = _mixture(comparer, levels, labelled, len(candidates), normal.n_rows, seed, team)
     training = {"labelled": 0, "records": normal.n_rows, "share": mixture.share, "rounds": mixture.rounds}
     training["labelled_pairs"] = 0 if pairs is None else len(pairs.same)
     training["seconds"] = round(time.monotonic() - begun, 2)
@@ -187,21 +183,21 @@ def learn_without_labels(
 
 
 def _mixture(
-    normal: NormalTable,
-    candidates: Candidates,
     comparer: Comparer,
+    levels: NDArray[np.uint8],
     labelled: ComparedLabels | None,
+    n_candidates: int,
+    n_records: int,
     seed: int,
     team: Team,
 ) -> Mixture:
-    """Find what candidates look like that belong together, and others."""
-    first, second = sampled(candidates, seed)
+    """Find what candidates look like that belong together, and others, from the levels of some of them."""
     return fit_mixture(
-        comparer.all_levels(first, second, team),
-        comparer.all_levels(*_random_pairs(normal.n_rows, seed), team),
+        levels,
+        comparer.all_levels(*_random_pairs(n_records, seed), team),
         comparer.comparisons,
         labelled,
-        expected=min(EXPECTED * normal.n_rows / max(len(candidates), 1), MOST_EXPECTED) * len(first),
+        expected=min(EXPECTED * n_records / max(n_candidates, 1), MOST_EXPECTED) * len(levels),
     )
 
 
@@ -211,11 +207,16 @@ def _compared(pairs: LabelledPairs | None, comparer: Comparer) -> ComparedLabels
 
 def sampled(candidates: Candidates, seed: int) -> tuple[Ints, Ints]:
     """Return some of the candidate pairs, chosen at random if there are very many."""
-    count = len(candidates.first)
-    if count <= SAMPLE:
+    if len(candidates) <= SAMPLE:
         return candidates.first, candidates.second
-    rows = np.sort(np.random.default_rng([seed, 1]).choice(count, SAMPLE, replace=False))
+    rows = _sampled_rows(len(candidates), seed)
     return candidates.first[rows], candidates.second[rows]
+
+
+def _sampled_rows(count: int, seed: int) -> NDArray[np.int64] | slice:
+    if count <= SAMPLE:
+        return slice(None)
+    return np.sort(np.random.default_rng([seed, 1]).choice(count, SAMPLE, replace=False))
 
 
 def _random_pairs(n: int, seed: int) -> tuple[Ints, Ints]:

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from factorwise.apps.resolution.blocking import find_candidates
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.forms import NormalField, NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
@@ -75,14 +74,7 @@ def place(
     normal = normalize(table, knowledge.fields)
     # A source of its own for each new record and one for all old ones leaves out what is known already.
     source = np.where(new, np.cumsum(new), 0).astype(np.int32)
-    fresh = find_candidates(
-        normal,
-        knowledge.rules,
-        budget=knowledge.budget(normal.n_rows),
-        sources=source,
-        within=False,
-        threads=team.threads,
-    )
+    fresh = knowledge.candidates(normal, sources=source, within=False, threads=team.threads)
     touched = np.zeros(beyond + 1, bool)
     constrained = _constrained(limits, known)
     touched[known[np.concatenate([fresh.first, fresh.second, constrained])]] = True
@@ -90,13 +82,8 @@ def place(
     rows = np.flatnonzero(touched[known])
     part = _rows(normal, rows)
     limits = _within(limits, rows, table.num_rows)
-    candidates = find_candidates(
-        part,
-        knowledge.rules,
-        budget=knowledge.budget(part.n_rows),
-        sources=limits.sources,
-        within=not limits.one_per_source,
-        threads=team.threads,
+    candidates = knowledge.candidates(
+        part, sources=limits.sources, within=not limits.one_per_source, threads=team.threads
     )
     scores = score_pairs(normal, knowledge, rows[candidates.first], rows[candidates.second], team)
     linked = joined(part, candidates, scores, knowledge, limits)

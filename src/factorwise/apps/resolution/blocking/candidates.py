@@ -27,7 +27,7 @@ from factorwise.apps.resolution.blocking.rules import Rule
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.errors import require
 from factorwise.io.pairs import ITEM_BITS, TAG_BITS, BlockRows, PairJoins, Words
-from factorwise.types import Ints
+from factorwise.types import Bools, Ints
 
 _RARITY_BITS = 6
 _MOST_RULES = 1 << (TAG_BITS - _RARITY_BITS)
@@ -95,6 +95,11 @@ class Candidates:
 
     def __len__(self) -> int:
         return len(self.first)
+
+    def of_one_entity(self, entity: Ints) -> Bools:
+        """Say which pairs are of one entity; -1 is none that is known."""
+        first, second = entity[self.first], entity[self.second]
+        return np.asarray((first == second) & (first >= 0))
 
 
 def default_budget(n_items: int) -> int:

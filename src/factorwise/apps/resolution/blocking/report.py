@@ -43,7 +43,7 @@ def recall_of(candidates: Candidates, entity: Ints, normal: NormalTable | None =
     require(len(known) == candidates.n_items, "entity", len(known), f"{candidates.n_items} numbers")
     items = np.flatnonzero(known >= 0)
     sizes = np.unique(known[items], return_counts=True)[1]
-    same = (known[candidates.first] == known[candidates.second]) & (known[candidates.first] >= 0)
+    same = candidates.of_one_entity(known)
     links = np.stack([candidates.first[same], candidates.second[same]], axis=1).astype(np.int64)
     made = candidates.n_items - 1 - int(connected(np.arange(candidates.n_items), links).max(initial=-1))
     by_rule: tuple[float, ...] = ()
