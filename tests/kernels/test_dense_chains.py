@@ -38,6 +38,26 @@ def passed(module, node, edge):
 
 
 @settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32), st.integers(0, 4), st.integers(1, 40))
+def test_weights_equal_exp_of_scores_less_their_largest(seed, rows, size):
+    random = np.random.default_rng(seed)
+    scores = random.normal(0.0, 10.0, (rows, size))
+    scores[:, 1:][random.random((rows, size - 1)) < 0.2] = -np.inf
+    found, expected = ((np.empty_like(scores), np.empty(rows)) for _ in range(2))
+    dense_chains.exponentiated_rows(scores, *found)
+    reference.exponentiated_rows(scores, *expected)
+    np.testing.assert_array_equal(found[1], expected[1])
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-14)
+
+
+def test_a_row_without_any_label_has_no_weight():
+    weight, peak = np.ones((1, 9)), np.zeros(1)
+    dense_chains.exponentiated_rows(np.full((1, 9), -np.inf), weight, peak)
+    assert peak[0] == -np.inf
+    assert not weight.any()
+
+
+@settings(deadline=None, max_examples=60)
 @given(weights())
 def test_passes_equal_sums_over_all_paths(case):
     for found, expected in zip(passed(dense_chains, *case), passed(reference, *case), strict=True):

@@ -3,32 +3,49 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factorwise.inference.message_passing.projection.losses import KINDS, Losses
+from factorwise.inference.message_passing.projection.losses import NAMES, Losses
 from factorwise.kernels import univariate_losses as kernels
 from factorwise.kernels.univariate_losses import HUBER, MULTINOMIAL, POISSON, SMOOTHED_HINGE, SQUARED
+from factorwise.reference import univariate_losses as reference
 
-numbers = st.floats(-3.0, 3.0)
+AT_PLACES = ("values", "slopes", "curvatures")
+AT_SLOPES = ("conjugates", "conjugate_slopes", "conjugate_curvatures")
+numbers = st.one_of(st.floats(-3.0, 3.0), st.sampled_from([-1.0, 0.0, 1.0]))
+every_kind = pytest.mark.parametrize("kind", NAMES, ids=NAMES.get)
 
 
 def single(kind, target, width):
     return Losses(np.array([kind]), np.array([target]), np.array([width]))
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: KINDS[kind].name)
-@settings(deadline=None, max_examples=80)
-@given(st.floats(0.0, 3.0), st.floats(0.1, 2.0), st.one_of(numbers, st.sampled_from([-1.0, 0.0, 1.0])))
-def test_compiled_losses_equal_the_plain_ones(kind, target, width, place):
-    plain = single(kind, target, width)
-    at = np.array([abs(place) if kind in (POISSON, MULTINOMIAL) else place])
-    assert kernels.loss_value(kind, target, width, at[0]) == pytest.approx(plain.value(at)[0], abs=1e-13)
-    assert kernels.loss_slope(kind, target, width, at[0]) == pytest.approx(plain.slope(at)[0], abs=1e-13)
-    found = kernels.loss_conjugate(kind, target, width, place)
-    assert found == pytest.approx(plain.conjugate(np.array([place]))[0], abs=1e-12)
-    assert kernels.slope_interval(kind, target, width) == tuple(end[0] for end in plain.slopes)
-    assert kernels.has_kink(kind) == plain.kinked[0]
+def answered(module, function, *losses_and_numbers):
+    found = np.empty(len(losses_and_numbers[0]))
+    getattr(module, function)(*losses_and_numbers, found)
+    return found
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: KINDS[kind].name)
+@settings(deadline=None, max_examples=150)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(list(NAMES)), st.floats(0.0, 3.0), st.floats(0.1, 2.0), numbers), min_size=1
+    )
+)
+def test_compiled_losses_equal_the_plain_ones(rows):
+    kind, target, width, at = (np.array(column) for column in zip(*rows, strict=True))
+    place = np.where(np.isin(kind, [POISSON, MULTINOMIAL]), np.abs(at), at)
+    for names, asked in ((AT_PLACES, place), (AT_SLOPES, at)):
+        for name in names:
+            plain = answered(reference, name, kind, target, width, asked)
+            compiled = answered(kernels, name, kind, target, width, asked)
+            np.testing.assert_allclose(compiled, plain, rtol=1e-12, atol=1e-12, err_msg=name)
+    intervals = np.empty((2, 2, len(kind)))
+    kernels.slope_intervals(kind, target, width, *intervals[0])
+    reference.slope_intervals(kind, target, width, *intervals[1])
+    np.testing.assert_array_equal(intervals[0], intervals[1])
+    assert [kernels.has_kink(each) for each in kind] == Losses(kind, target, width).kinked.tolist()
+
+
+@every_kind
 @settings(deadline=None, max_examples=60)
 @given(st.floats(0.1, 3.0), st.floats(0.1, 2.0), st.floats(0.05, 3.0), st.floats(-0.95, 0.95))
 def test_a_loss_and_its_conjugate_meet_at_the_slope_and_nowhere_else(kind, target, width, place, other):
@@ -40,7 +57,7 @@ def test_a_loss_and_its_conjugate_meet_at_the_slope_and_nowhere_else(kind, targe
     assert (loss.conjugate(aside) + loss.value(at) >= aside * at - 1e-12).all()
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: KINDS[kind].name)
+@every_kind
 def test_slopes_and_curvatures_are_derivatives(kind):
     random = np.random.default_rng(kind)
     for place in random.uniform(0.3, 2.5, 20):

@@ -12,9 +12,33 @@ from __future__ import annotations
 import numpy as np
 
 from factorwise.kernels.compiler import fast_kernel, inlined
+from factorwise.kernels.rows import GROUP, exponential, greater, largest, load_row, store_row
 from factorwise.types import Floats, Ints
 
 FAINTEST = 1e-150
+
+
+@inlined
+def exponentiated(scores: Floats, weight: Floats) -> float:
+    """Write exp of a row of scores less their largest, and return the largest."""
+    size = len(scores)
+    whole = size - size % GROUP
+    peak = -np.inf
+    for label in range(whole, size):
+        peak = max(peak, scores[label])
+    if whole > 0:
+        highest = load_row((0,), scores, 0)
+        for label in range(GROUP, whole, GROUP):
+            highest = greater(highest, load_row((0,), scores[label:], 0))
+        peak = max(peak, largest(highest))
+    if peak == -np.inf:
+        weight[:] = 0.0
+        return peak
+    for label in range(0, whole, GROUP):
+        store_row(weight[label:], 0, exponential(load_row((0,), scores[label:], 0) - peak))
+    for label in range(whole, size):
+        weight[label] = np.exp(scores[label] - peak)
+    return peak
 
 
 @inlined
@@ -46,6 +70,13 @@ def times_table(row: Floats, table: Floats, product: Floats) -> None:
         first = table[left]
         for right in range(size):
             product[right] += a * first[right]
+
+
+@fast_kernel
+def exponentiated_rows(scores: Floats, weight: Floats, peak: Floats) -> None:
+    """Write exp of each row of scores (float64[rows, n]) less its largest, which goes to ``peak``."""
+    for row in range(len(scores)):
+        peak[row] = exponentiated(scores[row], weight[row])
 
 
 @fast_kernel
@@ -241,7 +272,7 @@ def chains_range(
     first: int,
     last: int,
 ) -> None:
-    """Write marginals and log Z of chains ``first`` to ``last`` that share a table of weights.
+    """Write marginals and log Z of chains ``first`` to ``last`` that share their tables of weights.
 
     ``node``, ``weight``, ``alpha`` and ``marginal`` are float64[places, S] of all chains, one after the
     other; chain c begins at ``start[c]``. ``scratch`` (float64[longest + 2 S]) belongs to the caller's
@@ -253,12 +284,7 @@ def chains_range(
         begin, end = start[chain], start[chain + 1]
         log_scale = 0.0
         for place in range(begin, end):
-            peak = -np.inf
-            for label in range(size):
-                peak = max(peak, node[place, label])
-            for label in range(size):
-                weight[place, label] = np.exp(node[place, label] - peak)
-            log_scale += peak
+            log_scale += exponentiated(node[place], weight[place])
         own, summed = weight[begin:end], alpha[begin:end]
         found = forward_pass(own, edge_weight, summed, scratch[2 * size : 2 * size + end - begin])
         met = found > -np.inf and backward_pass(own, edge_weight, summed, beta, onward, marginal[begin:end])

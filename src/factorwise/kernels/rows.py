@@ -134,14 +134,16 @@ def load_row(typing_context: Any, groups: Any, table: Any, index: Any) -> Any:
 
 @intrinsic
 def store_row(typing_context: Any, table: Any, index: Any, row: Any) -> Any:
-    """Write ``row`` as row ``index`` of a table of the same width."""
+    """Write ``row`` as row ``index`` of a table of the same width, which may be of single precision."""
+    written = _RowType(row.count, table.dtype)
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         at = _index(context, builder, arguments[1], signature.args[1])
-        places = _pointers(context, builder, row, signature.args[0], arguments[0], at)
-        size = 4 if row.element == types.float32 else 8
+        places = _pointers(context, builder, written, signature.args[0], arguments[0], at)
+        size = 4 if written.element == types.float32 else 8
         for place, part in zip(places, _parts(builder, row, arguments[2]), strict=True):
-            builder.store(part, place, align=size)
+            rounded = part if written.element == row.element else builder.fptrunc(part, written.vector)
+            builder.store(rounded, place, align=size)
         return context.get_dummy_value()
 
     return types.void(table, index, row), code
@@ -362,7 +364,11 @@ def _exponential(builder: Any, kind: Any, x: Any) -> Any:
     total = _constant(vector, _COEFFICIENTS[kind.element][0])
     for coefficient in _COEFFICIENTS[kind.element][1:]:
         total = fused(total, rest, _constant(vector, coefficient))
-    exponent = builder.add(builder.fptosi(n, whole), ir.Constant(whole, [bias] * GROUP))
+    if single:
+        bits = builder.fptosi(n, whole)
+    else:  # no instruction makes 64-bit integers of several numbers: added to this, n stands in the last bits
+        bits = builder.bitcast(builder.fadd(n, _constant(vector, 1.5 * 2.0**52)), whole)
+    exponent = builder.add(bits, ir.Constant(whole, [bias] * GROUP))
     power = builder.bitcast(builder.shl(exponent, ir.Constant(whole, [fraction] * GROUP)), vector)
     tiny = builder.fcmp_ordered("<", x, _constant(vector, lowest))
     return builder.select(tiny, _constant(vector, 0.0), builder.fmul(total, power))

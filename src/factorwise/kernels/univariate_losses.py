@@ -1,14 +1,16 @@
-"""Convex losses of one number by their kind: value, slope and conjugate, for compiled solvers.
+"""Convex losses of one number by their kind: values, conjugates and their derivatives.
 
-What each loss is, `factorwise.inference.message_passing.projection.losses` says, whose functions over arrays
-are the twins of these.
+What each loss is, `factorwise.inference.message_passing.projection.losses` says. The kernels at the end go
+over many losses at once: ``kind`` int64[n], ``target``, ``width`` and the numbers they are asked at
+float64[n]; the last array takes the answers.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from factorwise.kernels.compiler import inlined_kernel
+from factorwise.kernels.compiler import inlined_kernel, kernel
+from factorwise.types import Floats, Ints
 
 HINGE, SMOOTHED_HINGE, ABSOLUTE, SQUARED, HUBER, POISSON, MULTINOMIAL = range(7)
 SMALLEST = 1e-100  # expected count below which slopes stop growing: their squares would overflow
@@ -95,3 +97,94 @@ def slope_interval(kind: int, target: float, width: float) -> tuple[float, float
     if kind == MULTINOMIAL:
         return (-np.inf if target > 0.0 else 0.0), 0.0
     return -np.inf, np.inf
+
+
+@inlined_kernel
+def loss_curvature(kind: int, target: float, width: float, place: float) -> float:
+    """Return the second derivative at ``place``; zero at kinks."""
+    if kind == SMOOTHED_HINGE:
+        return 1.0 / width if target - width < place < target else 0.0
+    if kind == SQUARED:
+        return 1.0
+    if kind == HUBER:
+        return 1.0 if abs(place - target) < width else 0.0
+    if kind == POISSON or kind == MULTINOMIAL:
+        expected = max(place, SMALLEST)
+        return target / expected / expected
+    return 0.0
+
+
+@inlined_kernel
+def conjugate_slope(kind: int, target: float, width: float, slope: float) -> float:
+    """Return the place at which the loss has the given slope."""
+    if kind == SMOOTHED_HINGE:
+        return target + width * slope
+    if kind == SQUARED or kind == HUBER:
+        return target + slope
+    if kind == POISSON:
+        return target / max(1.0 - slope, SMALLEST)
+    if kind == MULTINOMIAL:
+        return target / max(-slope, SMALLEST)
+    return target
+
+
+@inlined_kernel
+def conjugate_curvature(kind: int, target: float, width: float, slope: float) -> float:
+    """Return the second derivative of the conjugate."""
+    if kind == SMOOTHED_HINGE:
+        return width
+    if kind == SQUARED or kind == HUBER:
+        return 1.0
+    if kind == POISSON or kind == MULTINOMIAL:
+        left = max(1.0 - slope if kind == POISSON else -slope, SMALLEST)
+        return target / left / left
+    return 0.0
+
+
+@kernel
+def values(kind: Ints, target: Floats, width: Floats, place: Floats, found: Floats) -> None:
+    """Each loss at its place."""
+    for row in range(len(kind)):
+        found[row] = loss_value(kind[row], target[row], width[row], place[row])
+
+
+@kernel
+def slopes(kind: Ints, target: Floats, width: Floats, place: Floats, found: Floats) -> None:
+    """Each derivative at its place."""
+    for row in range(len(kind)):
+        found[row] = loss_slope(kind[row], target[row], width[row], place[row])
+
+
+@kernel
+def curvatures(kind: Ints, target: Floats, width: Floats, place: Floats, found: Floats) -> None:
+    """Each second derivative at its place."""
+    for row in range(len(kind)):
+        found[row] = loss_curvature(kind[row], target[row], width[row], place[row])
+
+
+@kernel
+def conjugates(kind: Ints, target: Floats, width: Floats, slope: Floats, found: Floats) -> None:
+    """Each conjugate at its slope."""
+    for row in range(len(kind)):
+        found[row] = loss_conjugate(kind[row], target[row], width[row], slope[row])
+
+
+@kernel
+def conjugate_slopes(kind: Ints, target: Floats, width: Floats, slope: Floats, found: Floats) -> None:
+    """The place where each loss has its slope."""
+    for row in range(len(kind)):
+        found[row] = conjugate_slope(kind[row], target[row], width[row], slope[row])
+
+
+@kernel
+def conjugate_curvatures(kind: Ints, target: Floats, width: Floats, slope: Floats, found: Floats) -> None:
+    """The second derivative of each conjugate at its slope."""
+    for row in range(len(kind)):
+        found[row] = conjugate_curvature(kind[row], target[row], width[row], slope[row])
+
+
+@kernel
+def slope_intervals(kind: Ints, target: Floats, width: Floats, low: Floats, high: Floats) -> None:
+    """Least and greatest slope of each loss."""
+    for row in range(len(kind)):
+        low[row], high[row] = slope_interval(kind[row], target[row], width[row])

@@ -23,6 +23,12 @@ def path_weights(node_weight: Floats, edge_weight: Floats, length: int) -> dict[
     return weights
 
 
+def exponentiated_rows(scores: Floats, weight: Floats, peak: Floats) -> None:
+    """Divide by the largest of each row, in logs."""
+    peak[:] = scores.max(axis=1)
+    weight[:] = np.exp(scores - peak[:, None])
+
+
 def forward_pass(node_weight: Floats, edge_weight: Floats, alpha: Floats, peak: Floats) -> float:
     """Sum the weights of all beginnings by their last label, then scale each row to a largest of 1."""
     largest = 1.0

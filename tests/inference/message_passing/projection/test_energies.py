@@ -272,6 +272,33 @@ def test_measurements_of_rows_and_counts_are_what_they_say():
     assert some.stacked(Measurement.identity(2)).apply(marginals).tolist() == [2.0, 0.0, 0.0, 1.0]
 
 
+def test_a_measurement_of_each_marginal_by_itself_is_that_of_its_matrix():
+    random = np.random.default_rng(0)
+    factors, marginals, slope = random.normal(size=(3, 6))
+    short = Measurement.scaled(factors, 6)
+    explicit = Measurement.of(np.diag(factors))
+    for function in ("apply", "adjoint", "squared"):
+        given = slope if function == "adjoint" else marginals
+        assert getattr(short, function)(given) == pytest.approx(getattr(explicit, function)(given))
+    twice = random.normal(size=6)
+    assert short.times(twice).apply(marginals) == pytest.approx(explicit.times(twice).apply(marginals))
+    assert short.taken(np.array([4, 1])).apply(marginals) == pytest.approx((factors * marginals)[[4, 1]])
+    everything = np.ones(6, dtype=bool)
+    assert short.first_negative_row(everything) == explicit.first_negative_row(everything)
+    with pytest.raises(InvalidArgumentError, match="entry 1 of the scale is nan"):
+        Measurement.scaled([1.0, np.nan], 2)
+
+
+def test_tables_in_single_precision_answer_almost_the_same():
+    random = np.random.default_rng(0)
+    node, edge = random.normal(0.0, 3.0, (5, 9)), random.normal(0.0, 3.0, (4, 9, 9))
+    shift = random.normal(size=45)
+    exact, rounded = (ChainBase(node, edge, single=single) for single in (False, True))
+    assert rounded.answer(shift).log_partition == pytest.approx(exact.answer(shift).log_partition, abs=1e-6)
+    assert rounded.answer(shift).log_partition != exact.answer(shift).log_partition
+    np.testing.assert_allclose(rounded.marginals(shift), exact.marginals(shift), rtol=1e-5, atol=1e-8)
+
+
 def test_an_energy_without_a_gradient_asks_for_automatic_differentiation(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", None)
     with pytest.raises(MissingExtraError, match=r"'mine' has no gradient.*factorwise\[autodiff\]"):

@@ -78,6 +78,13 @@ def test_plain_averaging_comes_within_a_thousandth(name, kind):
     check(project(base, chosen, solver=RDA(), tolerance=1e-3, max_iterations=3_000), least, 1e-3)
 
 
+@problems(SMOOTH + KINKED)
+def test_plain_averaging_with_a_beta_that_is_found_comes_within_a_thousandth_of_every_energy(name, kind):
+    base, chosen, least = solved(name, kind)
+    found = project(base, chosen, solver=RDA(beta=None), tolerance=1e-3, max_iterations=1_500)
+    assert found.objective - least <= 1e-3 * max(1.0, abs(least))
+
+
 def test_beta_holds_back_steps_that_would_go_too_far():
     base = chain(1)
     chosen = energy("poisson", base, 1)

@@ -10,7 +10,6 @@ and are stopped at their ends.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -20,6 +19,7 @@ from factorwise.errors import InvalidArgumentError, require
 from factorwise.inference.message_passing.projection.energies import MeasuredEnergy
 from factorwise.inference.message_passing.projection.problem import Iterate, Point, Problem
 from factorwise.inference.message_passing.projection.results import Projection, Stopping, run
+from factorwise.kernels.quasi_newton_steps import inverse_curvature_times
 from factorwise.types import Bools, Floats
 
 INSIDE = 1e-12  # share of the way to the end of an interval where the conjugate is infinite that is left
@@ -59,14 +59,14 @@ class DualLBFGS:
         if first.any():
             point = problem.point(first)
             yield Iterate(point, 0.0)
-        history = _History(self.memory)
+        history = _History(self.memory, len(point.shift))
         gradient = _gradient(energy, point)
         while True:
             free = ~(((point.shift <= low) & (gradient > 0)) | ((point.shift >= high) & (gradient < 0)))
             inverse = 1.0 / np.maximum(_diagonal(energy, point), 1e-300)
             direction = -history.times(gradient, inverse, free)
             found = _searched(problem, energy, point, direction, gradient)
-            if found is None and not len(history.pairs):
+            if found is None and not history.count:
                 return
             if found is None:
                 history.clear()
@@ -81,36 +81,29 @@ class DualLBFGS:
 class _History:
     """The last steps and changes of the gradient, and the curvature they tell of."""
 
-    def __init__(self, memory: int) -> None:
-        self.pairs: deque[tuple[Floats, Floats]] = deque(maxlen=memory)
+    def __init__(self, memory: int, size: int) -> None:
+        self._steps, self._changes = np.empty((2, memory, size))
+        self._shares = np.empty((memory, 2))
+        self._added = 0
+        self.count = 0
 
     def add(self, step: Floats, change: Floats) -> None:
         """Remember a pair if the gradient rose along it, as rounding may prevent."""
         if float(step @ change) > 1e-14 * float(np.linalg.norm(step) * np.linalg.norm(change)):
-            self.pairs.append((step, change))
+            row = self._added % len(self._steps)
+            self._steps[row], self._changes[row] = step, change
+            self._added += 1
+            self.count = min(self.count + 1, len(self._steps))
 
     def clear(self) -> None:
         """Forget all."""
-        self.pairs.clear()
+        self.count = 0
 
-    def times(self, gradient: Floats, inverse: Floats, free: Bools) -> Floats:
+    def times(self, gradient: Floats, diagonal: Floats, free: Bools) -> Floats:
         """Multiply by the inverse of the curvature among the free unknowns, starting from a diagonal one."""
-        found = gradient * free
-        used: list[tuple[Floats, Floats, float, float]] = []
-        for step, change in reversed(self.pairs):
-            own, risen = step * free, change * free
-            product = float(own @ risen)
-            if product <= 0.0:
-                continue
-            share = float(own @ found) / product
-            found = found - share * risen
-            used.append((own, risen, product, share))
-        if used:
-            _, risen, product, _ = used[0]
-            inverse = inverse * (product / float(risen @ (inverse * risen)))
-        found = found * inverse * free
-        for own, risen, product, share in reversed(used):
-            found = found + (share - float(risen @ found) / product) * own
+        newest_first = np.arange(self._added - 1, self._added - 1 - self.count, -1) % len(self._steps)
+        found = gradient.copy()
+        inverse_curvature_times(self._steps, self._changes, newest_first, diagonal, free, self._shares, found)
         return found
 
 

@@ -207,8 +207,7 @@ class MeasuredEnergy(Energy):
 
     def conjugate_curvature(self, slope: Floats) -> Floats:
         """Return the second derivative of the conjugate in each slope; zero where the weight is."""
-        found = self.losses.conjugate_curvature(self._per_weight(slope))
-        return np.divide(found, self.weights, out=np.zeros(len(slope)), where=self.weights > 0)
+        return self._per_weight(self.losses.conjugate_curvature(self._per_weight(slope)))
 
     @cached_property
     def slope_bounds(self) -> tuple[Floats, Floats]:
@@ -219,10 +218,18 @@ class MeasuredEnergy(Energy):
 
     def _total(self, values: Floats) -> float:
         """Weighted sum in which what has no weight may be infinite."""
-        return float(self.weights @ np.where(self.weights > 0, values, 0.0))
+        return float(self.weights @ (values if self._weighted else np.where(self.weights > 0, values, 0.0)))
 
-    def _per_weight(self, slope: Floats) -> Floats:
-        return np.divide(slope, self.weights, out=np.zeros(len(slope)), where=self.weights > 0)
+    def _per_weight(self, values: Floats) -> Floats:
+        """Values by weights; zero where the weight is."""
+        if self._weighted:
+            return values / self.weights
+        return np.divide(values, self.weights, out=np.zeros(len(values)), where=self.weights > 0)
+
+    @cached_property
+    def _weighted(self) -> bool:
+        """Whether all weights are above zero."""
+        return bool((self.weights > 0).all())
 
 
 class SumEnergy(Energy):

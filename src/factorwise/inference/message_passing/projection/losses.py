@@ -26,130 +26,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import CountsError, InvalidArgumentError, ShapeError
+from factorwise.kernels import univariate_losses as kernels
 from factorwise.kernels.univariate_losses import (
     ABSOLUTE,
     HINGE,
     HUBER,
     MULTINOMIAL,
     POISSON,
-    SLACK,
-    SMALLEST,
     SMOOTHED_HINGE,
     SQUARED,
 )
 from factorwise.types import Bools, Floats
 
-Function = Callable[[Floats, Floats, Floats], Floats]
-
-
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """One kind of loss, over arrays: functions of (place, target, width) and the interval of its slopes."""
-
-    name: str
-    value: Function
-    slope: Function
-    curvature: Function
-    conjugate: Function
-    conjugate_slope: Function
-    conjugate_curvature: Function
-    slopes: Callable[[Floats, Floats], tuple[Floats, Floats]]
-    kinked: bool = False
-
-
-def _log(count: Floats, value: Floats) -> Floats:
-    """``count log value``, zero for a count of zero."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where(count > 0, count * np.log(value), 0.0))
-
-
-def _over(count: Floats, value: Floats) -> Floats:
-    """``count / value``, zero for a count of zero; values are kept so large that the result is finite."""
-    return np.asarray(count / np.maximum(value, SMALLEST))
-
-
-def _smoothed(z: Floats, h: Floats) -> Floats:
-    inside = np.clip(z, 0.0, h)
-    return np.asarray(inside * (z - 0.5 * inside) / h)
-
-
-def _constant(low: float, high: float) -> Callable[[Floats, Floats], tuple[Floats, Floats]]:
-    return lambda c, h: (np.full(len(c), low), np.full(len(c), high))
-
-
-KINDS: dict[int, _Kind] = {
-    HINGE: _Kind(
-        "hinge",
-        lambda a, c, h: np.maximum(c - a, 0.0),
-        lambda a, c, h: -(a < c).astype(np.float64),
-        lambda a, c, h: np.zeros(len(a)),
-        lambda t, c, h: t * c,
-        lambda t, c, h: c,
-        lambda t, c, h: np.zeros(len(t)),
-        _constant(-1.0, 0.0),
-        kinked=True,
-    ),
-    SMOOTHED_HINGE: _Kind(
-        "smoothed hinge",
-        lambda a, c, h: _smoothed(c - a, h),
-        lambda a, c, h: -np.clip((c - a) / h, 0.0, 1.0),
-        lambda a, c, h: ((a < c) & (a > c - h)) / h,
-        lambda t, c, h: t * c + 0.5 * h * t * t,
-        lambda t, c, h: c + h * t,
-        lambda t, c, h: h,
-        _constant(-1.0, 0.0),
-    ),
-    ABSOLUTE: _Kind(
-        "absolute",
-        lambda a, c, h: np.abs(a - c),
-        lambda a, c, h: np.sign(a - c),
-        lambda a, c, h: np.zeros(len(a)),
-        lambda t, c, h: t * c,
-        lambda t, c, h: c,
-        lambda t, c, h: np.zeros(len(t)),
-        _constant(-1.0, 1.0),
-        kinked=True,
-    ),
-    SQUARED: _Kind(
-        "squared",
-        lambda a, c, h: 0.5 * (a - c) ** 2,
-        lambda a, c, h: a - c,
-        lambda a, c, h: np.ones(len(a)),
-        lambda t, c, h: t * c + 0.5 * t * t,
-        lambda t, c, h: c + t,
-        lambda t, c, h: np.ones(len(t)),
-        _constant(-np.inf, np.inf),
-    ),
-    HUBER: _Kind(
-        "huber",
-        lambda a, c, h: h * _smoothed(np.abs(a - c), h),
-        lambda a, c, h: np.clip(a - c, -h, h),
-        lambda a, c, h: (np.abs(a - c) < h).astype(np.float64),
-        lambda t, c, h: t * c + 0.5 * t * t,
-        lambda t, c, h: c + t,
-        lambda t, c, h: np.ones(len(t)),
-        lambda c, h: (-h, h),
-    ),
-    POISSON: _Kind(
-        "poisson",
-        lambda a, c, h: a - _log(c, a),
-        lambda a, c, h: 1.0 - _over(c, a),
-        lambda a, c, h: _over(_over(c, a), a),
-        lambda t, c, h: -c + _log(c, _over(c, 1.0 - t)),
-        lambda t, c, h: _over(c, 1.0 - t),
-        lambda t, c, h: _over(_over(c, 1.0 - t), 1.0 - t),
-        lambda c, h: (np.full(len(c), -np.inf), np.ones(len(c))),
-    ),
-    MULTINOMIAL: _Kind(
-        "multinomial",
-        lambda a, c, h: -_log(c, a),
-        lambda a, c, h: -_over(c, a),
-        lambda a, c, h: _over(_over(c, a), a),
-        lambda t, c, h: -c + _log(c, _over(c, -t)),
-        lambda t, c, h: _over(c, -t),
-        lambda t, c, h: _over(_over(c, -t), -t),
-        lambda c, h: (np.where(c > 0, -np.inf, 0.0), np.zeros(len(c))),
-    ),
+NAMES = {
+    HINGE: "hinge",
+    SMOOTHED_HINGE: "smoothed hinge",
+    ABSOLUTE: "absolute",
+    SQUARED: "squared",
+    HUBER: "huber",
+    POISSON: "poisson",
+    MULTINOMIAL: "multinomial",
 }
 
 
@@ -174,43 +70,39 @@ class Losses:
 
     def value(self, place: Floats) -> Floats:
         """Return each loss at its place."""
-        return self._each("value", place)
+        return self._each(kernels.values, place)
 
     def slope(self, place: Floats) -> Floats:
         """Return each slope; zero at the kink of an absolute loss, and at that of a hinge."""
-        return self._each("slope", place)
+        return self._each(kernels.slopes, place)
 
     def curvature(self, place: Floats) -> Floats:
         """Return each second derivative; zero at kinks."""
-        return self._each("curvature", place)
+        return self._each(kernels.curvatures, place)
 
     def conjugate(self, slope: Floats) -> Floats:
         """Return each conjugate; ``inf`` outside the interval of slopes."""
-        low, high = self.slopes
-        found = self._each("conjugate", np.clip(slope, low, high))
-        beyond = (slope < low - SLACK) | (slope > high + SLACK) | (self.open_ended & (slope >= high))
-        return np.where(beyond, np.inf, found)
+        return self._each(kernels.conjugates, slope)
 
     def conjugate_slope(self, slope: Floats) -> Floats:
         """Return the place at which each loss has the given slope."""
-        return self._each("conjugate_slope", slope)
+        return self._each(kernels.conjugate_slopes, slope)
 
     def conjugate_curvature(self, slope: Floats) -> Floats:
         """Return the second derivative of each conjugate."""
-        return self._each("conjugate_curvature", slope)
+        return self._each(kernels.conjugate_curvatures, slope)
 
     @cached_property
     def slopes(self) -> tuple[Floats, Floats]:
         """Least and greatest slope of each loss."""
         low, high = np.empty((2, len(self)))
-        for kind, where in self._kinds:
-            low[where], high[where] = kind.slopes(self.target[where], self.width[where])
+        kernels.slope_intervals(self.kind, self.target, self.width, low, high)
         return low, high
 
     @cached_property
     def kinked(self) -> Bools:
         """Which losses have a kink, at their target."""
-        return np.isin(self.kind, [code for code, kind in KINDS.items() if kind.kinked])
+        return np.isin(self.kind, [HINGE, ABSOLUTE])
 
     @cached_property
     def logarithmic(self) -> Bools:
@@ -239,19 +131,13 @@ class Losses:
 
     def name_of(self, index: int) -> str:
         """Return the name of one loss, for messages."""
-        return KINDS[int(self.kind[index])].name
+        return NAMES[int(self.kind[index])]
 
-    @cached_property
-    def _kinds(self) -> list[tuple[_Kind, Bools | slice]]:
-        present = np.unique(self.kind).tolist()
-        if len(present) == 1:
-            return [(KINDS[present[0]], slice(None))]
-        return [(KINDS[code], self.kind == code) for code in present]
-
-    def _each(self, function: str, place: Floats) -> Floats:
+    def _each(self, function: Callable[..., None], at: Floats) -> Floats:
+        if at.shape != self.target.shape:
+            raise ShapeError(f"{len(self)} losses were asked at {at.shape} numbers: give one for each.")
         found = np.empty(len(self))
-        for kind, where in self._kinds:
-            found[where] = getattr(kind, function)(place[where], self.target[where], self.width[where])
+        function(self.kind, self.target, self.width, at, found)
         return found
 
 
@@ -306,7 +192,7 @@ def _losses(kind: int, target: ArrayLike, width: ArrayLike, count: int | None) -
     shape = (count,) if count is not None else np.broadcast_shapes(targets.shape, widths.shape)
     if len(shape) != 1:
         raise ShapeError(f"losses come in a row, but targets of shape {shape} were given: flatten them.")
-    name = KINDS[kind].name
+    name = NAMES[kind]
     if not np.isfinite(targets).all():
         raise InvalidArgumentError(f"a {name} loss has a target that is not finite: {targets}.")
     if not (np.isfinite(widths) & (widths > 0)).all():

@@ -21,12 +21,17 @@ class Measurement:
     r"""A sparse linear map from marginals to numbers, :math:`a = A\mu`.
 
     matrix : sparse float64[measurements, size]
-        None for the identity. ``size`` is the layout's ``node_size`` where variables alone are read, else its
-        ``size``; which of the two decides whether a solver asks for the marginals of factors at all.
+        None where every marginal is measured by itself.
+    size
+        The layout's ``node_size`` where variables alone are read, else its ``size``; which of the two decides
+        whether a solver asks for the marginals of factors at all.
+    factors : float64[size]
+        What each marginal is multiplied by where there is no matrix; None for the marginals as they are.
     """
 
     matrix: Any
     size: int
+    factors: Floats | None = None
 
     @classmethod
     def of(cls, matrix: Any) -> Measurement:
@@ -67,28 +72,39 @@ class Measurement:
     @classmethod
     def scaled(cls, scale: ArrayLike, size: int) -> Measurement:
         """Every marginal times a number: one for all, or one for each."""
-        return cls.of(sparse.diags_array(np.broadcast_to(np.asarray(scale, dtype=np.float64), (size,))))
+        factors = np.broadcast_to(np.asarray(scale, dtype=np.float64), (size,))
+        bad = np.flatnonzero(~np.isfinite(factors))
+        if len(bad):
+            raise InvalidArgumentError(
+                f"entry {int(bad[0])} of the scale is {factors[bad[0]]}: coefficients are finite."
+            )
+        return cls(None, size, factors.copy())
 
     @classmethod
     def label_counts(cls, layout: Layout) -> Measurement:
         """Expected number of variables with each label: the marginals of all variables summed."""
-        labels = int(layout.cardinality.max())
-        places = np.arange(layout.node_size)
+        return cls.label_counts_of_each(layout, np.array([0, len(layout.cardinality)]))
+
+    @classmethod
+    def label_counts_of_each(cls, layout: Layout, start: Ints) -> Measurement:
+        """`label_counts` of each of several groups of variables; group g begins at variable ``start[g]``."""
+        labels, places = int(layout.cardinality.max()), np.arange(layout.node_size)
         label = places - np.repeat(layout.node_start[:-1], layout.cardinality)
-        ones = np.ones(layout.node_size)
-        return cls.of(sparse.csr_array((ones, (label, places)), shape=(labels, layout.node_size)))
+        group = np.repeat(np.arange(len(start) - 1), np.diff(layout.node_start[start]))
+        shape = ((len(start) - 1) * labels, layout.node_size)
+        return cls.of(sparse.csr_array((np.ones(len(places)), (group * labels + label, places)), shape=shape))
 
     def taken(self, rows: Ints) -> Measurement:
         """Return some of the rows."""
-        matrix = sparse.eye_array(self.size, format="csr") if self.matrix is None else self.matrix
-        return Measurement(sparse.csr_array(matrix)[rows], self.size)
+        if len(rows) == self.count and np.array_equal(rows, np.arange(self.count)):
+            return self
+        return Measurement(self.rows_matrix[rows], self.size)
 
     def times(self, factors: Floats) -> Measurement:
         """Return each row times a number."""
-        return Measurement(
-            sparse.csr_array(sparse.diags_array(factors) @ self.taken(np.arange(self.count)).matrix),
-            self.size,
-        )
+        if self.matrix is None:
+            return Measurement(None, self.size, factors if self.factors is None else factors * self.factors)
+        return Measurement(sparse.csr_array(sparse.diags_array(factors) @ self.matrix), self.size)
 
     @property
     def count(self) -> int:
@@ -103,23 +119,22 @@ class Measurement:
                 " factors."
             )
         read = marginals[: self.size]
-        return read if self.matrix is None else np.asarray(self.matrix @ read)
+        return self._scaled(read) if self.matrix is None else np.asarray(self.matrix @ read)
 
     def adjoint(self, slope: Floats) -> Floats:
         """Bring the slope of a function of the measurements back to the marginals."""
-        return slope if self.matrix is None else np.asarray(self._transposed @ slope)
+        return self._scaled(slope) if self.matrix is None else np.asarray(self._transposed @ slope)
 
     def squared(self, marginals: Floats) -> Floats:
         """Measure with the squares of the coefficients: a bound on the variance of what is measured."""
         read = marginals[: self.size]
-        return read if self.matrix is None else np.asarray(self._squares @ read)
+        return self._scaled(self._scaled(read)) if self.matrix is None else np.asarray(self._squares @ read)
 
     def first_negative_row(self, among: Bools) -> int | None:
         """Return the first of the marked rows that has a negative coefficient."""
-        if self.matrix is None:
-            return None
-        owner = np.repeat(np.arange(self.count), np.diff(self.matrix.indptr))
-        found = owner[(self.matrix.data < 0) & among[owner]]
+        matrix = self.rows_matrix
+        owner = np.repeat(np.arange(self.count), np.diff(matrix.indptr))
+        found = owner[(matrix.data < 0) & among[owner]]
         return int(found[0]) if len(found) else None
 
     def stacked(self, *others: Measurement) -> Measurement:
@@ -130,11 +145,21 @@ class Measurement:
 
     def widened(self, size: int) -> Measurement:
         """Return the same rows over a longer vector, as an explicit matrix."""
-        matrix = sparse.eye_array(self.size) if self.matrix is None else self.matrix
-        rows = sparse.csr_array(matrix)
+        rows = self.rows_matrix
         return Measurement(
             sparse.csr_array((rows.data, rows.indices, rows.indptr), (rows.shape[0], size)), size
         )
+
+    @property
+    def rows_matrix(self) -> Any:
+        """The rows as an explicit sparse matrix."""
+        if self.matrix is not None:
+            return self.matrix
+        factors = np.ones(self.size) if self.factors is None else self.factors
+        return sparse.csr_array(sparse.diags_array(factors))
+
+    def _scaled(self, values: Floats) -> Floats:
+        return values if self.factors is None else self.factors * values
 
     @cached_property
     def _transposed(self) -> Any:

@@ -16,6 +16,7 @@ Implements: vilnis2015bethe, Eq. 2 and Proposition 1.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +27,7 @@ from factorwise.inference.message_passing.projection.energies import Energy
 from factorwise.types import Floats
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Point:
     """An answer of the base model, and the energy there.
 
@@ -53,7 +54,7 @@ class Point:
     slope: Floats
     conjugate: float | None
 
-    @property
+    @cached_property
     def objective(self) -> float:
         """What is minimised."""
         return self.energy - float(self.shift @ self.measured) - self.log_partition
@@ -158,8 +159,8 @@ class Problem:
                 f"the gradient of the energy {self.energy.name!r} has shape {np.shape(slope)}, but it"
                 f" measures {count} numbers: return one number for each."
             )
-        bad = np.flatnonzero(~np.isfinite(slope))
-        if len(bad):
+        if not np.isfinite(slope).all():
+            bad = np.flatnonzero(~np.isfinite(slope))
             raise EnergyError(
                 f"entry {int(bad[0])} of the gradient of the energy {self.energy.name!r} is"
                 f" {slope[bad[0]]}: a gradient is finite."

@@ -5,7 +5,8 @@ r"""Bethe-RDA: regularised dual averaging, with the entropy as distance.
 
 The gradient is taken at the previous marginals. With :math:`\beta = 0` nothing has to be set. That the method
 converges is known for slopes with a bound; those of Poisson and multinomial losses have none, and where
-counts are far from what the base model expects, the first step may go so far that no later one comes back.
+counts are far from what the base model expects, the first step may go so far that no later one comes back:
+there :math:`\beta` can be found from the first step.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from factorwise.errors import require
-from factorwise.inference.message_passing.projection.problem import Iterate, Problem
+from factorwise.inference.message_passing.projection.problem import Iterate, Point, Problem
 from factorwise.inference.message_passing.projection.results import Projection, Stopping, run
+
+MOST_DOUBLINGS = 40  # of beta, until the first step is far below what rounding tells apart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +28,9 @@ class RDA:
     """Regularised dual averaging.
 
     beta
-        Pull towards the base model, the constant of beta_t: slower, steadier first steps.
+        Pull towards the base model, the constant of beta_t: slower, steadier first steps. None: the least of
+        0, 1, 3, 7 and so on with which the first step lowers the objective. The shift then falls short of
+        the slope by a share of about beta / t, so the certified gap shrinks later than the true one.
     average
         Return the mean of all marginals visited, for which the rate of ln(t) / t is known, instead of the
         best; all are then computed in every iteration. Its ``objective`` is an upper bound on that of the
@@ -34,33 +39,44 @@ class RDA:
     Implements: vilnis2015bethe, Alg. 1 and Proposition 4.
     """
 
-    beta: float = 0.0
+    beta: float | None = 0.0
     average: bool = False
 
     def __post_init__(self) -> None:
-        require(self.beta >= 0, "beta", self.beta, "zero or more")
+        require(self.beta is None or self.beta >= 0, "beta", self.beta, "zero or more, or None")
 
     def solve(self, problem: Problem, stopping: Stopping) -> Projection:
         """Run until it is time to stop."""
         if not self.average:
-            return run(problem, self._steps(problem), stopping, "RDA")
+            return run(problem, self.steps(problem), stopping, "RDA")
         problem.require_convex("RDA(average=True)")
         mean = _Mean(problem)
-        best = run(problem, mean.watched(self._steps(problem)), stopping, "averaged RDA")
+        best = run(problem, mean.watched(self.steps(problem)), stopping, "averaged RDA")
         objective = mean.objective
         gap = None if best.gap is None else best.gap + objective - best.objective
         return replace(best, marginals=mean.marginals, measured=mean.measured, objective=objective, gap=gap)
 
-    def _steps(self, problem: Problem) -> Iterator[Iterate]:
+    def steps(self, problem: Problem) -> Iterator[Iterate]:
+        """Yield the start and the point after each step, without end."""
         point = problem.start()
         yield Iterate(point, 0.0)
+        beta = _steadying(problem, point) if self.beta is None else self.beta
         average = point.shift
         time = 0
         while True:
             time += 1
             average = average + (point.slope - average) / time
-            point = problem.point(time / (time + self.beta) * average)
+            point = problem.point(time / (time + beta) * average)
             yield Iterate(point, 1.0 / time)
+
+
+def _steadying(problem: Problem, start: Point) -> float:
+    """Return the least beta, of those tried, with which the first step lowers the objective."""
+    for doublings in range(MOST_DOUBLINGS):
+        beta = 2.0**doublings - 1.0
+        if problem.point(start.slope / (1.0 + beta)).objective <= start.objective:
+            break
+    return beta
 
 
 class _Mean:
