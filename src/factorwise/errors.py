@@ -95,6 +95,10 @@ class MissingDataError(FactorwiseError, LookupError):
     """A data set or data directory that is not there."""
 
 
+class LostItemsError(FactorwiseError, RuntimeError):
+    """Items were lost or doubled between shards."""
+
+
 class MissingExtraError(FactorwiseError, ImportError):
     """A feature whose optional dependency is not installed."""
 

@@ -84,12 +84,15 @@ class LinkLearner:
         model: LinkModel,
         *,
         seed: int = 0,
+        first: int = 0,
         callback: Callable[[LinkPass], None] | None = None,
     ) -> LinkModel:
         """Return a model with the mean of the weights over all steps, starting from those of ``model``.
 
         truth
             The entity of each item, a number from 0 on; -1 where it is not known.
+        first
+            How many passes there were before: the next one begins alone if that is even, else from the truth.
         """
         entity = np.asarray(truth, np.int32)
         _check_lesson(graph, levels, entity, model)
@@ -102,7 +105,7 @@ class LinkLearner:
         known = np.where(entity >= 0, entity, entity.max() + 1 + alone)
         most = max(self.most, EACH * graph.n_items)
         steps = int(np.clip(self.steps * graph.n_items, self.fewest, most))
-        for number in range(self.passes):
+        for number in range(first, first + self.passes):
             start, labels = ("truth", known) if number % 2 else ("alone", alone)
             walk.place_items(labels)
             _tally_truth(lesson, walk.arrays.label)

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,42 @@ class SearchState(NamedTuple):
     score: float
     label: NDArray[np.int32]
     after: NDArray[np.int32]
+
+
+class Standing(NamedTuple):
+    """Rounds done, whether the last one gained next to nothing, and the score of the clustering."""
+
+    round: int
+    settled: bool
+    score: float
+
+
+class Rounds(Protocol):
+    """Where rounds are taken: on a walk in memory, or over shards on many machines."""
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        ...
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters after the last round."""
+        ...
+
+    @property
+    def proposals(self) -> int:
+        """Clusters that were weighed so far."""
+        ...
+
+    @property
+    def score(self) -> float:
+        """Score of the clustering, added up afresh."""
+        ...
+
+    def round(self, number: int, temperature: float) -> float:
+        """Take a round; return what was gained."""
+        ...
 
 
 class Progress(NamedTuple):
@@ -124,19 +160,31 @@ class LinkSearch:
         watch, keep
             Called after each round: to show how it goes, and to keep what is needed to resume.
         """
+        stage = _WalkRounds(self, walk, key, seed, team)
+        if resume is None:
+            begin = Standing(0, False, walk.score)
+        else:
+            begin = Standing(resume.round, resume.settled, resume.score)
+            restore(walk, resume)
+
+        def note(standing: Standing) -> None:
+            if keep is not None:
+                keep(SearchState(*standing, walk.arrays.label.copy(), walk.arrays.after.copy()))
+
+        return self.follow(stage, begin=begin, watch=watch, keep=note)
+
+    def follow(
+        self,
+        stage: Rounds,
+        *,
+        begin: Standing,
+        watch: Callable[[Progress], None] | None = None,
+        keep: Callable[[Standing], None] | None = None,
+    ) -> Found:
+        """Take rounds wherever they are taken, with falling temperature, until it is time to stop."""
         schedule = Geometric(self.hot, self.cold)
         begun = time.monotonic()
-        done, settled, score = 0, False, 0.0
-        if resume is None:
-            score = walk.score
-        else:
-            done, settled, score = resume.round, resume.settled, resume.score
-            restore(walk, resume)
-        shards = _shards(walk)
-        if shards == 1:
-            key = None
-        elif key is None:
-            key = walk_parts(walk)
+        done, settled, score = begin
         limit, reason = self.rounds + self.extra, "rounds"
         try:
             while done < limit:
@@ -147,25 +195,55 @@ class LinkSearch:
                     reason = "time"
                     break
                 temperature = schedule.temperature(min(1.0, done / max(1, self.rounds - 1)))
-                if key is not None:
-                    walk.place_shards(shards_by_key(walk, key))
-                gain = 0.0
-                for sweep in range(self.sweeps):
-                    number = done * self.sweeps + sweep
-                    gain += walk.sweep(seed, number, temperature, team=team, jumps=self.jumps)
+                gain = stage.round(done, temperature)
                 done, score = done + 1, score + gain
                 if not np.isfinite(score):  # the start had pairs together that may not be
-                    score = walk.score
-                settled = done >= self.rounds and gain <= LEAST_GAIN * (abs(score) + walk.n_items)
+                    score = stage.score
+                settled = done >= self.rounds and gain <= LEAST_GAIN * (abs(score) + stage.n_items)
                 if watch is not None:
                     spent = time.monotonic() - begun
-                    watch(Progress(done, limit, temperature, score, walk.n_clusters, walk.proposals, spent))
+                    watch(Progress(done, limit, temperature, score, stage.n_clusters, stage.proposals, spent))
                 if keep is not None:
-                    clustering = walk.arrays.label.copy(), walk.arrays.after.copy()
-                    keep(SearchState(done, settled, score, *clustering))
+                    keep(Standing(done, settled, score))
         except KeyboardInterrupt:
-            reason, score = "interrupted", walk.score
+            reason, score = "interrupted", stage.score
         return Found(done, reason, score)
+
+
+class _WalkRounds:
+    """Rounds over one walk in memory: clusters with the same key meet in a shard, shards run in threads."""
+
+    def __init__(self, search: LinkSearch, walk: LinkWalk, key: Ints | None, seed: int, team: Team) -> None:
+        self.search, self.walk, self.seed, self.team = search, walk, seed, team
+        many = _shards(walk) > 1
+        self.key = (walk_parts(walk) if key is None else key) if many else None
+        self.n_items = walk.n_items
+
+    def round(self, number: int, temperature: float) -> float:
+        """Place the clusters in shards, and sweep over each."""
+        walk, search = self.walk, self.search
+        if self.key is not None:
+            walk.place_shards(shards_by_key(walk, self.key))
+        gain = 0.0
+        for sweep in range(search.sweeps):
+            sweeps = number * search.sweeps + sweep
+            gain += walk.sweep(self.seed, sweeps, temperature, team=self.team, jumps=search.jumps)
+        return gain
+
+    @property
+    def score(self) -> float:
+        """Score of the clustering, added up afresh."""
+        return self.walk.score
+
+    @property
+    def n_clusters(self) -> int:
+        """Number of clusters."""
+        return self.walk.n_clusters
+
+    @property
+    def proposals(self) -> int:
+        """Clusters that were weighed so far."""
+        return self.walk.proposals
 
 
 def restore(walk: LinkWalk, state: SearchState) -> None:

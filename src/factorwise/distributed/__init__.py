@@ -1,0 +1,31 @@
+"""The same sampler over shards of entities, in threads or on a Ray cluster.
+
+Items lie in K shards, an entity wholly in one of them. In a round each shard runs the compiled sampler on its
+own entities; then entities move to where those are that share candidates with them. What a shard does is a
+function of its rows and of (seed, round, shard) alone, so the result does not depend on where or how often it
+was computed: that is what makes recovery from lost machines correct.
+"""
+
+from factorwise.distributed.executors import Executor, LocalExecutor
+from factorwise.distributed.gradients import SummedObjective
+from factorwise.distributed.mixing import Lesson, mix_weights, split_lessons
+from factorwise.distributed.search import Sharding, ShardKeeping, search_shards
+from factorwise.distributed.shard_rows import ShardRows, shard_walk
+from factorwise.distributed.stepping import ShardReport, ShardStep, step_shard
+
+__all__ = [
+    "Executor",
+    "Lesson",
+    "LocalExecutor",
+    "ShardKeeping",
+    "ShardReport",
+    "ShardRows",
+    "ShardStep",
+    "Sharding",
+    "SummedObjective",
+    "mix_weights",
+    "search_shards",
+    "shard_walk",
+    "split_lessons",
+    "step_shard",
+]

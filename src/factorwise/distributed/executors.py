@@ -1,0 +1,108 @@
+"""Who runs the shards: a protocol, and the executor that does it in threads of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+from factorwise.distributed.shard_rows import ShardRows
+from factorwise.distributed.stepping import ShardReport, ShardStep, step_shard
+from factorwise.io.shard_files import PartFile, ShardStore
+from factorwise.kernels.threads import thread_count
+
+Step = Callable[[Sequence[ShardRows], ShardStep], tuple[list[ShardRows], ShardReport]]
+
+
+class Executor(Protocol):
+    """What runs functions of shards. Between calls it holds the shards; who drives it holds none.
+
+    Functions are pure, and may be run again elsewhere if a machine is lost.
+    """
+
+    def load(self, shards: Sequence[ShardRows]) -> None:
+        """Take over the rows of all shards."""
+        ...
+
+    def step(self, steps: Sequence[ShardStep], function: Step = step_shard) -> list[ShardReport]:
+        """Run every shard for a round, and send what comes out where it belongs."""
+        ...
+
+    def map(self, function: Callable[..., Any], items: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Call a function with each tuple of arguments; answers are in the order of the items."""
+        ...
+
+    def share(self, value: Any) -> Any:
+        """Bring a value to where functions run, once; return what to hand them for it."""
+        ...
+
+    def checkpoint(self, store: ShardStore) -> list[PartFile]:
+        """Write the rows of each shard to a file; later losses are made good from there."""
+        ...
+
+    def restore(self, store: ShardStore, files: Sequence[PartFile]) -> None:
+        """Take over shards that `checkpoint` wrote."""
+        ...
+
+    def rows(self) -> Iterator[ShardRows]:
+        """Yield the rows of one shard after the other."""
+        ...
+
+
+class LocalExecutor:
+    """Threads of this process; the compiled sampler runs without the interpreter's lock.
+
+    threads
+        How many; None for all processors. The result does not depend on it.
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads = thread_count(threads)
+        self._inbox: list[list[ShardRows]] = []
+
+    def load(self, shards: Sequence[ShardRows]) -> None:
+        """Take over the rows of all shards."""
+        self._inbox = [[rows] for rows in shards]
+
+    def step(self, steps: Sequence[ShardStep], function: Step = step_shard) -> list[ShardReport]:
+        """Run every shard for a round, and send what comes out where it belongs."""
+        done = self.map(function, list(zip(self._inbox, steps, strict=True)))
+        self._inbox = [[sent[shard] for sent, _ in done] for shard in range(len(steps))]
+        return [report for _, report in done]
+
+    def map(self, function: Callable[..., Any], items: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Call a function with each tuple of arguments; answers are in the order of the items."""
+        if self.threads == 1 or len(items) < 2:
+            return [function(*each) for each in items]
+        with ThreadPoolExecutor(self.threads) as pool:
+            return list(pool.map(lambda each: function(*each), items))
+
+    def share(self, value: Any) -> Any:
+        """Return the value: functions run where it is."""
+        return value
+
+    def checkpoint(self, store: ShardStore) -> list[PartFile]:
+        """Write the rows of each shard to a file."""
+        return self.map(write_shard, [(store, shard, parts) for shard, parts in enumerate(self._inbox)])
+
+    def restore(self, store: ShardStore, files: Sequence[PartFile]) -> None:
+        """Take over shards that `checkpoint` wrote."""
+        self.load(self.map(read_shard, [(store, file) for file in files]))
+
+    def rows(self) -> Iterator[ShardRows]:
+        """Yield the rows of one shard after the other."""
+        for parts in self._inbox:
+            yield ShardRows.joined(parts)
+
+
+def write_shard(store: ShardStore, shard: int, parts: Sequence[ShardRows]) -> PartFile:
+    """Write one shard; every attempt has a file of its own."""
+    rows = ShardRows.joined(parts)
+    return store.write(shard, rows._asdict(), rows.checksum)
+
+
+def read_shard(store: ShardStore, file: PartFile) -> ShardRows:
+    """Read one shard, and see that it is what was written."""
+    rows = ShardRows(**store.read(file))
+    file.check(rows.checksum)
+    return rows

@@ -1,0 +1,161 @@
+"""Shards on Ray: every run of a shard is a task, and what it sends on stays in the cluster.
+
+Ray keeps how each result came about, and computes again what a lost machine held. That is correct because
+the functions are pure; the checksum of every round shows if one was not. A checkpoint cuts the chain of what
+would have to be computed again.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self
+
+from factorwise.distributed.executors import Step, read_shard, write_shard
+from factorwise.distributed.shard_rows import ShardRows
+from factorwise.distributed.stepping import ShardReport, ShardStep, step_shard
+from factorwise.errors import InvalidArgumentError, MissingExtraError
+from factorwise.io.shard_files import PartFile, ShardStore
+from factorwise.kernels.threads import thread_count
+
+LOCAL = "local"
+RETRIES = 10  # runs of a task whose worker or machine was lost, before giving up
+
+
+class RayExecutor:
+    """A Ray cluster that is there already, or one on this machine for as long as the executor lives.
+
+    address
+        Of a running cluster, ``host:port`` or ``ray://host:port``; ``"auto"`` for the one that this machine
+        belongs to; ``"local"`` to start one here, which other machines cannot reach, with a token of its own.
+    workers
+        Tasks that run at a time on a cluster that is started here; None for one on each processor.
+
+    Use as a context, or call `close`: a cluster that was started here ends with it.
+    """
+
+    def __init__(self, address: str, workers: int | None = None) -> None:
+        self._ray = _imported(address)
+        self._own = not self._ray.is_initialized()
+        if self._own:
+            _connect(self._ray, address, workers)
+        self._inbox: list[list[Any]] = []
+        remote = self._ray.remote(max_retries=RETRIES)
+        self._stepping = remote(_step)
+        self._writing = remote(_write)
+        self._reading = remote(read_shard)
+        self._joining = remote(_joined)
+        self._calling = remote(_call)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the shards, and of the connection if it was made here."""
+        self._inbox = []
+        if self._own and self._ray.is_initialized():
+            self._ray.shutdown()
+
+    def load(self, shards: Sequence[ShardRows]) -> None:
+        """Take over the rows of all shards."""
+        self._inbox = [[self._ray.put(rows)] for rows in shards]
+
+    def step(self, steps: Sequence[ShardStep], function: Step = step_shard) -> list[ShardReport]:
+        """Run every shard for a round, and send what comes out where it belongs."""
+        count = len(steps)
+        made = [
+            self._stepping.options(num_returns=count + 1).remote(function, step, *parts)
+            for step, parts in zip(steps, self._inbox, strict=True)
+        ]
+        reports: list[ShardReport] = self._ray.get([refs[count] for refs in made])
+        self._inbox = [[refs[shard] for refs in made] for shard in range(count)]
+        return reports
+
+    def map(self, function: Callable[..., Any], items: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Call a function with each tuple of arguments; answers are in the order of the items."""
+        return list(self._ray.get([self._calling.remote(function, *each) for each in items]))
+
+    def share(self, value: Any) -> Any:
+        """Bring a value to the cluster once; functions that are handed the answer see the value."""
+        return self._ray.put(value)
+
+    def checkpoint(self, store: ShardStore) -> list[PartFile]:
+        """Write the rows of each shard to a file; what is lost later is read from there."""
+        made = [self._writing.remote(store, shard, *parts) for shard, parts in enumerate(self._inbox)]
+        files: list[PartFile] = self._ray.get(made)
+        self.restore(store, files)
+        return files
+
+    def restore(self, store: ShardStore, files: Sequence[PartFile]) -> None:
+        """Take over shards that `checkpoint` wrote; they are read where they are needed."""
+        self._inbox = [[self._reading.remote(store, file)] for file in files]
+
+    def rows(self) -> Iterator[ShardRows]:
+        """Yield the rows of one shard after the other."""
+        for parts in self._inbox:
+            yield self._ray.get(self._joining.remote(*parts))
+
+
+def _step(function: Step, step: ShardStep, *parts: ShardRows) -> tuple[Any, ...]:
+    sent, report = function(parts, step)
+    return (*sent, report)
+
+
+def _write(store: ShardStore, shard: int, *parts: ShardRows) -> PartFile:
+    return write_shard(store, shard, parts)
+
+
+def _joined(*parts: ShardRows) -> ShardRows:
+    return ShardRows.joined(parts)
+
+
+def _call(function: Callable[..., Any], *arguments: Any) -> Any:
+    return function(*arguments)
+
+
+def _imported(address: str) -> Any:
+    """Import Ray, with what it reads from the environment when it is first loaded."""
+    if not address:
+        raise InvalidArgumentError("the address of the Ray cluster is empty: give host:port, auto or local.")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if address == LOCAL and "ray" not in sys.modules:
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+        if os.environ["RAY_AUTH_MODE"] == "token" and "RAY_AUTH_TOKEN_PATH" not in os.environ:
+            os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtraError(
+            'Ray is not installed. Install it with: pip install "factorwise[ray]"'
+        ) from error
+    return ray
+
+
+def _connect(ray: Any, address: str, workers: int | None) -> None:
+    common: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
+    if address != LOCAL:
+        try:
+            ray.init(address=address, **common)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise InvalidArgumentError(
+                f"there is no Ray cluster to be reached at {address!r} ({error}). Start one, or use 'local'."
+            ) from error
+        return
+    if os.environ.get("RAY_AUTH_MODE") != "token":
+        raise InvalidArgumentError(
+            "a Ray cluster is started on this machine only with tokens: set RAY_AUTH_MODE=token before Ray is"
+            " imported, or give the address of a cluster that runs."
+        )
+    # without an interface of its own Ray would take an address that others can reach
+    ray.init(
+        address=LOCAL,
+        num_cpus=thread_count(workers),
+        include_dashboard=False,
+        _node_ip_address="127.0.0.1",
+        **common,
+    )

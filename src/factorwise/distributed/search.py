@@ -1,0 +1,170 @@
+"""A search over shards: the rounds of `LinkSearch`, each of them checked, with checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.distributed.executors import Executor, Step
+from factorwise.distributed.shard_rows import Checksum, ShardRows, check_shards
+from factorwise.distributed.stepping import Exchange, ShardReport, ShardStep, step_shard
+from factorwise.errors import InvalidArgumentError, LostItemsError, require
+from factorwise.inference.mcmc.linkage_search import Found, LinkSearch, Progress, Standing
+from factorwise.io.shard_files import Manifest, ShardStore
+
+
+@dataclass(frozen=True, slots=True)
+class Sharding:
+    """Into how many shards items go, and how entities are exchanged.
+
+    shards
+        How many: a part of the configuration, like the seed. It does not depend on the number of workers.
+    exchange
+        ``"guided"`` to where those are that share candidates, ``"random"``, or ``"none"``.
+    """
+
+    shards: int
+    exchange: Exchange = "guided"
+
+    def __post_init__(self) -> None:
+        require(1 <= self.shards <= 10_000, "shards", self.shards, "from 1 to 10,000")
+        known = self.exchange in ("guided", "random", "none")
+        require(known, "exchange", self.exchange, "'guided', 'random' or 'none'")
+
+
+@dataclass(frozen=True, slots=True)
+class ShardKeeping:
+    """Where checkpoints go, every how many rounds, and what tells the run from every other."""
+
+    store: ShardStore
+    fingerprint: str
+    every: int = 4
+
+    def __post_init__(self) -> None:
+        require(self.every >= 1, "every", self.every, "at least 1")
+
+
+def search_shards(
+    executor: Executor,
+    shards: Sequence[ShardRows] | None,
+    search: LinkSearch,
+    sharding: Sharding,
+    *,
+    apart: float,
+    cluster: float,
+    seed: int,
+    keeping: ShardKeeping | None = None,
+    watch: Callable[[Progress], None] | None = None,
+    function: Step = step_shard,
+) -> Found:
+    """Search for the best clustering of the items of all shards; the executor holds what was found.
+
+    shards
+        Where to begin; None to go on from the checkpoint of ``keeping``, which must be there.
+    function
+        What a shard does in a round.
+
+    Raises `LostItemsError` if the items after a round are not those before it.
+    """
+    stage = _Shards(executor, search, sharding, apart, cluster, seed, function)
+    saved = None if keeping is None else keeping.store.latest(keeping.fingerprint)
+    if keeping is not None and saved is not None:
+        executor.restore(keeping.store, saved.files)
+        stage.expected = sum((Checksum(file.items, file.hashes) for file in saved.files), Checksum(0, 0))
+        begin = Standing(int(saved.state["round"]), bool(saved.state["settled"]), float(saved.state["score"]))
+        stage.proposals, stage.n_clusters = int(saved.state["proposals"]), int(saved.state["entities"])
+    elif shards is None:
+        raise InvalidArgumentError("there is no checkpoint to go on from: give the rows of the shards.")
+    else:
+        if len(shards) != sharding.shards:
+            raise InvalidArgumentError(f"{len(shards)} shards were given instead of {sharding.shards}.")
+        stage.expected = check_shards(shards)
+        executor.load(shards)
+        begin = Standing(0, False, np.nan)  # known after the first round
+
+    def keep(standing: Standing) -> None:
+        if keeping is not None and standing.round % keeping.every == 0:
+            files = executor.checkpoint(keeping.store)
+            stage.check(sum((Checksum(file.items, file.hashes) for file in files), Checksum(0, 0)))
+            state = standing._asdict() | {"proposals": stage.proposals, "entities": stage.n_clusters}
+            keeping.store.commit(Manifest(keeping.fingerprint, state, files))
+
+    return search.follow(stage, begin=begin, watch=watch, keep=keep)
+
+
+class _Shards:
+    """Rounds over shards. Of the items only their number and checksum are known here.
+
+    cpu_seconds
+        What the shards took, all together.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        search: LinkSearch,
+        sharding: Sharding,
+        apart: float,
+        cluster: float,
+        seed: int,
+        function: Step,
+    ) -> None:
+        self.executor = executor
+        self.search = search
+        self.sharding = sharding
+        self.apart, self.cluster, self.seed = apart, cluster, seed
+        self.function = function
+        self.expected = Checksum(0, 0)
+        self.score = np.nan
+        self.n_clusters = 0
+        self.proposals = 0
+        self.cpu_seconds = 0.0
+
+    @property
+    def n_items(self) -> int:
+        """Number of items in all shards."""
+        return self.expected.items
+
+    def round(self, number: int, temperature: float) -> float:
+        """Run every shard once; return what was gained."""
+        step = ShardStep(
+            seed=self.seed,
+            round=number,
+            shard=0,
+            shards=self.sharding.shards,
+            temperature=temperature,
+            sweeps=self.search.sweeps,
+            jumps=self.search.jumps,
+            apart=self.apart,
+            cluster=self.cluster,
+            exchange=self.sharding.exchange,
+        )
+        steps = [step._replace(shard=shard) for shard in range(self.sharding.shards)]
+        reports: list[ShardReport] = self.executor.step(steps, self.function)
+        self.check(sum((report.checksum for report in reports), Checksum(0, 0)))
+        self.score = float(np.sum([report.score for report in reports]))
+        self.n_clusters = sum(report.entities for report in reports)
+        self.proposals += sum(report.proposals for report in reports)
+        self.cpu_seconds += sum(report.cpu_seconds for report in reports)
+        return float(np.sum([report.gain for report in reports]))
+
+    def check(self, found: Checksum) -> None:
+        """Complain unless the items are those that were loaded."""
+        if found != self.expected:
+            raise LostItemsError(
+                f"after a round there are {found.items:,} items with checksum {found.hashes:016x}, but"
+                f" {self.expected.items:,} with {self.expected.hashes:016x} were given: some were lost or"
+                " doubled, as happens if a shard's run is not a function of its rows and (seed, round, shard)"
+                " alone. Nothing was written; go on from the last checkpoint."
+            )
+
+
+def entities_of(executor: Executor, n_items: int) -> NDArray[np.int64]:
+    """Return the entity of each item, for items that are numbered from 0 on."""
+    entity = np.full(n_items, -1, np.int64)
+    for rows in executor.rows():
+        entity[rows.item] = rows.entity
+    return entity

@@ -1,0 +1,138 @@
+"""Rows of a shard: items with their entities and links, and the checksum by which none is lost or doubled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.errors import InvalidArgumentError
+from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
+from factorwise.types import Ints
+
+_MIXERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)  # of SplitMix64
+
+
+class Checksum(NamedTuple):
+    """How many items there are, and the sum of their hashes modulo 2**64."""
+
+    items: int
+    hashes: int
+
+    def __add__(self, other: Checksum) -> Checksum:  # type: ignore[override]
+        return Checksum(self.items + other.items, (self.hashes + other.hashes) % 2**64)
+
+
+class ShardRows(NamedTuple):
+    """Some items.
+
+    item : int64[rows]
+        Their numbers, ascending.
+    entity : int64[rows]
+        The smallest number among the items of each one's entity.
+    weight : int32[rows]
+        Records that an item stands for.
+    sources : uint64[rows]
+        Bits of the sources it comes from, where an entity may have one record of each.
+    start : int64[rows + 1], neighbor : int64[links], score : float32[links]
+        Where the links of each item begin, whom they lead to in whatever shard, and their scores.
+    """
+
+    item: NDArray[np.int64]
+    entity: NDArray[np.int64]
+    weight: NDArray[np.int32]
+    sources: NDArray[np.uint64]
+    start: NDArray[np.int64]
+    neighbor: NDArray[np.int64]
+    score: NDArray[np.float32]
+
+    @property
+    def n_items(self) -> int:
+        """Number of rows."""
+        return len(self.item)
+
+    @property
+    def checksum(self) -> Checksum:
+        """Checksum of the items' numbers."""
+        return Checksum(self.n_items, int(hashed(self.item.astype(np.uint64)).sum(dtype=np.uint64)))
+
+    def taken(self, rows: Ints) -> ShardRows:
+        """Return some of the rows, which are given in ascending order."""
+        count = np.diff(self.start)[rows]
+        start = np.append(0, np.cumsum(count))
+        links = np.repeat(self.start[rows] - start[:-1], count) + np.arange(start[-1])
+        return ShardRows(
+            self.item[rows],
+            self.entity[rows],
+            self.weight[rows],
+            self.sources[rows],
+            start,
+            self.neighbor[links],
+            self.score[links],
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[ShardRows]) -> ShardRows:
+        """Return the rows of several parts, ordered by item."""
+        columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in cls._fields}
+        columns["start"] = np.append(0, np.cumsum(np.concatenate([np.diff(part.start) for part in parts])))
+        whole = cls(**columns)
+        return whole.taken(np.argsort(whole.item, kind="stable"))
+
+
+def hashed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scramble 64-bit words one by one."""
+    found = values + np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in zip((30, 27), _MIXERS, strict=True):
+        found = (found ^ (found >> np.uint64(shift))) * np.uint64(factor)
+    return np.asarray(found ^ (found >> np.uint64(31)), np.uint64)
+
+
+def shard_walk(walk: LinkWalk, shards: int, seed: int) -> list[ShardRows]:
+    """Cut a clustering into shards: its clusters are spread by hashes of their smallest items."""
+    arrays, n = walk.arrays, walk.n_items
+    entity = np.full(n, n, np.int64)
+    np.minimum.at(entity, arrays.label, np.arange(n))
+    apart = np.float32(walk.settings[0])
+    whole = ShardRows(
+        np.arange(n),
+        entity[arrays.label],
+        arrays.weight,
+        arrays.sources,
+        arrays.start,
+        arrays.neighbor.astype(np.int64),
+        arrays.score + apart,
+    )
+    place = hashed(whole.entity.astype(np.uint64) ^ np.uint64(seed % 2**64)) % np.uint64(shards)
+    return [whole.taken(np.flatnonzero(place == shard)) for shard in range(shards)]
+
+
+def walk_of(rows: ShardRows, apart: float, cluster: float) -> LinkWalk:
+    """Return the clustering of one shard: links that lead out of it are left out."""
+    place = np.searchsorted(rows.item, rows.neighbor)
+    place[place == rows.n_items] = 0
+    owner = np.repeat(np.arange(rows.n_items), np.diff(rows.start))
+    here = (rows.item[place] == rows.neighbor) & (owner < place) if rows.n_items else owner < 0
+    graph = LinkGraph.from_pairs(rows.n_items, owner[here], place[here])
+    return LinkWalk(
+        graph,
+        rows.score[here],
+        apart=apart,
+        cluster=cluster,
+        labels=rows.entity,
+        weight=rows.weight,
+        sources=rows.sources,
+    )
+
+
+def check_shards(shards: Sequence[ShardRows]) -> Checksum:
+    """Return the checksum of all shards; complain of an item in two of them or an entity that is cut."""
+    items = np.concatenate([rows.item for rows in shards])
+    if len(np.unique(items)) != len(items):
+        raise InvalidArgumentError("an item lies in two shards: give each item to one.")
+    homes = [np.unique(rows.entity) for rows in shards]
+    if len(np.unique(np.concatenate(homes))) != sum(map(len, homes)):
+        raise InvalidArgumentError("an entity lies in two shards: give all items of an entity to one.")
+    return sum((rows.checksum for rows in shards), Checksum(0, 0))

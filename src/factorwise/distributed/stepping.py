@@ -1,0 +1,117 @@
+"""What a shard does in a round: sweeps over its entities, then each entity chooses where to go.
+
+Pure functions of the shard's rows and a `ShardStep`: run twice, anywhere, they give the same bits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.distributed.shard_rows import Checksum, ShardRows, hashed, walk_of
+from factorwise.kernels.threads import Team
+from factorwise.rng import Stream
+
+Exchange = Literal["guided", "random", "none"]
+
+
+class ShardStep(NamedTuple):
+    """All that a shard's run depends on besides its rows.
+
+    seed, round, shard, shards
+        The shard's number of so many, and where its random numbers come from.
+    temperature, sweeps, jumps
+        Of the sampler: see `LinkSearch`.
+    apart, cluster
+        Score of two members that are not linked, and of an entity.
+    exchange
+        Where entities go: to others that share candidates with them, anywhere, or nowhere.
+    """
+
+    seed: int
+    round: int
+    shard: int
+    shards: int
+    temperature: float
+    sweeps: int
+    jumps: float
+    apart: float
+    cluster: float
+    exchange: Exchange
+
+
+class ShardReport(NamedTuple):
+    """What a shard tells of its run.
+
+    gain, score
+        By how much the score of its clustering rose, and that score. Only links within an entity count, so
+        the scores of all shards add up to that of all items.
+    entities, proposals
+        Entities it ended with; clusters that were weighed.
+    checksum
+        Of the items that it sent on.
+    cpu_seconds
+        What the run took.
+    """
+
+    gain: float
+    score: float
+    entities: int
+    proposals: int
+    checksum: Checksum
+    cpu_seconds: float
+
+
+def step_shard(parts: Sequence[ShardRows], step: ShardStep) -> tuple[list[ShardRows], ShardReport]:
+    """Run one shard for a round; return what goes to each shard, and a report."""
+    begun = time.thread_time()
+    rows = ShardRows.joined(parts)
+    walk = walk_of(rows, step.apart, step.cluster)
+    gain = 0.0
+    with Team(1) as team:
+        for sweep in range(step.sweeps):
+            number = step.round * step.sweeps + sweep
+            gain += walk.sweep(
+                step.seed, number, step.temperature, team=team, jumps=step.jumps, stream=1 + step.shard
+            )
+    rows = rows._replace(entity=_smallest_items(rows.item, walk.arrays.label))
+    place = destinations(rows, step)
+    sent = [rows.taken(np.flatnonzero(place == shard)) for shard in range(step.shards)]
+    checksum = sum((part.checksum for part in sent), Checksum(0, 0))
+    spent = time.thread_time() - begun
+    return sent, ShardReport(gain, walk.score, walk.n_clusters, walk.proposals, checksum, spent)
+
+
+def _smallest_items(item: NDArray[np.int64], label: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Name each cluster by its smallest item; items are in ascending order."""
+    first = np.full(len(item), len(item), np.int64)
+    np.minimum.at(first, label, np.arange(len(item)))
+    return item[first[label]] if len(item) else item
+
+
+def destinations(rows: ShardRows, step: ShardStep) -> NDArray[np.int64]:
+    """Return the shard to which each row goes in this round.
+
+    Guided: all items are hashed, by another function in each round, and an entity goes where the smallest
+    hash among its items and their linked ones says. Two entities meet as often as what they are linked with
+    is the same, by the share of it; and always if they are linked with each other alone.
+    """
+    if step.exchange == "none" or not rows.n_items:
+        return np.full(rows.n_items, step.shard, np.int64)
+    key = Stream(step.seed, 0x5A4D, step.round).state[0]
+    if step.exchange == "random":
+        return (hashed(rows.entity.astype(np.uint64) ^ key) % np.uint64(step.shards)).astype(np.int64)
+    smallest = hashed(rows.item.astype(np.uint64) ^ key)
+    worth = np.where(rows.score > 0.0, hashed(rows.neighbor.astype(np.uint64) ^ key), np.uint64(2**64 - 1))
+    linked = np.flatnonzero(np.diff(rows.start))
+    if len(linked):
+        smallest[linked] = np.minimum(smallest[linked], np.minimum.reduceat(worth, rows.start[linked]))
+    entities, member = np.unique(rows.entity, return_inverse=True)
+    meeting = np.full(len(entities), np.uint64(2**64 - 1))
+    np.minimum.at(meeting, member, smallest)
+    # hashed once more: the smallest of many hashes is no longer spread evenly
+    return (hashed(meeting) % np.uint64(step.shards)).astype(np.int64)[member]

@@ -1,0 +1,189 @@
+"""Checkpoints of sharded runs: a Parquet file for each shard, and a manifest that is written last.
+
+A folder may be a path, or an address that Arrow knows (``s3://``, ``gs://``, ``hdfs://``...) or that fsspec
+does. Every attempt to write a shard has a file name of its own, so that a task which is run twice, or whose
+machine was thought lost, overwrites nothing. Files that no manifest names do not count.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from factorwise.errors import DataFileError, MissingExtraError
+
+FORMAT = 1
+_LISTS = {"neighbor": pa.int64(), "score": pa.float32()}
+
+
+class PartFile(NamedTuple):
+    """A file of one shard: its name, how many items it holds, and the sum of their hashes."""
+
+    name: str
+    items: int
+    hashes: int
+
+    def check(self, checksum: tuple[int, int]) -> None:
+        """Complain if what was read is not what was written."""
+        if tuple(checksum) != (self.items, self.hashes):
+            raise DataFileError(
+                f"{self.name}: holds {checksum[0]} items instead of {self.items}, or others than were"
+                " written. Remove the checkpoint to begin anew."
+            )
+
+
+class Manifest(NamedTuple):
+    """What commits a checkpoint: the run it belongs to, where that stood, and the files of the shards."""
+
+    fingerprint: str
+    state: Mapping[str, Any]
+    files: Sequence[PartFile]
+
+
+@dataclass(frozen=True)
+class ShardStore:
+    """A folder of checkpoints, by path or address."""
+
+    address: str
+
+    def write(self, shard: int, columns: Mapping[str, NDArray[Any]], checksum: tuple[int, int]) -> PartFile:
+        """Write the rows of a shard to a file of their own."""
+        files, folder = self._opened()
+        files.create_dir(folder, recursive=True)
+        name = f"shard-{shard:05d}-{secrets.token_hex(8)}.parquet"
+        with files.open_output_stream(posixpath.join(folder, name)) as stream:
+            pq.write_table(_table(columns), stream, compression="zstd")
+        return PartFile(name, *checksum)
+
+    def read(self, file: PartFile) -> dict[str, NDArray[Any]]:
+        """Return the columns of a shard."""
+        files, folder = self._opened()
+        try:
+            with files.open_input_file(posixpath.join(folder, file.name)) as stream:
+                return _columns(pq.read_table(stream))
+        except (OSError, pa.ArrowInvalid, KeyError) as error:
+            raise DataFileError(
+                f"{self.address}: cannot read {file.name} of the checkpoint ({error}). Remove the checkpoint"
+                " to begin anew."
+            ) from error
+
+    def commit(self, manifest: Manifest) -> None:
+        """Make a checkpoint count, and remove those before it."""
+        files, folder = self._opened()
+        text = {
+            "format": FORMAT,
+            "fingerprint": manifest.fingerprint,
+            "state": dict(manifest.state),
+            "files": [list(file) for file in manifest.files],
+        }
+        name = f"manifest-{int(manifest.state['round']):06d}.json"
+        draft = posixpath.join(folder, f"{name}.{secrets.token_hex(8)}.part")
+        with files.open_output_stream(draft) as stream:
+            stream.write(json.dumps(text).encode())
+        files.move(draft, posixpath.join(folder, name))
+        self._clear(keeping={name, *(file.name for file in manifest.files)})
+
+    def latest(self, fingerprint: str) -> Manifest | None:
+        """Return the manifest of the last checkpoint of this run; None where there is none."""
+        files, folder = self._opened()
+        names = sorted(name for name in self._names() if name.startswith("manifest-"))
+        names = [name for name in names if name.endswith(".json")]
+        if not names:
+            return None
+        try:
+            with files.open_input_stream(posixpath.join(folder, names[-1])) as stream:
+                text = json.loads(stream.read())
+            found = Manifest(text["fingerprint"], text["state"], [PartFile(*file) for file in text["files"]])
+            known = text["format"] == FORMAT
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataFileError(
+                f"{self.address}: {names[-1]} is damaged. Give another folder, or remove it to begin anew."
+            ) from error
+        if not known or found.fingerprint != fingerprint:
+            raise DataFileError(
+                f"{self.address}: is the checkpoint of another run (other records, model, settings, seed or"
+                " number of shards). Give another folder, or remove it to begin anew."
+            )
+        return found
+
+    def clear(self) -> None:
+        """Remove all checkpoints."""
+        self._clear(keeping=set())
+
+    def _clear(self, keeping: set[str]) -> None:
+        files, folder = self._opened()
+        # manifests first: one without its files would be a checkpoint that cannot be read
+        old = sorted(self._names() - keeping, key=lambda name: not name.startswith("manifest-"))
+        for name in old:
+            if name.startswith(("manifest-", "shard-")):
+                files.delete_file(posixpath.join(folder, name))
+
+    def _names(self) -> set[str]:
+        files, folder = self._opened()
+        listed = files.get_file_info(pafs.FileSelector(folder, allow_not_found=True))
+        return {info.base_name for info in listed}
+
+    def _opened(self) -> tuple[pafs.FileSystem, str]:
+        if "://" not in self.address:
+            return pafs.LocalFileSystem(), str(Path(self.address).resolve())
+        try:
+            found: tuple[pafs.FileSystem, str] = pafs.FileSystem.from_uri(self.address)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return _by_fsspec(self.address)
+        return found
+
+
+def _by_fsspec(address: str) -> tuple[pafs.FileSystem, str]:
+    try:
+        import fsspec
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{address}: Arrow does not know this kind of address; fsspec may. Install it with: pip install"
+            ' "factorwise[ray]"'
+        ) from error
+    try:
+        files, folder = fsspec.core.url_to_fs(address)
+    except (ValueError, ImportError) as error:
+        raise DataFileError(f"{address}: is no address of a folder ({error}).") from error
+    return pafs.PyFileSystem(pafs.FSSpecHandler(files)), folder
+
+
+def _table(columns: Mapping[str, NDArray[Any]]) -> pa.Table:
+    """Rows with lists of links; their bounds stand in the lists."""
+    bounds = pa.array(columns["start"].astype(np.int64))
+    arrays = {name: pa.array(columns[name]) for name in columns if name not in ("start", *_LISTS)}
+    for name, kind in _LISTS.items():
+        arrays[name] = pa.LargeListArray.from_arrays(bounds, pa.array(columns[name], kind))
+    return pa.table(arrays)
+
+
+def _columns(table: pa.Table) -> dict[str, NDArray[Any]]:
+    whole = table.combine_chunks()
+    columns: dict[str, NDArray[Any]] = {}
+    for name in whole.column_names:
+        array = _single(whole[name])
+        if name in _LISTS:
+            columns["start"] = array.offsets.to_numpy() - array.offsets[0].as_py()
+            columns[name] = array.flatten().to_numpy()
+        else:
+            columns[name] = array.to_numpy()
+    return columns
+
+
+def _single(column: pa.ChunkedArray) -> pa.Array:
+    return (
+        column.chunk(0)
+        if column.num_chunks == 1
+        else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+    )
