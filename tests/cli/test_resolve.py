@@ -469,3 +469,25 @@ def test_inspect_shows_fields_rules_training_and_weights(run, folder):
     assert {"fields", "blocking rules", "training", "largest weights"} <= set(lines)
     everything = json.loads(run("inspect", folder / "m.fw", "--json", "--verbose").out)["resolution"]
     assert len(everything["weights"]["largest"]) == len(saved.model.weights)
+
+
+def test_a_search_in_shards_goes_on_after_a_kill_and_depends_on_no_threads(
+    apply, run, folder, tmp_path, monkeypatch
+):
+    apply("--shards", 3, "--threads", 2)
+    whole = (tmp_path / "o.csv").read_bytes()
+    (tmp_path / "o.csv").unlink()
+    words = ("--shards", 3, "--checkpoint", tmp_path / "kept")
+
+    def die(bar, progress):
+        if progress.round == 6:
+            raise RuntimeError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(resolve_progress.WalkBar, "__call__", die)
+        command = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / "o.csv", *words)
+        assert run("resolve", "apply", folder / "few.csv", *command).code == 1
+    assert [path.name for path in (tmp_path / "kept").glob("manifest-*")] == ["manifest-000004.json"]
+    apply(*words)
+    assert (tmp_path / "o.csv").read_bytes() == whole
+    assert list((tmp_path / "kept").iterdir()) == []

@@ -388,6 +388,15 @@ def test_a_checkpoint_must_be_a_folder(refused, file):
     assert "is no folder" in refused("--checkpoint", file("x", "kept"))
 
 
+def test_a_store_for_checkpoints_needs_shards(refused):
+    assert "needs --ray or --shards" in refused("--checkpoint", "s3://bucket/kept")
+    assert "is no address of a folder" in refused("--checkpoint", "nowhere://kept", "--shards", 2)
+
+
+def test_a_cluster_that_is_not_there_is_named(refused):
+    assert "no Ray cluster to be reached at 'nowhere'" in refused("--ray", "nowhere")
+
+
 def test_a_disk_that_is_full_leaves_no_part_of_a_file(run, folder, tmp_path, monkeypatch):
     import pyarrow.csv as pacsv
 

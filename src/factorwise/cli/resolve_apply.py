@@ -31,6 +31,7 @@ from factorwise.cli.resolve_data import (
 )
 from factorwise.cli.resolve_onto import Known, check_onto, placed, read_known
 from factorwise.cli.resolve_progress import WalkBar, telling
+from factorwise.cli.resolve_shards import check_checkpoint_address, opened_shards, shard_options
 
 if TYPE_CHECKING:  # numba and Arrow take their time to load
     import pyarrow as pa
@@ -83,7 +84,8 @@ _path = click.Path(path_type=Path)
     type=click.FloatRange(min=0, min_open=True),
     help="Begin no round of the walk after so long.  [default: no limit]",
 )
-@click.option("--checkpoint", type=_path, metavar="FOLDER", help="Keep there what it needs to go on.")
+@shard_options
+@click.option("--checkpoint", metavar="FOLDER", help="Keep there what it needs to go on.")
 @click.option(
     "--checkpoint-seconds",
     type=click.FloatRange(min=0),
@@ -129,7 +131,9 @@ class Request:
     old: str | None
     rounds: int | None
     seconds: float | None
-    checkpoint: Path | None
+    ray: str | None
+    shards: int | None
+    checkpoint: str | None
     checkpoint_seconds: float
     reading: Mapping[str, Any] = field(default_factory=dict)
 
@@ -153,7 +157,8 @@ class Request:
         inputs = [*self.files, self.model, self.fields, self.must_link, self.cannot_link, self.onto, self.old]
         check_outputs(self.targets(), *inputs)
         check_tables(self.targets())
-        check_onto(self.onto, self.old, {"--checkpoint": self.checkpoint, "--canonical": self.canonical})
+        unused = {"--checkpoint": self.checkpoint, "--canonical": self.canonical}
+        check_onto(self.onto, self.old, {**unused, "--ray": self.ray, "--shards": self.shards})
         if self.onto is not None and self.model is None:
             raise click.UsageError("--onto needs --model: the one that the entities were found with.")
         if self.fields is not None and self.model is not None:
@@ -169,11 +174,13 @@ class Request:
                 raise click.UsageError(
                     "--one-per-source needs to know the sources: give several files, or --source COLUMN."
                 )
-        if self.checkpoint is not None:
-            place = next(one for one in (self.checkpoint, *self.checkpoint.resolve().parents) if one.exists())
-            if not place.is_dir() or not can_write(place):
-                why = "cannot be written to" if place.is_dir() else "is no folder"
-                raise click.UsageError(f"--checkpoint {str(self.checkpoint)!r}: {str(place)!r} {why}.")
+        if self.checkpoint is None or check_checkpoint_address(self.checkpoint, self.ray, self.shards):
+            return
+        folder = Path(self.checkpoint)
+        place = next(one for one in (folder, *folder.resolve().parents) if one.exists())
+        if not place.is_dir() or not can_write(place):
+            why = "cannot be written to" if place.is_dir() else "is no folder"
+            raise click.UsageError(f"--checkpoint {self.checkpoint!r}: {str(place)!r} {why}.")
 
 
 def resolve(options: Options, request: Request) -> dict[str, Any]:
@@ -228,8 +235,12 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
         written = _write(request, records, found)
     if request.checkpoint is not None and reason in ENDED:
         from factorwise.io.checkpoints import remove_checkpoint
+        from factorwise.io.shard_files import ShardStore
 
-        remove_checkpoint(request.checkpoint)
+        if request.ray is None and request.shards is None:
+            remove_checkpoint(request.checkpoint)
+        else:
+            ShardStore(request.checkpoint).clear()
     return {
         "output": request.output.name,
         "bytes": request.output.stat().st_size,
@@ -283,7 +294,11 @@ def _walk(
 
     rounds = request.rounds or default_budget(records.table.num_rows)[0]
     telling(options)(f"finding and comparing candidates by {len(resolver.knowledge_.rules)} rules")
-    with speaking_of(records.name), WalkBar(options, rounds, request.seconds) as bar:
+    with (
+        opened_shards(request.ray, request.shards, options.threads) as shards,
+        speaking_of(records.name),
+        WalkBar(options, rounds, request.seconds) as bar,
+    ):
         found = resolver.resolve(
             records.table,
             id=request.reading["id_column"],
@@ -291,6 +306,7 @@ def _walk(
             posterior=request.draws,
             checkpoint=request.checkpoint,
             checkpoint_seconds=request.checkpoint_seconds,
+            shards=shards,
             linked=tell_candidates,
             watch=bar,
         )

@@ -13,6 +13,7 @@ from tqdm import tqdm
 from factorwise.apps.tagging.config import ALGORITHMS, TrainingConfig
 from factorwise.apps.tagging.constraints import SCHEMES, Constraints
 from factorwise.apps.tagging.encoders import ColumnEncoder
+from factorwise.apps.tagging.cross_fitting import FOLDS, Judged, cross_fitted
 from factorwise.apps.tagging.global_tagger import constrained
 from factorwise.apps.tagging.model_file import read_tagger, write_tagger
 from factorwise.apps.tagging.progress import TrainingBar
@@ -100,8 +101,16 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
 @_option(
     "--global",
     metavar="FILE.toml",
-    help="Constraints on whole sentences, or 'auto' for all that can be said. Their weights are learned from"
-    " held-out sentences, a tenth of TRAIN unless said otherwise.",
+    help="Constraints on whole sentences, or 'auto' for all that can be said. Their weights are learned.",
+)
+@_option(
+    "--global-folds",
+    type=click.IntRange(min=0),
+    default=FOLDS,
+    show_default=True,
+    metavar="N",
+    help="Learn these weights from N parts of TRAIN, each scored by a tagger trained on the others, and from"
+    " held-out sentences if there are any; 0: from these alone, a tenth of TRAIN unless said otherwise.",
 )
 @_option(
     "--min-freq",
@@ -176,7 +185,8 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
     with clock.part("features"):
         rows, start = encoder.fit_columns(source.columns(), source.file.start)
         sentences = Sentences(rows, start, known, encoder.slots())
-        apart = candidates is not None and not candidates.learned
+        unknown = candidates is not None and not candidates.learned
+        apart = unknown and request.global_folds == 0
         sentences, held_out = _held_out(request, options.seed, sentences, other, encoder, labels, apart)
     trials: list[Trial] = []
     if request.cross_validate is not None:
@@ -202,7 +212,18 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
     learned = None
     if candidates is not None:
         with clock.part("constraints"):
-            learned = constrained(trained.tagger, candidates, held_out, options.threads)
+            judged = [] if held_out is None else [Judged.by(trained.tagger, held_out)]
+            if unknown and request.global_folds:
+                alike = replace(config, max_iterations=max(trained.n_iter, 1))
+                judged += cross_fitted(
+                    sentences,
+                    labels,
+                    alike,
+                    folds=request.global_folds,
+                    constraints=rules,
+                    threads=options.threads,
+                )
+            learned = constrained(trained.tagger, candidates, judged, options.threads)
         trained = replace(trained, tagger=learned.tagger)
     with clock.part("writing"):
         settings = _settings(request, source, config)

@@ -50,6 +50,7 @@ class Request:
     scheme: str | None
     forbid: tuple[str, ...]
     global_constraints: str | None
+    global_folds: int
     min_freq: float
     all_possible_states: bool
     all_possible_transitions: bool
@@ -170,6 +171,8 @@ class Request:
                 "--patience stops by the score of held-out sentences: give --held-out FILE or"
                 " --held-out-share."
             )
+        if self.global_folds == 1:
+            raise click.UsageError("--global-folds must be at least 2, or 0 for none, but 1 was given.")
         if self.global_constraints is not None and self.order != 1:
             raise click.UsageError("--global needs a chain of --order 1: leave one of the two out.")
         if self.train == STANDARD == self.held_out:

@@ -1,9 +1,8 @@
 """Weights learned in shards and mixed: in a pass each shard walks from the same weights, then all average.
 
 A shard's walk is a function of its lesson, the weights and (seed, pass, shard), and averages are taken in the
-order of the shards: weights are the same wherever the shards were.
-
-Implements: iterative parameter mixing over the walks of `factorwise.learning.linkage`.
+order of the shards: weights are the same wherever the shards were. The walks are those of
+`factorwise.learning.linkage`.
 """
 
 from __future__ import annotations

@@ -148,6 +148,11 @@ class PairJoins:
             for first, last in _stretches(ends):
                 self._run(query, first=first, last=last, reach=reach, near=near_tag)
 
+    def add(self, words: Words) -> None:
+        """Take over pairs in order that were made elsewhere."""
+        if len(words):
+            self._runs.append(words)
+
     def sorted_pairs(self) -> Iterator[Words]:
         """Yield all pairs in order, a stretch of first items at a time; a pair may stand more than once."""
         total = sum(map(len, self._runs))

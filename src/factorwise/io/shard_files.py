@@ -57,6 +57,14 @@ class ShardStore:
 
     address: str
 
+    def reach(self) -> None:
+        """Complain now if the folder cannot be made or reached."""
+        files, folder = self._opened()
+        try:
+            files.create_dir(folder, recursive=True)
+        except OSError as error:
+            raise DataFileError(f"{self.address}: cannot be written to ({error}).") from error
+
     def write(self, shard: int, columns: Mapping[str, NDArray[Any]], checksum: tuple[int, int]) -> PartFile:
         """Write the rows of a shard to a file of their own."""
         files, folder = self._opened()

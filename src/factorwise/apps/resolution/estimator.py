@@ -24,6 +24,7 @@ from factorwise.apps.resolution.labelled import labelled_pairs
 from factorwise.apps.resolution.linking import Linked, link
 from factorwise.apps.resolution.naming import entity_names
 from factorwise.apps.resolution.resolving import Keeping, default_budget, draw_posterior, searched
+from factorwise.apps.resolution.sharded import Shards, searched_in_shards
 from factorwise.apps.resolution.training import entity_column, entity_numbers, learn, learn_without_labels
 from factorwise.apps.resolution.updating import below, place
 from factorwise.apps.resolution.weighing import WAYS
@@ -185,6 +186,7 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         posterior: bool = False,
         checkpoint: str | PathLike[str] | None = None,
         checkpoint_seconds: float = 60.0,
+        shards: Shards | None = None,
         linked: Callable[[Linked], None] | None = None,
         watch: Callable[[Progress], None] | None = None,
     ) -> Resolution:
@@ -198,6 +200,9 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
             Draw other clusterings too: see `Resolution.pairs` and `Resolution.second_best`.
         checkpoint, checkpoint_seconds
             A folder where the search leaves what it needs to go on after an end of any kind, and how often.
+        shards
+            Search in shards, by an executor: see `factorwise.apps.resolution.sharded`. Checkpoints then go by
+            rounds, and may go to an address of a store that all workers can reach.
         linked, watch
             Called with the candidates before the search, and after each of its rounds.
         """
@@ -208,18 +213,18 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
             constraints.check(ids)
         seed = self._seed()
         with Team(thread_count(self.n_jobs)) as team:
-            found_links = link(table, self.knowledge_, constraints=constraints, team=team)
+            executor = None if shards is None else shards.executor
+            found_links = link(table, self.knowledge_, constraints=constraints, team=team, executor=executor)
             if linked is not None:
                 linked(found_links)
-            keeping = None if checkpoint is None else Keeping(Path(checkpoint), checkpoint_seconds)
-            found = searched(
-                found_links,
-                self._search(table.num_rows),
-                seed=seed,
-                team=team,
-                keeping=keeping,
-                watch=watch,
-            )
+            search = self._search(table.num_rows)
+            if shards is None:
+                keeping = None if checkpoint is None else Keeping(Path(checkpoint), checkpoint_seconds)
+                found = searched(found_links, search, seed=seed, team=team, keeping=keeping, watch=watch)
+            else:
+                found = searched_in_shards(
+                    found_links, search, shards, seed=seed, checkpoint=checkpoint, watch=watch
+                )
             temperature = self.knowledge_.temperature
             chances = found_links.walk.home_chances(temperature, team=team)
             draws = draw_posterior(found_links, temperature, seed=seed, team=team) if posterior else None

@@ -17,6 +17,7 @@ from factorwise.apps.resolution.blocking import (
 from factorwise.apps.resolution.comparisons import Comparison
 from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.forms import NormalTable
+from factorwise.distributed.executors import Executor
 from factorwise.errors import FactorwiseError, ModelFileError
 from factorwise.io.models import ModelFile, read_model, write_model
 from factorwise.io.provenance import provenance
@@ -51,12 +52,24 @@ class Knowledge:
     training: Mapping[str, Any] = field(default_factory=dict)
 
     def candidates(
-        self, normal: NormalTable, *, sources: Ints | None = None, within: bool = True, threads: int
+        self,
+        normal: NormalTable,
+        *,
+        sources: Ints | None = None,
+        within: bool = True,
+        threads: int,
+        executor: Executor | None = None,
     ) -> Candidates:
         """Find the candidates among records by the rules, as many as are needed; see `find_candidates`."""
         budget = (thrifty_budget if self.thrifty else default_budget)(normal.n_rows)
         return find_candidates(
-            normal, self.rules, budget=budget, sources=sources, within=within, threads=threads
+            normal,
+            self.rules,
+            budget=budget,
+            sources=sources,
+            within=within,
+            threads=threads,
+            executor=executor,
         )
 
     def weight_names(self) -> list[str]:

@@ -15,6 +15,7 @@ from factorwise.apps.resolution.constraints import Constraints, tied
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.distributed.executors import Executor
 from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
 from factorwise.inference.mcmc.linkage_search import parts
 from factorwise.kernels.threads import Team
@@ -52,13 +53,18 @@ def link(
     *,
     constraints: Constraints | None = None,
     team: Team,
+    executor: Executor | None = None,
 ) -> Linked:
-    """Find the candidates of a table and score them."""
+    """Find the candidates of a table, by joins that the executor makes if there is one, and score them."""
     limits = constraints or Constraints()
     limits.check()
     normal = normalize(table, knowledge.fields)
     candidates = knowledge.candidates(
-        normal, sources=limits.sources, within=not limits.one_per_source, threads=team.threads
+        normal,
+        sources=limits.sources,
+        within=not limits.one_per_source,
+        threads=team.threads,
+        executor=executor,
     )
     scores = score_pairs(normal, knowledge, candidates.first, candidates.second, team)
     return joined(normal, candidates, scores, knowledge, limits)

@@ -14,9 +14,11 @@ from factorwise.apps.resolution.blocking import (
     candidates,
     default_budget,
     find_candidates,
+    joins,
     thrifty_budget,
 )
 from factorwise.apps.resolution.blocking.limits import Limits, fitting_limits, pair_count
+from factorwise.distributed import LocalExecutor
 from factorwise.errors import InvalidArgumentError
 
 LETTER = Rule((Part("letter", "text"),))
@@ -152,6 +154,28 @@ def test_the_result_depends_neither_on_threads_nor_on_memory():
     one = find_candidates(normal, [LETTER], budget=20_000, threads=1, memory_limit="60MB")
     two = find_candidates(normal, [LETTER], budget=20_000, threads=2)
     assert pairs(one) == pairs(two)
+
+
+@pytest.mark.parametrize("sources", [None, np.arange(5_000) % 3], ids=["one source", "three sources"])
+def test_joins_in_tasks_make_the_same_pairs(sources, monkeypatch):
+    normal, _ = numbered(5_000, share=0.3)
+    given = {"budget": 40_000, "largest_block": 50, "sources": sources, "within": sources is None}
+    here = find_candidates(normal, [LETTER], **given)
+    monkeypatch.setattr(joins, "PIECE", 1_000)
+    elsewhere = find_candidates(normal, [LETTER], **given, executor=LocalExecutor(2))
+    assert pairs(here) == pairs(elsewhere)
+    assert here.rules == elsewhere.rules
+
+
+def test_joins_are_cut_between_blocks():
+    sizes = np.array([3, 1_000, 2, 2, 500])
+    rows = joins.BlockRows(
+        np.repeat(np.arange(5), sizes), np.arange(1_507, dtype=np.int32), np.zeros(1_507, np.int32)
+    )
+    pieces = list(joins.Join(rows, sizes).pieces(10_000))
+    assert [piece.sizes.tolist() for piece in pieces] == [[3], [1_000, 2, 2], [500]]
+    assert np.concatenate([piece.rows.item for piece in pieces]).tolist() == list(range(1_507))
+    assert all(piece.rows.block[0] == 0 for piece in pieces)
 
 
 def test_rules_that_make_the_same_pairs_do_not_use_up_the_budget():

@@ -15,24 +15,23 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.apps.resolution.blocking.blocks import (
-    Blocks,
-    blocks_of,
-    item_blocks,
-    neighbor_ranks,
+from factorwise.apps.resolution.blocking.blocks import Blocks, blocks_of, item_blocks
+from factorwise.apps.resolution.blocking.joins import (
+    MOST_RULES,
+    NEXT,
+    RARITY_BITS,
+    join_jobs,
+    joined_elsewhere,
 )
 from factorwise.apps.resolution.blocking.keys import KeyMaker
 from factorwise.apps.resolution.blocking.limits import Limits, fitting_limits, overlap
 from factorwise.apps.resolution.blocking.rules import Rule
 from factorwise.apps.resolution.forms import NormalTable
+from factorwise.distributed.executors import Executor
 from factorwise.errors import require
-from factorwise.io.pairs import ITEM_BITS, TAG_BITS, BlockRows, PairJoins, Words
+from factorwise.io.pairs import ITEM_BITS, TAG_BITS, PairJoins, Words
 from factorwise.types import Bools, Ints
 
-_RARITY_BITS = 6
-_MOST_RULES = 1 << (TAG_BITS - _RARITY_BITS)
-_NEXT = (1 << _RARITY_BITS) - 1  # rarity of next neighbors in an order, which are kept before all others
-_RANK = ITEM_BITS  # bits of a rank, below the number of a block
 _ALWAYS = 255  # weight of pairs with such a rarity
 _PAIRS, _PER_ITEM = 4_000_000, 12
 _THRIFTY_PAIRS, _THRIFTY_PER_ITEM = 2_000_000, 20
@@ -124,6 +123,7 @@ def find_candidates(
     memory_limit: str = "2GB",
     threads: int = 2,
     folder: str | Path | None = None,
+    executor: Executor | None = None,
 ) -> Candidates:
     """Find the pairs of items that some rule puts together.
 
@@ -137,11 +137,14 @@ def find_candidates(
         Source of each item; with ``within=False`` pairs of one source are left out.
     memory_limit, threads, folder
         What DuckDB may use, and where its scratch folder is made. The result depends on none of them.
+    executor
+        Where the joins are made, in pieces, by the same SQL; None for this process. The result does not
+        depend on it either.
     """
     n_items = normal.n_rows
     allowed = default_budget(n_items) if budget is None else budget
     require(allowed >= 0, "budget", allowed, "zero or more")
-    require(len(rules) <= _MOST_RULES, "number of rules", len(rules), f"at most {_MOST_RULES}")
+    require(len(rules) <= MOST_RULES, "number of rules", len(rules), f"at most {MOST_RULES}")
     require(largest_block is None or largest_block >= 1, "largest_block", largest_block, "at least 1")
     require(per_item is None or per_item >= 2, "per_item", per_item, "at least 2")
     require(within or sources is not None, "sources", sources, "given when pairs within one are left out")
@@ -156,10 +159,16 @@ def find_candidates(
             times = overlap(normal, rules, blocks, limits)
             limits = fitting_limits(sizes, wanted, int(allowed * _SPARE * times))
     apart = sources if not within else None
+    jobs = join_jobs(normal, blocks, limits)
     with PairJoins(
         n_items, sources=apart, memory_limit=memory_limit, threads=threads, folder=folder
     ) as joins:
-        _join(joins, normal, blocks, limits)
+        if executor is None:
+            for job in jobs:
+                job.run(joins)
+        else:
+            for words in joined_elsewhere(executor, jobs, n_items, apart, memory_limit):
+                joins.add(words)
         merged = _Merged.of(joins.sorted_pairs(), len(rules))
     kept = _within_budget(merged.weight, allowed)
     first, second = merged.first[kept], merged.second[kept]
@@ -170,33 +179,6 @@ def find_candidates(
     keys = tuple(item_blocks(found, n_items) for found in blocks)
     cut = len(merged.first) - len(first)
     return Candidates(n_items, first, second, reports, keys, limits, cut)
-
-
-def _join(joins: PairJoins, normal: NormalTable, blocks: Sequence[Blocks], limits: Limits) -> None:
-    """Make the pairs of all blocks: of the small ones whole, of the large ones between neighbors."""
-    for number, found in enumerate(blocks):
-        small = found.select(found.size <= limits.largest)
-        if len(small.size):
-            joins.complete(_rows(small, number, normal.n_rows), small.size)
-    if not any((found.size > limits.largest).any() for found in blocks):
-        return
-    orders = [(rank, np.argsort(rank).astype(np.int32)) for rank in neighbor_ranks(normal)]
-    reach = max(1, limits.per_item // (2 * len(orders)))
-    for number, found in enumerate(blocks):
-        large = found.select(found.size > limits.largest)
-        if not len(large.size):
-            continue
-        rows = _rows(large, number, normal.n_rows)
-        place = np.arange(len(rows.item)) + rows.block * (reach + 1)
-        for rank, item_at in orders:
-            ordered = np.sort(rows.block << _RANK | rank[rows.item]) & ((1 << _RANK) - 1)
-            joins.windowed(rows._replace(item=item_at[ordered]), place, reach, _NEXT)
-
-
-def _rows(blocks: Blocks, rule: int, n_items: int) -> BlockRows:
-    rarity = np.clip(2 * np.log2(max(n_items, 1) / blocks.size), 0, _NEXT - 1).astype(np.int32)
-    tag = np.repeat(rarity | np.int32(rule << _RARITY_BITS), blocks.size)
-    return BlockRows(blocks.block, blocks.item, tag)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +198,8 @@ class _Merged:
         pairs, new = np.zeros(n_rules, np.int64), np.zeros(n_rules, np.int64)
         for words in stretches:
             met = words >> np.uint64(TAG_BITS)
-            rule = (words >> np.uint64(_RARITY_BITS)).astype(np.uint8) & np.uint8(_MOST_RULES - 1)
-            rarity = words.astype(np.uint8) & np.uint8(_NEXT)
+            rule = (words >> np.uint64(RARITY_BITS)).astype(np.uint8) & np.uint8(MOST_RULES - 1)
+            rarity = words.astype(np.uint8) & np.uint8(NEXT)
             changed = met[1:] != met[:-1]
             by_rule = np.append(True, changed | (rule[1:] != rule[:-1]))
             starts = np.flatnonzero(np.append(True, changed))
@@ -227,7 +209,7 @@ class _Merged:
             first.append((met >> np.uint64(ITEM_BITS)).astype(np.int32))
             second.append((met & np.uint64((1 << ITEM_BITS) - 1)).astype(np.int32))
             total = np.minimum(np.add.reduceat(rarity, starts, dtype=np.int32), _ALWAYS - 1)
-            total[np.maximum.reduceat(rarity, starts) == _NEXT] = _ALWAYS
+            total[np.maximum.reduceat(rarity, starts) == NEXT] = _ALWAYS
             weights.append(total.astype(np.uint8))
         return cls(np.concatenate(first), np.concatenate(second), np.concatenate(weights), pairs, new)
 

@@ -1,0 +1,67 @@
+"""What ``resolve apply`` says about shards and clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:  # numba and Arrow take their time to load
+    from factorwise.apps.resolution.sharded import Shards
+
+DEFAULT_SHARDS = 16
+
+
+def shard_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a search in shards."""
+    for option in (
+        click.option(
+            "--ray",
+            metavar="ADDRESS|local",
+            help="Search on a Ray cluster: one that runs at ADDRESS, or one started here for the run.",
+        ),
+        click.option(
+            "--shards",
+            type=click.IntRange(1, 10_000),
+            metavar="K",
+            help="Search in K shards of entities, which meet by exchange.  [default: 16 with --ray, else 1]",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def check_checkpoint_address(checkpoint: str, ray: str | None, shards: int | None) -> bool:
+    """Say whether a checkpoint goes to the address of a store, which only a search in shards can use."""
+    if "://" not in checkpoint:
+        return False
+    if ray is None and shards is None:
+        raise click.UsageError(
+            f"--checkpoint {checkpoint!r} is the address of a store: that needs --ray or --shards. Give a"
+            " folder instead."
+        )
+    from factorwise.io.shard_files import ShardStore
+
+    ShardStore(checkpoint).reach()
+    return True
+
+
+@contextmanager
+def opened_shards(ray: str | None, shards: int | None, threads: int | None) -> Iterator[Shards | None]:
+    """Yield who runs the shards, if there are to be any; a cluster that was started here ends with it."""
+    if ray is None and shards is None:
+        yield None
+        return
+    from factorwise.apps.resolution.sharded import Shards
+    from factorwise.distributed.executors import LocalExecutor
+    from factorwise.distributed.ray_executor import RayExecutor
+    from factorwise.distributed.search import Sharding
+
+    sharding = Sharding(DEFAULT_SHARDS if shards is None else shards)
+    if ray is None:
+        yield Shards(LocalExecutor(threads), sharding)
+        return
+    with RayExecutor(ray, threads) as executor:
+        yield Shards(executor, sharding)
