@@ -26,6 +26,7 @@ from factorwise.cli.resolve_data import (
 )
 from factorwise.cli.resolve_model import field_entries, field_lines, weight_entries
 from factorwise.cli.resolve_progress import PassBar, telling
+from factorwise.cli.resolve_shards import opened_shards, shard_options
 from factorwise.errors import DataFileError
 
 if TYPE_CHECKING:  # numba and Arrow take their time to load
@@ -76,6 +77,7 @@ if TYPE_CHECKING:  # numba and Arrow take their time to load
     show_default=True,
     help="Steps of a walk for each record, in each pass.",
 )
+@shard_options
 def command(
     options: Options,
     files: tuple[str, ...],
@@ -86,6 +88,8 @@ def command(
     write_fields: Path | None,
     passes: int,
     steps: int,
+    ray: str | None,
+    shards: int | None,
     **reading: Any,
 ) -> None:
     """Learn from the records in LABELLED which records are of the same entity, and save a model.
@@ -95,7 +99,8 @@ def command(
     one entity; weights are learned from labelled pairs, or by SampleRank from the steps of walks over
     clusterings (--passes, --steps), whichever does best on entities that are held out; these also say how
     good the weights are and how sure to be. Labelled pairs of --pairs are learned from too. Without
-    --entity, weights are found from what the records look like, and from the pairs if there are any. The
+    --entity, weights are found from what the records look like, and from the pairs if there are any. With
+    --shards or --ray, walks are taken in shards of entities and their weights mixed after each pass. The
     model is written whole or not at all.
     """
     check_outputs({"--model": model, "--write-fields": write_fields}, *files, fields, pairs)
@@ -118,13 +123,19 @@ def command(
     )
     labels = _labels(records, entity)
     reports: list[BlockingReport] = []
-    with clock.part("learning"), speaking_of(records.name), PassBar(options, passes) as bar:
+    with (
+        clock.part("learning"),
+        opened_shards(ray, shards, options.threads) as opened,
+        speaking_of(records.name),
+        PassBar(options, passes) as bar,
+    ):
         resolver.fit(
             records.table,
             entity,
             pairs=judged,
             id=reading["id_column"],
             leave_out=records.leave_out,
+            shards=opened,
             tell=telling(options),
             watch=bar,
             blocked=lambda found, normal: reports.append(blocking_report(found, normal, labels)),

@@ -1,4 +1,4 @@
-"""What ``resolve apply`` says about shards and clusters."""
+"""What ``resolve fit`` and ``resolve apply`` say about shards and clusters."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ DEFAULT_SHARDS = 16
 
 
 def shard_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of a search in shards."""
+    """Add the options of work in shards."""
     for option in (
         click.option(
             "--ray",
             metavar="ADDRESS|local",
-            help="Search on a Ray cluster: one that runs at ADDRESS, or one started here for the run.",
+            help="Work on a Ray cluster: one that runs at ADDRESS, or one started here for the run.",
         ),
         click.option(
             "--shards",
             type=click.IntRange(1, 10_000),
             metavar="K",
-            help="Search in K shards of entities, which meet by exchange.  [default: 16 with --ray, else 1]",
+            help="Work in K shards of entities.  [default: 16 with --ray, else all in one]",
         ),
     ):
         command = option(command)

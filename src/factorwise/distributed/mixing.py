@@ -8,7 +8,7 @@ order of the shards: weights are the same wherever the shards were. The walks ar
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -98,6 +98,27 @@ def mix_weights(
         if callback is not None:
             callback(_total([one for _, one in found], share.tolist()))
     return model
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixer:
+    """Learns like a `LinkLearner`, in shards that an executor runs."""
+
+    executor: Executor
+    shards: int
+
+    def fit(
+        self,
+        learner: LinkLearner,
+        lesson: Lesson,
+        model: LinkModel,
+        *,
+        seed: int = 0,
+        callback: Callable[[LinkPass], None] | None = None,
+    ) -> LinkModel:
+        """Cut the lesson into shards, and mix what they learn."""
+        lessons = split_lessons(*lesson, self.shards, seed)
+        return mix_weights(self.executor, lessons, learner, model, seed=seed, callback=callback)
 
 
 def walk_lesson(

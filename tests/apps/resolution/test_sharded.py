@@ -69,3 +69,15 @@ def test_a_run_that_was_stopped_goes_on_from_its_checkpoint(resolver, found, tmp
     assert again.found == found.found
     with pytest.raises(DataFileError, match="checkpoint of another run"):
         resolver.resolve(RECORDS, id="id", shards=shards(6), checkpoint=tmp_path)
+
+
+def test_weights_that_shards_learn_are_mixed_to_the_same_whoever_runs_them(resolver):
+    made = [
+        EntityResolver(passes=3, steps=10, rounds=8, n_jobs=1).fit(
+            people(130)[-130:], "person", id="id", shards=shards(3, threads)
+        )
+        for threads in (1, 2)
+    ]
+    first, second = (one.knowledge_.model.weights for one in made)
+    np.testing.assert_array_equal(first, second)
+    assert made[0].score(RECORDS, "person") > 0.9

@@ -28,6 +28,7 @@ from factorwise.apps.resolution.sharded import Shards, searched_in_shards
 from factorwise.apps.resolution.training import entity_column, entity_numbers, learn, learn_without_labels
 from factorwise.apps.resolution.updating import below, place
 from factorwise.apps.resolution.weighing import WAYS
+from factorwise.distributed.mixing import Mixer
 from factorwise.errors import InvalidArgumentError, require
 from factorwise.inference.mcmc.linkage_search import LinkSearch, Progress
 from factorwise.io.tables import ids_of, read_table
@@ -101,6 +102,7 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         pairs: Any = None,
         id: str | None = None,  # noqa: A002 - what the command line calls it too
         leave_out: Sequence[str] = (),
+        shards: Shards | None = None,
         tell: Callable[[str], None] = lambda text: None,
         blocked: Callable[[Candidates, NormalTable], None] = lambda candidates, normal: None,
         watch: Callable[[LinkPass], None] | None = None,
@@ -119,6 +121,8 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
             The column with the ids of the records, which is not compared; None to number them from 0 on.
         leave_out
             Columns that say nothing of the entity, such as ids.
+        shards
+            Take the walks that learn in shards, by an executor, and mix their weights.
         tell, blocked, watch
             Called with a line on what is being done, with the candidates and the normal
             forms, and after each pass.
@@ -159,6 +163,7 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
                     seed=self._seed(),
                     team=team,
                     tell=tell,
+                    mixer=None if shards is None else Mixer(shards.executor, shards.sharding.shards),
                     blocked=blocked,
                     watch=note,
                 )

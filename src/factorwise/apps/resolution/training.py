@@ -28,6 +28,7 @@ from factorwise.apps.resolution.lessons import Lesson
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.apps.resolution.unsupervised import Mixture, fit_mixture, model_of
 from factorwise.apps.resolution.weighing import weigh
+from factorwise.distributed.mixing import Mixer
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.mcmc.linkage import LinkGraph
 from factorwise.inference.mcmc.linkage_search import LinkSearch
@@ -57,6 +58,7 @@ def learn(
     seed: int,
     team: Team,
     tell: Tell,
+    mixer: Mixer | None = None,
     blocked: Blocked = lambda candidates, normal: None,
     watch: Callable[[LinkPass], None] | None = None,
 ) -> Knowledge:
@@ -64,6 +66,8 @@ def learn(
 
     pairs
         Further pairs that are labelled one by one.
+    mixer
+        Who takes the walks that learn, in shards; None for one walk here.
     """
     begun = time.monotonic()
     if int((np.bincount(entity[entity >= 0]) > 1).sum()) == 0:
@@ -92,7 +96,7 @@ def learn(
     some = levels[_sampled_rows(len(candidates), seed)]
     mixture = _mixture(comparer, some, lesson.known_pairs(seed), len(candidates), normal.n_rows, seed, team)
     unlabelled = model_of(mixture, comparisons)
-    weighed = weigh(lesson, unlabelled, learner, search, seed=seed, team=team, watch=watch)
+    weighed = weigh(lesson, unlabelled, learner, search, seed=seed, team=team, mixer=mixer, watch=watch)
     training: dict[str, Any] = {
         "labelled": int((entity >= 0).sum()),
         "labelled_pairs": 0 if pairs is None else len(pairs.same),

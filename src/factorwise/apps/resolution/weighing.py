@@ -16,6 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from factorwise.apps.resolution.lessons import Judged, Lesson, Trial, effective_number, trials
+from factorwise.distributed.mixing import Lesson as LessonOfShards
+from factorwise.distributed.mixing import Mixer
 from factorwise.inference.mcmc.linkage import LinkWalk
 from factorwise.inference.mcmc.linkage_search import LinkSearch
 from factorwise.kernels.threads import Team
@@ -90,10 +92,13 @@ def weigh(
     *,
     seed: int,
     team: Team,
+    mixer: Mixer | None = None,
     watch: Callable[[LinkPass], None] | None = None,
 ) -> Weighed:
     """Learn weights.
 
+    mixer
+        Who takes the walks, in shards; None for one walk here.
     unlabelled
         Those that are found without labels; with a few labels they are what is left to take.
     """
@@ -112,7 +117,8 @@ def weigh(
     for way in ways:
         total, walks[way.name] = Judged(), []
         for trial, start in zip(judged, starts, strict=True):
-            model = learned(trial.training, way, start[way.start], learner, seed=seed, watch=watch)
+            first = start[way.start]
+            model = learned(trial.training, way, first, learner, seed=seed, mixer=mixer, watch=watch)
             walk = searched(trial, model, quick, seed=seed, team=team)
             total = total.plus(trial.score(walk.labels))
             walks[way.name].append(walk)
@@ -128,7 +134,7 @@ def weigh(
         ]
         temperature = calibrate(cases, seed=seed, team=team).temperature
     first = beginning(best.start, lesson, unlabelled, seed=seed)
-    model = learned(lesson, best, first, learner, seed=seed, watch=watch)
+    model = learned(lesson, best, first, learner, seed=seed, mixer=mixer, watch=watch)
     return Weighed(model, temperature, best.name, scores, sum(int(t.judged.sum()) for t in kept_apart))
 
 
@@ -156,12 +162,17 @@ def learned(
     learner: LinkLearner,
     *,
     seed: int,
+    mixer: Mixer | None = None,
     watch: Callable[[LinkPass], None] | None = None,
 ) -> LinkModel:
     """Learn weights one way, from those of ``model``."""
     if way.temperature is not None:
         walker = replace(learner, temperature=way.temperature)
-        model = walker.fit(lesson.graph, lesson.levels, lesson.entity, model, seed=seed, callback=watch)
+        walked = LessonOfShards(lesson.graph, lesson.levels, lesson.entity)
+        if mixer is None:
+            model = walker.fit(*walked, model, seed=seed, callback=watch)
+        else:
+            model = mixer.fit(walker, walked, model, seed=seed, callback=watch)
     return model.shifted(way.shift)
 
 
