@@ -1,0 +1,256 @@
+"use strict";
+// Data becomes text nodes only: nothing that a record holds is ever read as markup.
+(() => {
+  const STEP = 50; // entries that are shown at a time
+  const sections = JSON.parse(document.getElementById("data").textContent);
+  const colors = ["#2563a8", "#c2571a", "#2f7d4f", "#8a4fa3", "#9a7d0a", "#b3403a"];
+
+  function make(tag, attributes = {}, ...children) {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+      else if (name === "class") made.className = value;
+      else made.setAttribute(name, value);
+    }
+    made.append(...children.filter(child => child !== null && child !== undefined));
+    return made;
+  }
+
+  function shown(value) {
+    if (value === null || value === undefined) return "";
+    if (typeof value !== "number") return String(value);
+    if (Number.isInteger(value)) return value.toLocaleString("en");
+    const size = Math.abs(value);
+    return size !== 0 && (size < 1e-4 || size >= 1e7) ? value.toExponential(3) : String(+value.toPrecision(5));
+  }
+
+  const cell = (value, extra = "") =>
+    make("td", { class: `${typeof value === "number" ? "number" : ""} ${extra}`.trim() }, shown(value));
+
+  // a list of which so many are shown, with a search, an order and a button for more
+  function browser(entries, orders, text, entry, noun) {
+    let limit = STEP;
+    const list = make("div");
+    const told = make("span", { class: "note", role: "status" });
+    const more = make("button", { type: "button", onclick: () => { limit += STEP; refresh(); } }, "Show more");
+    const search = make("input", { type: "search", placeholder: `Search ${noun}`, "aria-label": `Search ${noun}` });
+    const order = make("select", { "aria-label": "Order" });
+    for (const name of Object.keys(orders)) order.append(make("option", {}, name));
+    const texts = entries.map(each => text(each).toLowerCase());
+    function refresh() {
+      const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const found = entries.map((_, at) => at).filter(at => words.every(word => texts[at].includes(word)));
+      const compare = orders[order.value];
+      if (compare) found.sort((a, b) => compare(entries[a], entries[b]) || a - b);
+      list.replaceChildren(...found.slice(0, limit).map(at => entry(entries[at])));
+      told.textContent = `${Math.min(limit, found.length).toLocaleString("en")} of ` +
+        `${found.length.toLocaleString("en")} ${noun}`;
+      more.hidden = found.length <= limit;
+    }
+    search.addEventListener("input", () => { limit = STEP; refresh(); });
+    order.addEventListener("change", refresh);
+    refresh();
+    const controls = make("div", { class: "controls" }, search, Object.keys(orders).length > 1 ? order : null, told);
+    return make("div", {}, controls, list, make("div", { class: "controls" }, more));
+  }
+
+  function facts(section) {
+    const body = make("tbody");
+    for (const [name, value] of section.rows) {
+      body.append(make("tr", {}, make("th", { scope: "row" }, name), cell(value)));
+    }
+    return make("div", { class: "scroll" }, make("table", {}, body));
+  }
+
+  function table(section) {
+    let by = -1, down = false, limit = STEP;
+    const body = make("tbody");
+    const numeric = section.columns.map((_, at) => section.rows.some(row => typeof row[at] === "number"));
+    const search = make("input", { type: "search", placeholder: "Search rows", "aria-label": "Search rows" });
+    const told = make("span", { class: "note", role: "status" });
+    const more = make("button", { type: "button", onclick: () => { limit += 10 * STEP; refresh(); } }, "Show more");
+    const head = make("tr", {}, ...section.columns.map((name, at) => make("th",
+      { scope: "col", class: numeric[at] ? "number" : "" },
+      make("button", { type: "button", onclick: () => { down = by === at ? !down : numeric[at]; by = at; refresh(); } },
+        name))));
+    function refresh() {
+      const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const rows = section.rows.filter(row => {
+        const text = row.map(shown).join(" ").toLowerCase();
+        return words.every(word => text.includes(word));
+      });
+      if (by >= 0) {
+        const sign = down ? -1 : 1;
+        rows.sort((a, b) => a[by] === b[by] ? 0 : a[by] === null ? 1 : b[by] === null ? -1 :
+          sign * (numeric[by] ? a[by] - b[by] : String(a[by]).localeCompare(String(b[by]))));
+      }
+      body.replaceChildren(...rows.slice(0, limit).map(row => make("tr", {}, ...row.map(value => cell(value)))));
+      told.textContent = `${Math.min(limit, rows.length)} of ${rows.length.toLocaleString("en")} rows`;
+      more.hidden = rows.length <= limit;
+    }
+    search.addEventListener("input", refresh);
+    refresh();
+    const long = section.rows.length > 12;
+    return make("div", {}, long ? make("div", { class: "controls" }, search, told) : null,
+      make("div", { class: "scroll" }, make("table", {}, make("thead", {}, head), body)),
+      long ? make("div", { class: "controls" }, more) : null);
+  }
+
+  function chart(section) {
+    const canvas = make("canvas", { role: "img", "aria-label": section.title });
+    const place = make("div", { class: "chart" }, canvas);
+    const style = getComputedStyle(document.documentElement);
+    const ink = style.getPropertyValue("--soft").trim(), line = style.getPropertyValue("--line").trim();
+    const named = section.series.some(one => typeof one.x[0] === "string");
+    const datasets = section.series.map((one, at) => ({
+      label: one.name,
+      data: named ? one.y : one.x.map((x, k) => ({ x, y: one.y[k] })),
+      borderColor: colors[at % colors.length],
+      backgroundColor: colors[at % colors.length] + (section.style === "bar" ? "cc" : "55"),
+      showLine: section.style !== "points",
+      pointRadius: section.style === "points" || one.y.length < 40 ? 3 : 0,
+      borderWidth: 2,
+    }));
+    if (section.style === "diagonal") {
+      datasets.push({ label: "as it should be", data: [{ x: 0, y: 0 }, { x: 1, y: 1 }], borderColor: ink,
+        borderDash: [4, 4], showLine: true, pointRadius: 0, borderWidth: 1 });
+    }
+    const axis = (text, extra) => ({ title: { display: Boolean(text), text, color: ink }, ticks: { color: ink },
+      grid: { color: line }, ...extra });
+    requestAnimationFrame(() => new Chart(canvas, {
+      type: section.style === "bar" ? "bar" : named ? "line" : "scatter",
+      data: { labels: named ? section.series[0].x : undefined, datasets },
+      options: {
+        animation: false, maintainAspectRatio: false,
+        scales: { x: axis(section.x_label, named || section.style === "bar" ? {} : { type: "linear" }),
+          y: axis(section.y_label, section.log_y ? { type: "logarithmic" } : {}) },
+        plugins: { legend: { display: datasets.length > 1, labels: { color: ink } } },
+      },
+    }));
+    return place;
+  }
+
+  // members side by side; a value that another member has otherwise is marked
+  function members(columns, rows) {
+    const differs = columns.map((_, at) => at > 0 &&
+      new Set(rows.map(row => shown(row[at])).filter(Boolean)).size > 1);
+    const used = columns.map((_, at) => at === 0 || rows.some(row => shown(row[at])));
+    const pick = values => values.filter((_, at) => used[at]);
+    return make("div", { class: "scroll" }, make("table", {},
+      make("thead", {}, make("tr", {}, ...pick(columns).map(name => make("th", { scope: "col" }, name)))),
+      make("tbody", {}, ...rows.map(row => make("tr", {},
+        ...pick(row.map((value, at) => cell(value, differs[at] && shown(value) ? "differs" : ""))))))));
+  }
+
+  function entry(summary, body) {
+    const content = make("div");
+    const made = make("details", { class: "entry" }, make("summary", {}, ...summary), content);
+    made.addEventListener("toggle", () => { if (made.open && !content.hasChildNodes()) content.append(...body()); });
+    return made;
+  }
+
+  function entities(section) {
+    const doubt = one => one.coherence === null ? 2 : one.coherence;
+    return browser(section.entities,
+      { "most doubtful first": (a, b) => doubt(a) - doubt(b), "largest first": (a, b) => b.members.length - a.members.length,
+        "by name": (a, b) => a.name.localeCompare(b.name) },
+      one => [one.name, ...one.members.flat().map(shown)].join(" "),
+      one => entry([make("span", { class: "name" }, one.name), make("span", {}, `${one.members.length} records`),
+        make("span", {}, one.coherence === null ? "" : `coherence ${one.coherence.toFixed(3)}`)],
+      () => [members(section.columns, one.members)]), "entities");
+  }
+
+  function waterfall(steps) {
+    let sum = 0;
+    const spans = steps.map(([name, value]) => { const from = sum; sum += value; return [name, value, from, sum]; });
+    spans.push(["all", sum, 0, sum]);
+    const ends = spans.flatMap(([, , from, to]) => [from, to]);
+    const low = Math.min(0, ...ends), high = Math.max(0, ...ends), wide = high - low || 1;
+    const grid = make("div", { class: "steps" });
+    for (const [name, value, from, to] of spans) {
+      const bar = make("span", { class: name === "all" ? "sum" : value < 0 ? "down" : "up" });
+      bar.style.left = `${100 * (Math.min(from, to) - low) / wide}%`;
+      bar.style.width = `${Math.max(0.4, 100 * Math.abs(to - from) / wide)}%`;
+      grid.append(make("span", {}, name), make("div", { class: "bar" }, bar),
+        make("span", {}, (value > 0 ? "+" : "") + value.toFixed(2)));
+    }
+    return grid;
+  }
+
+  function pairs(section) {
+    return browser(section.pairs,
+      { "most doubtful first": (a, b) => Math.abs(a.probability - .5) - Math.abs(b.probability - .5),
+        "likeliest first": (a, b) => b.probability - a.probability },
+      one => [...one.one, ...one.two].map(shown).join(" "),
+      one => entry([make("span", { class: "name" }, `${shown(one.one[0])} and ${shown(one.two[0])}`),
+        make("span", {}, `probability ${one.probability.toFixed(3)}`),
+        make("span", {}, one.together ? "together" : "apart")],
+      () => [members(section.columns, [one.one, one.two]), one.steps.length ? waterfall(one.steps) : ""]), "pairs");
+  }
+
+  function sentences(section) {
+    const labels = [...new Set(section.sentences.flatMap(one => one.labels))].sort();
+    const hue = label => (labels.indexOf(label) * 137.5) % 360;
+    const least = one => Math.min(1, ...one.probability);
+    const wrong = one => one.truth ? one.truth.filter((label, at) => label !== one.labels[at]).length : 0;
+    return browser(section.sentences,
+      { "as they come": null, "most doubtful first": (a, b) => least(a) - least(b),
+        "most mistakes first": (a, b) => wrong(b) - wrong(a) },
+      one => [...one.tokens, ...one.labels].join(" "),
+      one => make("p", { class: "sentence" }, ...one.tokens.map((token, at) => {
+        const sure = one.probability[at], label = one.labels[at], truth = one.truth ? one.truth[at] : label;
+        const made = make("span", { class: truth === label ? "token" : "token wrong",
+          title: `${label}, probability ${sure.toFixed(3)}${truth === label ? "" : `, truly ${truth}`}` },
+        token, make("small", {}, label));
+        if (label !== "O") made.style.background = `hsl(${hue(label)} 70% 55% / ${(0.08 + 0.4 * sure).toFixed(2)})`;
+        else if (sure < 0.9) made.style.background = `rgb(180 60 60 / ${((0.9 - sure) * 0.6).toFixed(2)})`;
+        return made;
+      })), "sentences");
+  }
+
+  function matrix(section) {
+    const names = Object.keys(section.steps);
+    const canvas = make("canvas", { class: "heat", width: section.columns.length, height: section.rows.length,
+      role: "img", "aria-label": section.title });
+    const told = make("p", { class: "note", role: "status" });
+    const slider = make("input", { type: "range", min: 0, max: names.length - 1, value: 0, "aria-label": "Step" });
+    const label = make("span");
+    const largest = Math.max(1e-300, ...Object.values(section.steps).flatMap(step => step.map(row => Math.max(0, ...row))));
+    const here = () => section.steps[names[slider.value]];
+    function draw() {
+      const values = here(), context = canvas.getContext("2d");
+      const image = context.createImageData(section.columns.length, section.rows.length);
+      values.forEach((row, r) => row.forEach((value, c) => {
+        const at = 4 * (r * section.columns.length + c), share = Math.sqrt(Math.max(0, value) / largest);
+        image.data.set([255 - 218 * share, 255 - 156 * share, 255 - 87 * share, 255], at);
+      }));
+      context.putImageData(image, 0, 0);
+      label.textContent = names[slider.value];
+      const flat = [];
+      values.forEach((row, r) => row.forEach((value, c) => { if (value > 0) flat.push([section.rows[r], section.columns[c], value]); }));
+      flat.sort((a, b) => b[2] - a[2]);
+      largestOf.replaceChildren(table({ columns: [section.row_label || "row", section.column_label || "column", "value"],
+        rows: flat.slice(0, 200) }));
+    }
+    canvas.addEventListener("mousemove", event => {
+      const box = canvas.getBoundingClientRect();
+      const c = Math.floor((event.clientX - box.left) / box.width * section.columns.length);
+      const r = Math.floor((event.clientY - box.top) / box.height * section.rows.length);
+      const row = here()[r];
+      if (row && c in row) told.textContent = `${section.rows[r]} \u2192 ${section.columns[c]}: ${shown(row[c])}`;
+    });
+    const largestOf = make("div");
+    slider.addEventListener("input", draw);
+    draw();
+    return make("div", {}, names.length > 1 ? make("div", { class: "controls" }, slider, label) : null,
+      canvas, told, largestOf);
+  }
+
+  const kinds = { facts, table, chart, entities, pairs, sentences, matrix };
+  const contents = document.getElementById("contents"), main = document.getElementById("sections");
+  sections.forEach((section, at) => {
+    contents.append(make("a", { href: `#part${at}` }, section.title));
+    main.append(make("section", { id: `part${at}`, "data-kind": section.kind }, make("h2", {}, section.title),
+      section.note ? make("p", { class: "note" }, section.note) : null, kinds[section.kind](section)));
+  });
+})();
