@@ -17,6 +17,7 @@ from factorwise.cli.learned import check_kind
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, printable, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory
+from factorwise.cli.reports import check_report, report_options, report_row
 from factorwise.cli.resolve_blocks import blocking_report
 from factorwise.cli.resolve_data import (
     Records,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:  # numba and Arrow take their time to load
     from factorwise.apps.resolution.constraints import Constraints
     from factorwise.apps.resolution.estimator import EntityResolver
     from factorwise.apps.resolution.linking import Linked
+    from factorwise.inference.mcmc.linkage_search import Progress
 
 #: Why the walk ended, for people; after the first two there is nothing to go on from.
 WHY = {
@@ -84,6 +86,7 @@ _path = click.Path(path_type=Path)
     type=click.FloatRange(min=0, min_open=True),
     help="Begin no round of the walk after so long.  [default: no limit]",
 )
+@report_options
 @shard_options
 @click.option("--checkpoint", metavar="FOLDER", help="Keep there what it needs to go on.")
 @click.option(
@@ -131,6 +134,8 @@ class Request:
     old: str | None
     rounds: int | None
     seconds: float | None
+    report: Path | None
+    no_values: bool
     ray: str | None
     shards: int | None
     checkpoint: str | None
@@ -152,13 +157,19 @@ class Request:
             "--output": self.output,
         }
 
+    def outputs(self) -> dict[str, Path | None]:
+        """Return all files to be written."""
+        return {**self.targets(), "--report": self.report}
+
     def check(self) -> None:
         """Refuse options that do not go together, and files that could not be written."""
         inputs = [*self.files, self.model, self.fields, self.must_link, self.cannot_link, self.onto, self.old]
-        check_outputs(self.targets(), *inputs)
+        check_report(self.report, self.no_values)
+        check_outputs(self.outputs(), *inputs)
         check_tables(self.targets())
-        unused = {"--checkpoint": self.checkpoint, "--canonical": self.canonical}
-        check_onto(self.onto, self.old, {**unused, "--ray": self.ray, "--shards": self.shards})
+        unused: dict[str, Any] = {"--checkpoint": self.checkpoint, "--canonical": self.canonical}
+        unused |= {"--ray": self.ray, "--shards": self.shards, "--report": self.report}
+        check_onto(self.onto, self.old, unused)
         if self.onto is not None and self.model is None:
             raise click.UsageError("--onto needs --model: the one that the entities were found with.")
         if self.fields is not None and self.model is not None:
@@ -222,8 +233,9 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
         with clock.part("learning"), speaking_of(records.name):
             resolver.fit(records.table, leave_out=records.leave_out, tell=telling(options))
     limits = Constraints(**pairs, sources=everyone.sources, one_per_source=request.one_per_source)
+    rounds: list[Progress] = []
     if known is None:
-        found, blocking = _walk(options, request, records, resolver, limits, clock)
+        found, blocking = _walk(options, request, records, resolver, limits, clock, rounds)
     else:
         blocking = {}
         with clock.part("walk"):
@@ -241,7 +253,7 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
             remove_checkpoint(request.checkpoint)
         else:
             ShardStore(request.checkpoint).clear()
-    return {
+    document = {
         "output": request.output.name,
         "bytes": request.output.stat().st_size,
         "records": len(found.ids),
@@ -255,6 +267,21 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
         "seconds": clock.seconds(),
         "peak_memory": peak_memory(),
     }
+    document["report"] = None
+    if request.report is not None:
+        from factorwise.cli.resolve_report import write_apply_report
+
+        document["report"] = write_apply_report(
+            request.report,
+            options,
+            document,
+            records.table,
+            found,
+            resolver.knowledge_,
+            rounds,
+            values=not request.no_values,
+        )
+    return document
 
 
 def _constrained(options: Options, request: Request, ids: pa.Array) -> dict[str, NDArray[np.int64]]:
@@ -274,8 +301,12 @@ def _walk(
     resolver: EntityResolver,
     constraints: Constraints,
     clock: Clock,
+    rounds: list[Progress],
 ) -> tuple[Resolution, dict[str, Any]]:
-    """Find the entities, telling of the candidates before the walk and of the walk while it lasts."""
+    """Find the entities, telling of the candidates before the walk and of the walk while it lasts.
+
+    What is told of each round is also added to ``rounds``.
+    """
     blocking: dict[str, Any] = {}
     began = time.perf_counter()
     walking = began
@@ -292,13 +323,18 @@ def _walk(
 
     from factorwise.apps.resolution.resolving import default_budget
 
-    rounds = request.rounds or default_budget(records.table.num_rows)[0]
+    planned = request.rounds or default_budget(records.table.num_rows)[0]
     telling(options)(f"finding and comparing candidates by {len(resolver.knowledge_.rules)} rules")
     with (
         opened_shards(request.ray, request.shards, options.threads) as shards,
         speaking_of(records.name),
-        WalkBar(options, rounds, request.seconds) as bar,
+        WalkBar(options, planned, request.seconds) as bar,
     ):
+
+        def watch(progress: Progress) -> None:
+            rounds.append(progress)
+            bar(progress)
+
         found = resolver.resolve(
             records.table,
             id=request.reading["id_column"],
@@ -308,7 +344,7 @@ def _walk(
             checkpoint_seconds=request.checkpoint_seconds,
             shards=shards,
             linked=tell_candidates,
-            watch=bar,
+            watch=watch,
         )
     clock.parts["walk"] = time.perf_counter() - walking
     return found, blocking
@@ -340,4 +376,4 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
     if document["also_written"]:
         rows.append(("also", ", ".join(document["also_written"])))
     yield f"{document['output']}  ({size_text(document['bytes'])}, written)"
-    yield from aligned([*rows, *cost_rows(document)])
+    yield from aligned([*rows, *report_row(document["report"]), *cost_rows(document)])

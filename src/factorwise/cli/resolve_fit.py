@@ -15,6 +15,7 @@ from factorwise.cli.learned import TOP, curve, curve_lines, weight_lines
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory
+from factorwise.cli.reports import check_report, report_options, report_row
 from factorwise.cli.resolve_blocks import BlockingReport, blocking_report
 from factorwise.cli.resolve_data import (
     Records,
@@ -77,6 +78,7 @@ if TYPE_CHECKING:  # numba and Arrow take their time to load
     show_default=True,
     help="Steps of a walk for each record, in each pass.",
 )
+@report_options
 @shard_options
 def command(
     options: Options,
@@ -88,6 +90,8 @@ def command(
     write_fields: Path | None,
     passes: int,
     steps: int,
+    report: Path | None,
+    no_values: bool,
     ray: str | None,
     shards: int | None,
     **reading: Any,
@@ -103,7 +107,9 @@ def command(
     --shards or --ray, walks are taken in shards of entities and their weights mixed after each pass. The
     model is written whole or not at all.
     """
-    check_outputs({"--model": model, "--write-fields": write_fields}, *files, fields, pairs)
+    check_report(report, no_values)
+    outputs = {"--model": model, "--write-fields": write_fields, "--report": report}
+    check_outputs(outputs, *files, fields, pairs)
     clock = Clock()
     with clock.part("reading"):
         hidden = [] if entity is None else [entity]
@@ -146,7 +152,7 @@ def command(
             _write_fields(write_fields, knowledge.fields)
         read = [name for name in (*files, pairs) if name is not None and Path(name).is_file()]
         knowledge.save(model, options.seed, read)
-    document = {
+    document: dict[str, Any] = {
         "model": {"file": model.name, "bytes": model.stat().st_size},
         "data": {**_data(records, labels), "pairs": 0 if judged is None else judged.num_rows},
         "fields": field_entries(knowledge.fields),
@@ -158,6 +164,11 @@ def command(
         "seconds": clock.seconds(),
         "peak_memory": peak_memory(),
     }
+    document["report"] = None
+    if report is not None:
+        from factorwise.cli.resolve_report import write_fit_report
+
+        document["report"] = write_fit_report(report, options, document, knowledge)
     if entity is None:
         how = "without labels" if judged is None else "from pairs and from what records look like"
         notice(options, f"no column of entities was given: the weights were found {how}.")
@@ -201,7 +212,7 @@ def _lines(document: dict[str, Any], blocking: list[str]) -> Iterator[str]:
         rows += [("learned by", training["way"]), ("B-cubed F1", _quality(training))]
     rows.append(("temperature", f"{document['temperature']:.4g}"))
     yield f"{document['model']['file']}  ({size_text(document['model']['bytes'])}, written)"
-    yield from aligned([*rows, *cost_rows(document)])
+    yield from aligned([*rows, *report_row(document["report"]), *cost_rows(document)])
     yield from field_lines(document["fields"])
     yield from blocking
     if document["curve"]:

@@ -12,8 +12,8 @@ from tqdm import tqdm
 
 from factorwise.apps.tagging.config import ALGORITHMS, TrainingConfig
 from factorwise.apps.tagging.constraints import SCHEMES, Constraints
-from factorwise.apps.tagging.encoders import ColumnEncoder
 from factorwise.apps.tagging.cross_fitting import FOLDS, Judged, cross_fitted
+from factorwise.apps.tagging.encoders import ColumnEncoder
 from factorwise.apps.tagging.global_tagger import constrained
 from factorwise.apps.tagging.model_file import read_tagger, write_tagger
 from factorwise.apps.tagging.progress import TrainingBar

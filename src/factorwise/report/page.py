@@ -33,7 +33,7 @@ style-src 'unsafe-inline'; script-src {hashes}">
 <body>
 <header><h1>{title}</h1><p>{subtitle}</p></header>
 <nav id="contents" aria-label="Contents"></nav>
-<main id="sections"><noscript>This page needs JavaScript, which it carries itself, to show its data.</noscript></main>
+<main id="sections"><noscript>This page carries JavaScript that shows its data: allow it.</noscript></main>
 <footer>Made by factorwise {version}. This file loads nothing from anywhere.</footer>
 <script type="application/json" id="data">{data}</script>
 <script>{chart}</script>

@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from factorwise.apps.resolution.blocking import Candidates
 from factorwise.apps.resolution.blocking.keys import KeyMaker, KeyRows
-from factorwise.apps.resolution.comparisons import Comparison
+from factorwise.apps.resolution.comparisons import Comparer, Comparison
 from factorwise.apps.resolution.comparisons.measures import prepared
+from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.linking import score_pairs
 from factorwise.apps.resolution.normal_forms import normalize
@@ -206,6 +207,25 @@ class Explainer:
             meaning=comparison.level_text(level),
             weight=float(weights[level]),
         )
+
+
+def contributions(
+    normal: NormalTable, knowledge: Knowledge, first: Ints, second: Ints
+) -> list[list[tuple[str, float]]]:
+    """Return for each pair of rows what it is made of: names and what they add, the largest first."""
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    with Team(1) as team:
+        levels = Comparer(normal, knowledge.comparisons).all_levels(low, high, team)
+    tables = knowledge.model.tables()
+    found = []
+    for row in levels.tolist():
+        steps = [
+            (f"{one.name}, {one.level_text(level)}", float(weights[level]))
+            for one, weights, level in zip(knowledge.comparisons, tables, row, strict=True)
+        ]
+        steps = [step for step in steps if step[1] != 0.0]
+        found.append([("linked", knowledge.model.link), *sorted(steps, key=lambda step: -abs(step[1]))])
+    return found
 
 
 def are_candidates(candidates: Candidates, row: int, others: Ints) -> Bools:

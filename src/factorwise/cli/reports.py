@@ -1,0 +1,91 @@
+"""The options and sections that the reports of all verbs share."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from factorwise import __version__
+from factorwise.cli.options import Options
+from factorwise.cli.output import size_text
+from factorwise.cli.progress import cost_rows
+from factorwise.errors import DataFileError
+
+if TYPE_CHECKING:
+    from factorwise.report import Facts, Section
+
+ENDINGS = (".html", ".htm")
+
+
+def report_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a report."""
+    for option in (
+        click.option(
+            "--no-values",
+            is_flag=True,
+            help="Leave what records or texts say out of the report; ids and figures stay.",
+        ),
+        click.option(
+            "--report",
+            type=click.Path(path_type=Path),
+            metavar="FILE.html",
+            help="Write a page to look at: one file that needs no network.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def check_report(report: Path | None, no_values: bool) -> None:
+    """Refuse a report that is not an HTML file, and --no-values without a report."""
+    if report is None:
+        if no_values:
+            raise click.UsageError("--no-values speaks of the report: give --report FILE.html too.")
+        return
+    if report.suffix.lower() not in ENDINGS:
+        raise click.UsageError(f"--report {str(report)!r}: a report is a page: let the name end in .html.")
+
+
+def run_facts(options: Options, document: Mapping[str, Any], data: Mapping[str, Any]) -> Facts:
+    """Return what was run, with what, and what it cost.
+
+    document
+        The summary of the verb, with its ``seconds`` and ``peak_memory``.
+    data
+        Further facts: files, models.
+    """
+    from factorwise.report import Facts
+
+    rows = [
+        ("command", " ".join(["factorwise", *sys.argv[1:]])),
+        *data.items(),
+        ("seed", options.seed),
+        ("threads", options.threads),
+        *((name, text) for name, text in cost_rows(document)),
+        ("factorwise", __version__),
+        ("Python", platform.python_version()),
+        ("system", f"{platform.system()} {platform.machine()}"),
+    ]
+    return Facts(title="What was run", rows=rows)
+
+
+def write_page(path: Path, title: str, subtitle: str, sections: list[Section]) -> dict[str, Any]:
+    """Write the report, and return its entry in the summary."""
+    from factorwise.report import Report, write_report
+
+    page = Report(title=title, subtitle=subtitle, sections=sections, version=__version__)
+    try:
+        size = write_report(path, page)
+    except OSError as error:
+        raise DataFileError(f"{path}: cannot be written ({error.strerror or error}).") from error
+    return {"file": path.name, "bytes": size}
+
+
+def report_row(entry: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    """Return the line of the summary that names the report."""
+    return [] if entry is None else [("report", f"{entry['file']}  ({size_text(entry['bytes'])})")]

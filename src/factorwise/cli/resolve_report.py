@@ -1,0 +1,218 @@
+"""The reports of ``resolve fit`` and ``resolve apply``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from factorwise.cli.options import Options
+from factorwise.cli.reports import run_facts, write_page
+from factorwise.report import Chart, Entities, Entity, Facts, PairCase, Pairs, Section, Series, Table
+
+if TYPE_CHECKING:  # numba takes its time to load
+    from factorwise.apps.resolution.answers import Resolution
+    from factorwise.apps.resolution.knowledge import Knowledge
+    from factorwise.inference.mcmc.linkage_search import Progress
+
+MOST_RECORDS = 30_000  # that are shown in entities
+MOST_PAIRS = 500
+LONGEST = 200  # characters of a value
+
+
+def write_fit_report(
+    path: Path, options: Options, document: Mapping[str, Any], knowledge: Knowledge
+) -> dict[str, Any]:
+    """Write what was learned: data, quality, curve, weights."""
+    training = document["training"]
+    plain = [(name, value) for name, value in training.items() if isinstance(value, str | int | float)]
+    sections: list[Section] = [
+        run_facts(options, document, {"model": document["model"]["file"]}),
+        Facts(title="Data and quality", rows=[*document["data"].items(), *plain]),
+    ]
+    if isinstance(training.get("ways"), Mapping):
+        rows = [[name, value] for name, value in training["ways"].items()]
+        sections.append(
+            Table(
+                title="Ways to learn",
+                note="B-cubed F1 on entities that were held out.",
+                columns=["way", "B-cubed F1"],
+                rows=rows,
+            )
+        )
+    if document["curve"]:
+        passes = [one["number"] for one in document["curve"]]
+        values = [one["value"] for one in document["curve"]]
+        sections.append(
+            Chart(
+                title="Learning curve",
+                series=[Series("B-cubed", passes, values)],
+                x_label="pass",
+                y_label="B-cubed F1 of the walk",
+            )
+        )
+    fields = [[one["name"], one["kind"], one["note"]] for one in document["fields"]]
+    sections += [
+        Table(title="Fields", columns=["column", "kind", "note"], rows=fields),
+        _weights(knowledge),
+    ]
+    return write_page(path, f"What was learned: {document['model']['file']}", "factorwise resolve", sections)
+
+
+def write_apply_report(
+    path: Path,
+    options: Options,
+    document: Mapping[str, Any],
+    table: pa.Table,
+    found: Resolution,
+    knowledge: Knowledge,
+    rounds: Sequence[Progress],
+    *,
+    values: bool,
+) -> dict[str, Any]:
+    """Write what was found: the walk, entities, doubtful pairs, weights."""
+    sizes = np.unique(np.unique(found.labels, return_counts=True)[1], return_counts=True)
+    search = document["search"]
+    sections: list[Section] = [
+        run_facts(options, document, {"model": document["model"] or "none: without labels"}),
+        Facts(
+            title="Result",
+            rows=[
+                ("records", document["records"]),
+                ("entities", document["entities"]),
+                ("largest entity", int(sizes[0].max(initial=0))),
+                ("score", search["score"]),
+                ("rounds", search["rounds"]),
+                ("ended", search["stopped"]),
+                ("doubtful pairs", document["doubtful_pairs"]),
+            ],
+        ),
+    ]
+    if rounds:
+        number = [one.round for one in rounds]
+        sections.append(
+            Chart(
+                title="Convergence",
+                series=[Series("score", number, [one.score for one in rounds])],
+                x_label="round",
+                y_label="score of the clustering",
+            )
+        )
+    sections += [
+        Chart(
+            title="Sizes of entities",
+            style="bar",
+            series=[Series("entities", [str(size) for size in sizes[0].tolist()], sizes[1].tolist())],
+            x_label="records of an entity",
+            y_label="entities",
+            log_y=True,
+        ),
+        _confidence(found.confidence),
+        _entities(table, found, values=values),
+    ]
+    if found.posterior is not None:
+        sections.append(_pairs(table, found, knowledge, values=values))
+    sections.append(_weights(knowledge))
+    return write_page(path, f"Entities of {document['output']}", "factorwise resolve apply", sections)
+
+
+def _confidence(confidence: NDArray[np.float32]) -> Chart:
+    known = confidence[~np.isnan(confidence)]
+    counts, edges = np.histogram(known, bins=20, range=(0.0, 1.0))
+    names = [f"{low:.2f}" for low in edges[:-1]]
+    return Chart(
+        title="Confidence",
+        note="The probability of each record's entity, given those of all others.",
+        style="bar",
+        series=[Series("records", names, counts.tolist())],
+        x_label="confidence, from",
+        y_label="records",
+        log_y=True,
+    )
+
+
+def _weights(knowledge: Knowledge) -> Table:
+    rows = zip(knowledge.weight_names(), knowledge.model.weights.tolist(), strict=True)
+    return Table(
+        title="Weights",
+        note="What each finding adds to the score of a pair in one entity.",
+        columns=["finding", "weight"],
+        rows=[list(row) for row in sorted(rows, key=lambda row: -abs(row[1]))],
+    )
+
+
+def _entities(table: pa.Table, found: Resolution, *, values: bool) -> Entities:
+    """Show the most doubtful entities of two records or more, as many as there is room for."""
+    label, confidence = found.labels, np.nan_to_num(found.confidence, nan=1.0)
+    names, first, member, size = np.unique(label, return_index=True, return_inverse=True, return_counts=True)
+    least = np.ones(len(names))
+    np.minimum.at(least, member, confidence)
+    several = np.flatnonzero(size > 1)
+    order = several[np.argsort(least[several], kind="stable")]
+    shown = order[np.cumsum(size[order]) <= MOST_RECORDS]
+    place = np.full(len(names), -1)
+    place[shown] = np.arange(len(shown))
+    rows = np.flatnonzero(place[member] >= 0)
+    rows = rows[np.argsort(place[member[rows]], kind="stable")]
+    columns, records = _records(table, found, rows, values=values)
+    entities = []
+    begin = 0
+    entity_names = found.entity.take(pa.array(first[shown])).to_pylist()
+    for number, name in zip(shown.tolist(), entity_names, strict=True):
+        end = begin + int(size[number])
+        entities.append(Entity(str(name), round(float(least[number]), 4), records[begin:end]))
+        begin = end
+    left = len(several) - len(shown)
+    note = f"{len(shown):,} entities of two records or more"
+    note += f"; {left:,} others, which are less in doubt, are not shown." if left else ", all of them."
+    return Entities(title="Entities", note=note, columns=columns, entities=entities)
+
+
+def _pairs(table: pa.Table, found: Resolution, knowledge: Knowledge, *, values: bool) -> Pairs:
+    """Show the most doubtful pairs of records with what each comparison adds."""
+    from factorwise.apps.resolution.explaining import contributions
+
+    posterior, graph = found.posterior, found.linked.walk.graph
+    assert posterior is not None
+    chosen = posterior.doubtful()[:MOST_PAIRS]
+    row_of_unit = np.zeros(graph.n_items, np.int64)
+    unit = found.linked.unit
+    row_of_unit[unit[::-1]] = np.arange(len(unit))[::-1]  # the first record of each item
+    one, two = row_of_unit[graph.first[chosen]], row_of_unit[graph.second[chosen]]
+    columns, records = _records(table, found, np.concatenate([one, two]), values=values)
+    steps = contributions(found.linked.normal, knowledge, one, two)
+    pairs = [
+        PairCase(
+            records[k],
+            records[len(one) + k],
+            round(float(posterior.together[chosen[k]]), 4),
+            bool(found.labels[one[k]] == found.labels[two[k]]),
+            steps[k],
+        )
+        for k in range(len(one))
+    ]
+    return Pairs(
+        title="Doubtful pairs",
+        note="How probable it is that both are one, and what their comparison adds to the score.",
+        columns=columns,
+        pairs=pairs,
+    )
+
+
+def _records(
+    table: pa.Table, found: Resolution, rows: NDArray[np.int64], *, values: bool
+) -> tuple[list[str], list[list[Any]]]:
+    """Return the names of what is shown of records, and that of some of them: the id, then the values."""
+    ids = [str(value) for value in found.ids.take(pa.array(rows)).to_pylist()]
+    if not values:
+        return ["id"], [[one] for one in ids]
+    some = table.take(pa.array(rows))
+    columns = [
+        [None if value is None else str(value)[:LONGEST] for value in some[name].to_pylist()]
+        for name in some.column_names
+    ]
+    return ["id", *some.column_names], [list(row) for row in zip(ids, *columns, strict=True)]
