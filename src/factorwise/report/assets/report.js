@@ -21,7 +21,7 @@
     if (typeof value !== "number") return String(value);
     if (Number.isInteger(value)) return value.toLocaleString("en");
     const size = Math.abs(value);
-    return size !== 0 && (size < 1e-4 || size >= 1e7) ? value.toExponential(3) : String(+value.toPrecision(5));
+    return size !== 0 && (size < 1e-4 || size >= 1e7) ? value.toExponential(3) : String(+value.toPrecision(6));
   }
 
   const cell = (value, extra = "") =>
@@ -57,7 +57,7 @@
   function facts(section) {
     const body = make("tbody");
     for (const [name, value] of section.rows) {
-      body.append(make("tr", {}, make("th", { scope: "row" }, name), cell(value)));
+      body.append(make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, shown(value))));
     }
     return make("div", { class: "scroll" }, make("table", {}, body));
   }
