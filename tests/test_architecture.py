@@ -28,6 +28,7 @@ PLAIN_TWIN = {
     "partition_sweeps": "tests/inference/mcmc/test_partition_engine.py",
     "projected_chains": "tests/inference/message_passing/projection/test_sequences.py",
     "sampled_walks": "tests/inference/mcmc/test_sampled_engine.py",
+    "shifted_chains": "tests/inference/message_passing/projection/test_sequences.py",
 }
 
 # Written so that the pattern does not find itself.

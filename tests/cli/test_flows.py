@@ -195,3 +195,21 @@ def test_a_flow_twice_is_refused(run, folder, tmp_path):
 
 def test_inspect_shows_a_model_of_flows(run, folder):
     assert "collective" in run("inspect", folder / "m.fw").out
+
+
+def test_reports_show_what_was_learned_and_found(run, folder, tmp_path):
+    words = ("--features", folder / "pairs.csv", "--model", tmp_path / "m.fw", "--passes", 2, "--json")
+    done = run("flows", "fit", folder / "counts.csv", *words, "--report", tmp_path / "fit.html", "--quiet")
+    assert json.loads(done.out)["report"]["file"] == "fit.html"
+    assert "onward" in (tmp_path / "fit.html").read_text()
+    words = ("--model", folder / "m.fw", "-o", tmp_path / "f.csv", "--json", "--report")
+    done = run("flows", "apply", folder / "counts.csv", *words, tmp_path / "apply.html")
+    assert json.loads(done.out)["report"]["bytes"] == (tmp_path / "apply.html").stat().st_size
+    assert "Flows, sequence mon" in (tmp_path / "apply.html").read_text()
+
+
+def test_a_report_is_a_page(run, folder, tmp_path):
+    words = ("flows", "apply", folder / "counts.csv", "--model", folder / "m.fw", "-o", tmp_path / "f.csv")
+    assert "let the name end in .html" in run(*words, "--report", tmp_path / "r.pdf").err
+    assert "give --report FILE.html too" in run(*words, "--no-values").err
+    assert list(tmp_path.iterdir()) == []

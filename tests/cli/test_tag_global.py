@@ -71,8 +71,14 @@ def test_constraints_are_learned_applied_and_listed(run, folder, fit, tmp_path, 
     assert f"{listed[0]['weight']:.4f}  {listed[0]['kind']}" in text
 
 
-def test_without_held_out_sentences_a_tenth_is_taken_and_a_person_is_told(run, folder, fit, tmp_path):
-    assert fit("--global", "auto")["held_out"]["sentences"] == 8
+def test_without_held_out_sentences_weights_are_learned_from_parts_and_a_person_is_told(
+    run, folder, fit, tmp_path
+):
+    document = fit("--global", "auto", "--global-folds", "3")
+    assert document["held_out"] is None
+    assert document["constraints"]["kept"]
+    assert fit("--global", "auto", "--global-folds", "0")["held_out"]["sentences"] == 8
+    assert "--global-folds must be at least 2" in fit("--global", "auto", "--global-folds", "1", code=2)
     model = tmp_path / "other.fw"
     found = run("tag", "fit", folder / "train.txt", "--model", model, "--global", "auto", "--quiet")
     assert found.code == 0

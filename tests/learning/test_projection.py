@@ -63,7 +63,7 @@ def slopes_of(function, place, step=1e-3):
 
 def by_enumeration(likelihood, theta, index, shift):
     """Log-probability of the truth of one sequence at shifted scores, by listing all paths."""
-    nodes, edge = likelihood.base.scores(theta, np.array([index]))
+    nodes, (edge,) = likelihood.base.scores(theta, np.array([index]))
     length = len(nodes[0])
     paths = np.stack(np.meshgrid(*[np.arange(LABELS)] * length, indexing="ij"), -1).reshape(-1, length)
     scores = []
@@ -144,7 +144,7 @@ def test_covariances_are_the_derivatives_of_marginals():
 def test_any_projection_tells_the_gradient_of_its_energy():
     base = given(8, lengths=(5,))
     path = truth_of(base)
-    chain = ChainBase(base.node[0], base.edge)
+    chain = ChainBase(base.node[0], base.edge[0])
     measurement = TiedMeasurement.rows(LABELS, ROWS)
     energy = MeasuredEnergy(measurement.of_length(5), LOSSES, WEIGHTS)
     statistics = np.zeros(chain.layout.size)
@@ -251,6 +251,29 @@ def test_learning_can_be_watched_and_ended():
     assert fit.rounds == tuple(seen)
     assert len(seen) == 2
     assert seen[0].active >= 1
+
+
+def test_sequences_with_tables_of_their_own_add_up():
+    random = np.random.default_rng(12)
+    lengths, which = (3, 5, 2, 4), np.array([1, 0, 1, 1])
+    nodes = [random.normal(size=(length, LABELS)) for length in lengths]
+    tables = random.normal(size=(2, LABELS, LABELS))
+    measurement = TiedMeasurement.rows(LABELS, ROWS)
+    truth = random.integers(0, LABELS, sum(lengths))
+    start = np.cumsum([0, *lengths])
+    for way in ("fixed", "implicit"):
+        together = SequenceLikelihood(GivenScores(nodes, tables, which), truth, measurement, LOSSES)
+        found = together.evaluate(WEIGHTS, differentiate=way)
+        value, gradient = 0.0, np.zeros(len(WEIGHTS))
+        for index, rows in enumerate(nodes):
+            base = GivenScores([rows], tables[which[index]])
+            own = truth[start[index] : start[index + 1]]
+            alone = SequenceLikelihood(base, own, measurement, LOSSES).evaluate(WEIGHTS, differentiate=way)
+            value, gradient = value + alone.log_likelihood, gradient + alone.weights
+        assert found.log_likelihood == pytest.approx(value)
+        np.testing.assert_allclose(found.weights, gradient, rtol=1e-9)
+    with pytest.raises(ShapeError, match="say in 'table' which one each has"):
+        GivenScores(nodes, tables)
 
 
 def test_what_does_not_fit_is_refused():

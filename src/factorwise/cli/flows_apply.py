@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,8 @@ from factorwise.cli.flows_data import features_option, read_counts, read_feature
 from factorwise.cli.learned import check_kind
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
+from factorwise.cli.progress import Clock, cost_rows, peak_memory
+from factorwise.cli.reports import check_report, report_options, report_row
 from factorwise.errors import ConvergenceWarning
 from factorwise.io.tables import write_table
 
@@ -45,6 +46,7 @@ from factorwise.io.tables import write_table
     type=click.FloatRange(min=0, min_open=True),
     help="Members of each sequence.  [default: as given to `flows fit`, or estimated]",
 )
+@report_options
 def command(
     options: Options,
     counts: str,
@@ -53,6 +55,8 @@ def command(
     output: str,
     least: float,
     population: float | None,
+    report: Path | None,
+    no_values: bool,
 ) -> None:
     """Find how many members went from where to where, given the counts in COUNTS.csv.
 
@@ -60,8 +64,13 @@ def command(
     which it begins; in a tree of times, that at which it ends. --features are needed if those of `flows fit`
     were for its sequences alone. With --json a summary is printed if a file is written, otherwise the flows.
     """
-    if output != STANDARD:
-        check_target("--output", Path(output), counts, model, *features)
+    check_report(report, no_values)
+    for option, path in {
+        "--output": None if output == STANDARD else Path(output),
+        "--report": report,
+    }.items():
+        if path is not None:
+            check_target(option, path, counts, model, *features)
 
     # SciPy and scikit-learn take their time to load: help, and mistakes in options, do not wait for them
     from factorwise.apps.collective.estimator import CollectiveModel
@@ -71,14 +80,31 @@ def command(
     chosen = {} if population is None else {"population": population}
     loaded = CollectiveModel.load(model, **chosen)
     used = read_features(features)
-    known = read_counts(counts, loaded.places_)
-    began = time.perf_counter()
-    with warnings.catch_warnings(record=True, category=ConvergenceWarning) as caught:
+    clock = Clock()
+    with clock.part("reading"):
+        known = read_counts(counts, loaded.places_)
+    with clock.part("flows"), warnings.catch_warnings(record=True, category=ConvergenceWarning) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         flows = loaded.predict(known, features=used)
     for warning in caught:
         notice(options, str(warning.message))
     table = flows.table(least)
+    document = {
+        "output": "flows" if output == STANDARD else Path(output).name,
+        "model": model.name,
+        "sequences": len(flows),
+        "steps": sum(len(series.steps) for series in flows.series),
+        "flows": table.num_rows,
+        "population": {series.name: series.population for series in flows.series},
+        "gap": max(series.gap for series in flows.series),
+        "peak_memory": peak_memory(),
+        "seconds": clock.seconds(),
+        "report": None,
+    }
+    if report is not None:
+        from factorwise.cli.flows_report import write_apply_report
+
+        document["report"] = write_apply_report(report, options, document, known, flows, values=not no_values)
     if output == STANDARD and options.json:
         emit({"flows": table.to_pylist()}, (), as_json=True)
         return
@@ -91,16 +117,7 @@ def command(
     else:
         write_table(output, table)
     if output != STANDARD:
-        document = {
-            "output": Path(output).name,
-            "bytes": Path(output).stat().st_size,
-            "sequences": len(flows),
-            "steps": sum(len(series.steps) for series in flows.series),
-            "flows": table.num_rows,
-            "population": {series.name: series.population for series in flows.series},
-            "gap": max(series.gap for series in flows.series),
-            "seconds": time.perf_counter() - began,
-        }
+        document["bytes"] = Path(output).stat().st_size
         emit(document, _lines(document), as_json=options.json)
 
 
@@ -111,6 +128,7 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         [
             ("data", f"{sizes}, {document['flows']} flows"),
             ("gap", f"{document['gap']:.2g} at most, for one member"),
-            ("time", f"{document['seconds']:.2f} s for flows and writing"),
+            *report_row(document["report"]),
+            *cost_rows(document),
         ]
     )

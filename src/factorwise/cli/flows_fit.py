@@ -15,6 +15,7 @@ from factorwise.cli.learned import TOP, largest, weight_lines
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress
+from factorwise.cli.reports import check_report, report_options, report_row
 
 NOISE = ("poisson", "gaussian", "multinomial", "exact")
 
@@ -83,6 +84,7 @@ NOISE = ("poisson", "gaussian", "multinomial", "exact")
     show_default=True,
     help="Relative fall of the objective that is too small to go on.",
 )
+@report_options
 def command(options: Options, **given: Any) -> None:
     """Learn how the members of a population move from the counts in COUNTS.csv.
 
@@ -92,8 +94,17 @@ def command(options: Options, **given: Any) -> None:
     each turn of EM is told as it ends. The model is written whole or not at all.
     """
     inputs = (given["counts"], *given["features"], given["places"], given["flows"], given["parents"])
+    report, no_values = given.pop("report"), given.pop("no_values")
+    check_report(report, no_values)
     check_target("--model", given["model"], *inputs)
-    document = fit(options, **given)
+    if report is not None:
+        check_target("--report", report, *inputs, given["model"])
+    document, weights = fit(options, **given)
+    document["report"] = None
+    if report is not None:
+        from factorwise.cli.flows_report import write_fit_report
+
+        document["report"] = write_fit_report(report, options, document, weights)
     if not document["training"]["settled"]:
         passes = document["training"]["passes"]
         notice(options, f"the objective was still falling after {passes} passes: give more with --passes.")
@@ -109,8 +120,8 @@ def fit(
     flows: str | None,
     parents: str | None,
     **settings: Any,
-) -> dict[str, Any]:
-    """Learn, save, and return the summary; ``settings`` are those of `CollectiveModel`."""
+) -> tuple[dict[str, Any], dict[str, float]]:
+    """Learn, save, and return the summary and all weights; ``settings`` are those of `CollectiveModel`."""
     clock = Clock()
     with clock.part("loading"):  # SciPy and scikit-learn take their time: help does not wait for them
         from factorwise.apps.collective import by_distance, read_distances, staying
@@ -134,7 +145,8 @@ def fit(
         estimator.save(model, [path for path in named if path is not None and Path(path).is_file()])
     blocks = [series.counts for series in known.series]
     history = estimator.history_
-    return {
+    weights = estimator.weights_by_name()
+    document = {
         "model": {"file": model.name, "bytes": model.stat().st_size},
         "data": {
             "sequences": len(blocks),
@@ -145,7 +157,7 @@ def fit(
         },
         "weights": {
             "all": len(estimator.weights_),
-            "largest": largest(estimator.weights_by_name(), None if options.verbose else TOP),
+            "largest": largest(weights, None if options.verbose else TOP),
         },
         "training": {
             **{name: settings[name] for name in ("noise", "rate", "variance", "population", "l2")},
@@ -158,6 +170,7 @@ def fit(
         "seconds": clock.seconds(),
         "peak_memory": peak_memory(),
     }
+    return document, weights
 
 
 def _watch(options: Options) -> Any:
@@ -187,5 +200,5 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         ("training", learned),
     ]
     yield f"{document['model']['file']}  ({size_text(document['model']['bytes'])}, written)"
-    yield from aligned([*rows, *cost_rows(document)])
+    yield from aligned([*rows, *report_row(document["report"]), *cost_rows(document)])
     yield from weight_lines(document["weights"]["largest"])

@@ -25,6 +25,7 @@ from factorwise.learning.projection_likelihood import (
 )
 from factorwise.types import Bools, Floats, Ints
 
+TOGETHER = 256  # sequences: many times many measurements would take much memory
 STABLE = 1e-12  # keeps the first step of a weight without a gradient finite
 
 
@@ -152,8 +153,11 @@ def promising(likelihood: SequenceLikelihood, prior: Prior, *, team: Team | None
     So many can be generated and few are learned.
     """
     none = np.zeros(likelihood.measurement.count)
-    found = likelihood.evaluate(none, accuracy=Accuracy(max_iterations=0), team=team)
-    return np.flatnonzero(found.weights > max(prior.l1, STABLE))
+    slope, least = np.zeros_like(none), Accuracy(max_iterations=0)
+    for first in range(0, likelihood.count, TOGETHER):
+        which = np.arange(first, min(first + TOGETHER, likelihood.count))
+        slope += likelihood.evaluate(none, which=which, accuracy=least, team=team).weights
+    return np.flatnonzero(slope > max(prior.l1, STABLE))
 
 
 class _Ascent:

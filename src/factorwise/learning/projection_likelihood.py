@@ -90,19 +90,30 @@ class SequenceLikelihood:
                 f"the measurement is of {measurement.labels} labels, but the scores are of {base.labels}:"
                 " build both for the same labels."
             )
+        if len(self.truth) != base.start[-1]:
+            raise ShapeError(
+                f"{len(self.truth)} true labels were given for {int(base.start[-1])} places: give one for"
+                " each."
+            )
         self.measurement = measurement
         self.losses = losses.repeated(measurement.count) if len(losses) == 1 else losses
         if len(self.losses) != measurement.count:
             raise ShapeError(
                 f"{len(self.losses)} losses were given for {measurement.count} measurements: give one each."
             )
-        self.true_measured = measurement.of_paths(self.truth, base.start)
         self._of_length = lru_cache(maxsize=None)(self._measurement_of)
 
     @property
     def count(self) -> int:
         """How many sequences there are."""
         return len(self.base.start) - 1
+
+    def true_measured(self, which: Ints | None = None) -> Floats:
+        """Return what is measured of the true labels, float64[sequences, measurements]."""
+        chosen = self._which(which)
+        paths = [self._path(index) for index in chosen.tolist()]
+        start = np.cumsum([0, *map(len, paths)])
+        return self.measurement.of_paths(np.concatenate([np.zeros(0, dtype=np.int64), *paths]), start)
 
     def taken(self, rows: Ints) -> SequenceLikelihood:
         """Return the likelihood with some of the measurements alone."""
@@ -120,11 +131,12 @@ class SequenceLikelihood:
     ) -> SequenceProjections:
         """Project some of the sequences, or all."""
         chosen, theta, limits = self._which(which), self._theta(parameters), accuracy or Accuracy()
-        nodes, edge = self.base.scores(theta, chosen)
+        nodes, edges = self.base.scores(theta, chosen)
         return project_sequences(
             nodes,
-            edge,
+            edges,
             SequenceEnergy(self.measurement, self.losses, weights),
+            table=self.base.table[chosen],
             tolerance=limits.tolerance,
             max_iterations=limits.max_iterations,
             pairs=self.base.parameters > 0,
@@ -149,23 +161,22 @@ class SequenceLikelihood:
         """
         chosen, theta = self._which(which), self._theta(parameters)
         found = self.project(weights, theta, chosen, accuracy, team)
-        nodes, edge = self.base.scores(theta, chosen)
+        nodes, edges = self.base.scores(theta, chosen)
         losses = self._each(self.losses.value, found.measured) @ weights
         partition = losses - (found.shift * found.measured).sum(axis=1) - found.objective
-        truth = self.true_measured[chosen]
-        value = self._true_scores(nodes, edge, chosen) - (found.shift * truth).sum(axis=1) - partition
+        truth = self.true_measured(chosen)
+        value = self._true_scores(nodes, edges, chosen) - (found.shift * truth).sum(axis=1) - partition
         slopes = self._each(self.losses.slope, found.measured)
         if differentiate == "fixed":
             gradient = (slopes * (found.measured - truth)).sum(axis=0)
             pull = self._pull(chosen, np.split(found.node, found.start[1:-1]), found.pairs.sum(axis=0))
             return Evaluation(float(value.sum()), gradient, pull, found.measured)
-        gradient, moved_pairs = np.zeros(len(weights)), np.zeros_like(edge)
+        gradient, moved_pairs = np.zeros(len(weights)), np.zeros_like(edges[0])
         moved = []
         for row, index in enumerate(chosen.tolist()):
             energy = MeasuredEnergy(self._of_length(len(nodes[row])), self.losses, weights)
-            own = implicit_gradients(
-                ChainBase(nodes[row], edge), energy, found.shift[row], self.true_measured[index]
-            )
+            base = ChainBase(nodes[row], edges[self.base.table[index]])
+            own = implicit_gradients(base, energy, found.shift[row], truth[row])
             gradient += own.weights
             moved_pairs += own.pairs
             moved.append(own.node)
@@ -191,25 +202,26 @@ class SequenceLikelihood:
         Implements: vilnis2015bethe, Eq. 12, and one inner step of Algorithm 2.
         """
         chosen, theta = self._which(which), self._theta(parameters)
-        nodes, edge = self.base.scores(theta, chosen)
+        nodes, edges = self.base.scores(theta, chosen)
+        size = self.base.labels
         slopes = self._each(self.losses.slope, measured)
         shift, now, partition = slopes * weights, np.zeros_like(measured), np.zeros(len(chosen))
         expected: list[Floats] = [np.zeros(0)] * len(chosen)
-        pairs = np.zeros((len(chosen), *edge.shape))
+        pairs = np.zeros((len(chosen), size, size))
 
         def work(first: int, last: int) -> None:
             for row in range(first, last):
-                base = ChainBase(nodes[row], edge)
+                base = ChainBase(nodes[row], edges[self.base.table[chosen[row]]])
                 measurement = self._of_length(len(nodes[row]))
                 answer = base.answer(measurement.adjoint(shift[row]))
                 now[row], partition[row] = measurement.apply(answer.marginals), answer.log_partition
                 split = base.layout.node_size
                 expected[row] = answer.marginals[:split].reshape(nodes[row].shape)
-                pairs[row] = answer.marginals[split:].reshape(-1, *edge.shape).sum(axis=0)
+                pairs[row] = answer.marginals[split:].reshape(-1, size, size).sum(axis=0)
 
         (team or Team(1)).share(len(chosen), work)
-        truth = self.true_measured[chosen]
-        value = self._true_scores(nodes, edge, chosen) - (shift * truth).sum(axis=1) - partition
+        truth = self.true_measured(chosen)
+        value = self._true_scores(nodes, edges, chosen) - (shift * truth).sum(axis=1) - partition
         gradient = (slopes * (now - truth)).sum(axis=0)
         return Evaluation(
             float(value.sum()), gradient, self._pull(chosen, expected, pairs.sum(axis=0)), measured
@@ -228,10 +240,10 @@ class SequenceLikelihood:
             node.append(left)
         return self.base.gradient(chosen, node, counted)
 
-    def _true_scores(self, nodes: list[Floats], edge: Floats, chosen: Ints) -> Floats:
+    def _true_scores(self, nodes: list[Floats], edges: Floats, chosen: Ints) -> Floats:
         scores = np.zeros(len(chosen))
         for row, index in enumerate(chosen.tolist()):
-            path = self._path(index)
+            path, edge = self._path(index), edges[self.base.table[index]]
             scores[row] = nodes[row][np.arange(len(path)), path].sum() + edge[path[:-1], path[1:]].sum()
         return scores
 

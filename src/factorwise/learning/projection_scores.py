@@ -22,6 +22,11 @@ class BaseScores(Protocol):
         ...
 
     @property
+    def table(self) -> Ints:
+        """Which table of transitions each sequence has, int64[sequences]."""
+        ...
+
+    @property
     def labels(self) -> int:
         """How many labels there are, S."""
         ...
@@ -32,7 +37,7 @@ class BaseScores(Protocol):
         ...
 
     def scores(self, parameters: Floats, which: Ints) -> tuple[list[Floats], Floats]:
-        """Return float64[places, S] for each of the sequences, and float64[S, S] of transitions."""
+        """Return float64[places, S] for each of the sequences, and float64[tables, S, S] of transitions."""
         ...
 
     def gradient(self, which: Ints, node: Sequence[Floats], pairs: Floats) -> Floats:
@@ -45,17 +50,30 @@ class GivenScores:
 
     node_scores
         float[T, S] for each sequence.
-    edge_scores : float[S, S]
+    edge_scores : float[S, S] or float[tables, S, S]
+        Of transitions.
+    table : int[sequences]
+        Which of several tables each sequence has: scores may come from several models.
     """
 
     parameters = 0
 
-    def __init__(self, node_scores: Sequence[ArrayLike], edge_scores: ArrayLike) -> None:
-        self.edge = np.asarray(edge_scores, dtype=np.float64)
-        self.labels = len(self.edge)
+    def __init__(
+        self, node_scores: Sequence[ArrayLike], edge_scores: ArrayLike, table: ArrayLike | None = None
+    ) -> None:
+        given = np.asarray(edge_scores, dtype=np.float64)
+        self.edge = given[None] if given.ndim == 2 else given
+        if self.edge.ndim != 3 or self.edge.shape[1] != self.edge.shape[2]:
+            raise ShapeError(f"edge_scores must be square, but has shape {given.shape}.")
+        self.labels = self.edge.shape[1]
         self.node = [np.asarray(rows, dtype=np.float64) for rows in node_scores]
-        if self.edge.shape != (self.labels, self.labels):
-            raise ShapeError(f"edge_scores must be square, but has shape {self.edge.shape}.")
+        none = np.zeros(len(self.node), dtype=np.int64)
+        self.table = none if table is None else np.asarray(table, dtype=np.int64)
+        if self.table.shape != (len(self.node),) or (len(self.edge) > 1 and table is None):
+            raise ShapeError(
+                f"{len(self.edge)} tables of transitions were given for {len(self.node)} sequences: say in"
+                " 'table' which one each has."
+            )
         for index, rows in enumerate(self.node):
             if rows.ndim != 2 or rows.shape[1] != self.labels or not len(rows):
                 raise ShapeError(
@@ -88,7 +106,7 @@ class LinearScores:
     def __init__(self, features: Any, given: GivenScores) -> None:
         self.features = sparse.csr_array(features, dtype=np.float64)
         self.given = given
-        self.start, self.labels = given.start, given.labels
+        self.start, self.labels, self.table = given.start, given.labels, given.table
         if self.features.ndim != 2 or self.features.shape[0] != self.start[-1]:
             raise ShapeError(
                 f"features of shape {self.features.shape} were given for {int(self.start[-1])} places: give a"
@@ -104,7 +122,7 @@ class LinearScores:
         added = [
             rows + self._rows(index) @ weights for index, rows in zip(which.tolist(), nodes, strict=True)
         ]
-        return added, edge + parameters[split:].reshape(edge.shape)
+        return added, edge + parameters[split:].reshape(self.labels, self.labels)
 
     def gradient(self, which: Ints, node: Sequence[Floats], pairs: Floats) -> Floats:
         """Sum features times gradients; transitions as they are."""

@@ -1,18 +1,23 @@
 """Constraints on whole sequences: what they measure, how they are written down, learned, kept and applied."""
 
 import pickle
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from factorwise.apps.tagging import ChainCRF
+from factorwise.apps.tagging.cross_fitting import cross_fitted
+from factorwise.apps.tagging.encoders import as_sentences
 from factorwise.apps.tagging.global_constraints import GENERATED, KINDS, ConstraintSet, GlobalConstraint
 from factorwise.apps.tagging.global_tagger import GlobalTagger
 from factorwise.apps.tagging.label_counts import LabelCounts
 from factorwise.apps.tagging.model_file import read_tagger
+from factorwise.apps.tagging.training import Sentences, train
 from factorwise.errors import DataFileError, ImpossibleError, InvalidArgumentError, ModelFileError
 from factorwise.inference.message_passing.projection import TiedMeasurement
 from factorwise.io.models import read_model, write_model
+from factorwise.learning.chain_structure import Supervision
 
 LABELS = ["O", "B-name", "I-name", "B-year", "I-year", "I-note"]
 
@@ -71,6 +76,9 @@ def test_labels_without_spans_and_nested_labels_are_counted():
         ("needs", ("name", "year"), "B-name B-year", "B-name O"),
         ("needs", ("name", "year"), "B-year", "B-name B-name B-year"),
         ("not-both", ("name", "note"), "I-note I-note", "I-note B-name"),
+        ("one-of", ("name", "note"), "O I-note", "O B-year"),
+        ("next", ("name", "year"), "B-name I-name B-year", "B-name O B-year"),
+        ("next", ("year", "note"), "B-year I-note O", "I-note B-year O"),
     ],
 )
 def test_what_keeps_a_constraint_pays_nothing_and_what_breaks_it_pays(kind, names, good, bad):
@@ -82,7 +90,7 @@ def test_every_kind_is_generated_for_all_names():
     found = ConstraintSet.generated(LABELS)
     names = 3
     assert {each.kind for each in found.constraints} == set(GENERATED) <= set(KINDS)
-    assert len(found.constraints) == 2 * names + 2 * 6 + 3
+    assert len(found.constraints) == 2 * names + 3 * 6 + 2 * 3
     assert len(set(map(str, found.constraints))) == len(found.constraints)
     assert found.measurement(LABELS).count == len(found.losses) == len(found.constraints)
 
@@ -223,11 +231,54 @@ def test_weights_that_are_given_need_no_sentences_to_learn_from():
 def test_without_other_sentences_a_part_of_the_training_data_is_held_out():
     X, y = citations(120, 0)
     text = "generate = ['one-stretch', 'at-least-once']"
-    found = ChainCRF(global_constraints=text, validation_fraction=0.4).fit(X, y)
+    found = ChainCRF(global_constraints=text, constraint_folds=0, validation_fraction=0.4).fit(X, y)
     assert found.constraints_.constraints
     allowed = [[None] * 6 for _ in X[:1]]
     allowed[0][0] = "B-year"
     assert found.predict(X[:1], allowed=allowed)[0][0] == "B-year"
+
+
+def test_without_other_sentences_weights_are_learned_from_parts_scored_by_chains_that_have_not_seen_them():
+    X, y = citations(120, 0)
+    text = "generate = ['one-stretch', 'at-least-once']"
+    plain, found = (ChainCRF(global_constraints=given).fit(X, y) for given in (None, text))
+    assert {each.kind for each in found.constraints_.constraints} == {"one-stretch", "at-least-once"}
+    assert (found.tagger_.weights == plain.tagger_.weights).all()  # no sentence was given up
+    others, _ = citations(60, 2)
+    assert years(found.predict(others)).count(1) > years(plain.predict(others)).count(1)
+
+
+def cross_fitted_citations(folds, y=None):
+    X, labels = citations(20, 0)
+    crf = ChainCRF().fit(X, labels)
+    rows, start = crf.encoder_.encode(as_sentences(X))
+    truth = np.array([crf.classes_.index(label) for each in labels for label in each], dtype=np.int32)
+    sentences = Sentences(rows, start, Supervision(truth if y is None else np.full_like(truth, y)))
+    return sentences, cross_fitted(sentences, crf.classes_, crf.training_config(), folds=folds)
+
+
+def test_every_sentence_is_in_one_part_and_its_chain_is_that_of_the_others():
+    sentences, parts = cross_fitted_citations(4)
+    assert [len(part.start) - 1 for part in parts] == [5, 5, 5, 5]
+    assert sorted(np.concatenate([part.truth for part in parts])) == sorted(sentences.supervision.truth)
+    assert len({part.tagger.weights.tobytes() for part in parts}) == 4
+    part = parts[0]
+    apart = {tuple(part.rows.indices[a * 6 : b * 6]) for a, b in pairwise(part.start // 6)}
+    every = [tuple(sentences.rows.indices[a * 6 : b * 6]) for a, b in pairwise(sentences.start // 6)]
+    rest = sentences.taken(np.array([each not in apart for each in every]))
+    again = train(rest, part.tagger.labels, ChainCRF().training_config()).tagger
+    np.testing.assert_allclose(again.weights, part.tagger.weights, atol=1e-6)
+
+
+def test_parts_that_cannot_be_made_are_refused():
+    with pytest.raises(InvalidArgumentError, match="folds must be at least 2"):
+        cross_fitted_citations(1)
+    with pytest.raises(InvalidArgumentError, match="21 parts were asked for, but there are 20 sentences"):
+        cross_fitted_citations(21)
+    with pytest.raises(InvalidArgumentError, match="no sentence has labels for all its tokens"):
+        cross_fitted_citations(2, y=-1)
+    with pytest.raises(InvalidArgumentError, match="constraint_folds must be 0, or at least 2"):
+        ChainCRF(constraint_folds=1).fit(*citations(5, 0))
 
 
 def test_what_labels_make_impossible_is_named(taggers):

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator
 
 from factorwise.apps.tagging.config import TrainingConfig, prior_of
 from factorwise.apps.tagging.constraints import Constraints
+from factorwise.apps.tagging.cross_fitting import FOLDS, Judged, cross_fitted
 from factorwise.apps.tagging.encoders import Encoder, as_sentences, choose_encoder
 from factorwise.apps.tagging.global_constraints import ConstraintSet
 from factorwise.apps.tagging.global_tagger import candidates_of, constrained, constraints_of
@@ -74,8 +75,12 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         Pairs of labels that must not follow one another; None in a pair is the edge of a sentence.
     global_constraints
         What holds of whole label sequences: a `ConstraintSet`, the text of one in TOML, or ``"auto"`` for all
-        that can be said of the labels. What breaking each costs is learned from ``X_dev``, or from a fraction
-        of the training data held out of it, and what costs nothing is dropped.
+        that can be said of the labels. What breaking each costs is learned from ``X_dev``, if given, and from
+        the training data by ``constraint_folds``; what costs nothing is dropped.
+    constraint_folds
+        Into how many parts to split the training data, to learn what constraints cost from scores of each
+        part by a chain trained on the others: so many more chains are trained, and none goes without a part
+        in the end. 0: learn from ``X_dev`` alone, or from ``validation_fraction`` held out of training.
     class_weight
         By how much the right label must lead in training, as a factor on its odds, by label (a softmax
         margin: labels with a weight above 1 are found more often); or ``"balanced"``, by rarity.
@@ -150,6 +155,7 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         scheme: str | None = None,
         forbidden: Collection[tuple[Any, Any]] | None = None,
         global_constraints: ConstraintSet | str | None = None,
+        constraint_folds: int = FOLDS,
         class_weight: Mapping[Any, float] | str | None = None,
         prior_variance: float | None = None,
         prior_scale: float | None = None,
@@ -194,6 +200,7 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         self.scheme = scheme
         self.forbidden = forbidden
         self.global_constraints = global_constraints
+        self.constraint_folds = constraint_folds
         self.class_weight = class_weight
         self.prior_variance = prior_variance
         self.prior_scale = prior_scale
@@ -246,24 +253,31 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
             None if isinstance(encoder, MatrixEncoder) else encoder.slots(),
         )
         candidates = candidates_of(self.global_constraints, names, config.order)
-        apart = self.early_stopping or (candidates is not None and not candidates.learned)
+        folds, unknown = self.constraint_folds, candidates is not None and not candidates.learned
+        require(folds == 0 or folds >= 2, "constraint_folds", folds, "0, or at least 2")
+        apart = self.early_stopping or (unknown and folds == 0)
         learned_from, held_out = self._held_out(everything, encoder, labels, X_dev, y_dev, apart)
+        rules = self._constraints(names)
         previous = (self.tagger_, self.encoder_) if self.warm_start and hasattr(self, "tagger_") else None
         with TrainingBar(config.max_iterations, shown=bool(self.verbose)) as bar:
             trained = train(
                 learned_from,
                 names,
                 config,
-                constraints=self._constraints(names),
+                constraints=rules,
                 held_out=held_out,
                 begin=None if previous is None else carried_over(*previous, encoder, names),
                 watch=bar.update,
                 threads=threads,
             )
         if candidates is not None:
-            trained = replace(
-                trained, tagger=constrained(trained.tagger, candidates, held_out, threads).tagger
-            )
+            judged = [] if held_out is None else [Judged.by(trained.tagger, held_out)]
+            if unknown and folds:
+                alike = replace(config, max_iterations=max(trained.n_iter, 1))
+                judged += cross_fitted(
+                    learned_from, names, alike, folds=folds, constraints=rules, threads=threads
+                )
+            trained = replace(trained, tagger=constrained(trained.tagger, candidates, judged, threads).tagger)
         return self._keep(trained, encoder, config)
 
     def training_config(self) -> TrainingConfig:

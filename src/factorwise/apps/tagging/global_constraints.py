@@ -40,10 +40,13 @@ KINDS: Mapping[str, tuple[int, str]] = {
     "as-many": (2, "as many stretches of the first as of the second"),
     "needs": (2, "no more stretches of the first than of the second: none without it"),
     "not-both": (2, "no more than one stretch of both together"),
+    "one-of": (2, "at least one stretch of both together"),
+    "next": (2, "the second begins right after the first at least once"),
 }
-SYMMETRIC = ("as-many", "not-both")
+SYMMETRIC = ("as-many", "not-both", "one-of")
+MARGINS = {"as-many": 0.0, "needs": 0.0, "at-least-once": 1.0, "one-of": 1.0, "next": 1.0}
 #: What is generated; "needs" both ways says what "as-many" says.
-GENERATED = ("one-stretch", "at-least-once", "before", "needs", "not-both")
+GENERATED = ("one-stretch", "at-least-once", "before", "needs", "not-both", "one-of", "next")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +100,17 @@ class GlobalConstraint:
             # pays what the first begins after the second; where there is no second, one is taken off
             places = counts.places(second), counts.places(first)
             return combined((1.0, places[0]), (-1.0, places[1]), (-1.0, other))
-        if self.kind == "not-both":
-            return combined((-1.0, mine), (-1.0, other))
+        if self.kind in ("not-both", "one-of"):
+            sign = 1.0 if self.kind == "one-of" else -1.0
+            return combined((sign, mine), (sign, other))
+        if self.kind == "next":
+            return counts.successions(first, second)
         return combined((-1.0, mine), (1.0, other))
 
     @property
     def margin(self) -> float:
         """What is measured must not be less; for "as-many", it must be equal."""
-        return {"as-many": 0.0, "needs": 0.0, "at-least-once": 1.0}.get(self.kind, -1.0)
+        return MARGINS.get(self.kind, -1.0)
 
     @property
     def loss(self) -> Losses:

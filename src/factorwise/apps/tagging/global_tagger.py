@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.apps.tagging.cross_fitting import Judged
 from factorwise.apps.tagging.global_constraints import ConstraintSet
 from factorwise.apps.tagging.tagger import ChainTagger
-from factorwise.apps.tagging.training import HeldOut
 from factorwise.errors import ImpossibleError, InvalidArgumentError
 from factorwise.inference.message_passing.projection import (
     SequenceEnergy,
@@ -24,15 +24,14 @@ from factorwise.learning.priors import Prior
 from factorwise.learning.projection import EnergyFit, EnergyLearning, learn_energies, promising
 from factorwise.learning.projection_likelihood import Accuracy, SequenceLikelihood
 from factorwise.learning.projection_scores import GivenScores
-from factorwise.types import Bools, Floats, Ints
+from factorwise.types import Bools, Floats
 from factorwise.variables.sparse_rows import SparseRows
 
-BROKEN = 0.1  # share of sentences whose true labels may break a constraint that is to be learned
 AUTO = "auto"  # all constraints that can be said of the labels
 #: How far each sentence is projected when it is tagged.
-TAGGING = Accuracy(tolerance=1e-4, max_iterations=40)
+TAGGING = Accuracy(tolerance=1e-3, max_iterations=40)
 #: How weights are learned. The prior is the price of a constraint that mends less than it breaks.
-LEARNING = EnergyLearning(rounds=8, prior=Prior(l1=1.0), accuracy=Accuracy(tolerance=1e-3, max_iterations=20))
+LEARNING = EnergyLearning(rounds=8, prior=Prior(l1=3.0), accuracy=Accuracy(tolerance=1e-3, max_iterations=20))
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,29 +105,25 @@ class LearnedConstraints(NamedTuple):
 def learn_constraints(
     tagger: ChainTagger,
     candidates: ConstraintSet,
-    rows: SparseRows,
-    start: NDArray[np.int64],
-    truth: Ints,
+    judged: Sequence[Judged],
     *,
     config: EnergyLearning = LEARNING,
     team: Team | None = None,
 ) -> LearnedConstraints:
-    """Learn what constraints cost, on sentences that the tagger has not learned from; drop the others.
+    """Learn what constraints cost, and drop those that cost nothing.
 
+    tagger
+        What is given the constraints.
     candidates
         Those with a weight keep it.
-    rows, start, truth
-        The sentences and their labels, all known.
+    judged
+        Sentences to learn from, with chains that have not learned from them.
     """
-    labels = texts_of(tagger)
-    candidates.check(labels)
-    base = GivenScores(node_scores(tagger, rows, start, None), transition_table(tagger))
-    whole = SequenceLikelihood(base, truth, candidates.measurement(labels), candidates.losses)
+    candidates.check(texts_of(tagger))
+    whole = likelihood_of(candidates, judged)
     given = np.array([each.weight is not None for each in candidates.constraints])
     weights, fit = candidates.weights, None
-    regular = np.flatnonzero(broken_share(whole) <= BROKEN)
-    hopeful = regular[promising(whole.taken(regular), config.prior, team=team)] if len(regular) else regular
-    tried = np.union1d(np.flatnonzero(given), hopeful)
+    tried = np.union1d(np.flatnonzero(given), promising(whole, config.prior, team=team))
     if not given.all() and len(tried):
         fit = learn_energies(
             whole.taken(tried), config=config, weights=weights[tried], held=given[tried], team=team
@@ -137,10 +132,17 @@ def learn_constraints(
     return _with(tagger, candidates, weights, len(tried), fit)
 
 
-def broken_share(likelihood: SequenceLikelihood) -> Floats:
-    """Return for each constraint the share of sentences whose true labels break it."""
-    paid = np.stack([likelihood.losses.value(row) for row in likelihood.true_measured])
-    return np.asarray((paid > 0.0).mean(axis=0))
+def likelihood_of(constraints: ConstraintSet, judged: Sequence[Judged]) -> SequenceLikelihood:
+    """Return the likelihood of sentences as a function of what constraints cost."""
+    labels = texts_of(judged[0].tagger)
+    nodes = [node_scores(each.tagger, each.rows, each.start, None) for each in judged]
+    base = GivenScores(
+        [scores for group in nodes for scores in group],
+        np.stack([transition_table(each.tagger) for each in judged]),
+        np.repeat(np.arange(len(judged)), [len(group) for group in nodes]),
+    )
+    truth = np.concatenate([each.truth for each in judged])
+    return SequenceLikelihood(base, truth, constraints.measurement(labels), constraints.losses)
 
 
 def candidates_of(given: Any, names: Sequence[Any], order: int) -> ConstraintSet | None:
@@ -161,15 +163,13 @@ def candidates_of(given: Any, names: Sequence[Any], order: int) -> ConstraintSet
 
 
 def constrained(
-    tagger: ChainTagger, candidates: ConstraintSet, held_out: HeldOut | None, threads: int
+    tagger: ChainTagger, candidates: ConstraintSet, judged: Sequence[Judged], threads: int
 ) -> LearnedConstraints:
-    """Give a tagger constraints; those without a weight learn it from sentences held out of training."""
+    """Give a tagger constraints; those without a weight learn it from sentences that chains have not seen."""
+    if candidates.learned:
+        return _with(tagger, candidates, candidates.weights, 0, None)
     with Team(threads) as team:
-        if candidates.learned:
-            return _with(tagger, candidates, candidates.weights, 0, None)
-        assert held_out is not None, "sentences are held out where there is something to learn"
-        truth = np.asarray(held_out.truth, dtype=np.int64)
-        return learn_constraints(tagger, candidates, held_out.rows, held_out.start, truth, team=team)
+        return learn_constraints(tagger, candidates, judged, team=team)
 
 
 def constraints_of(tagger: ChainTagger) -> ConstraintSet:

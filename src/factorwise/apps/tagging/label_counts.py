@@ -35,24 +35,27 @@ class LabelCounts:
     def stretches(self, name: str) -> Row:
         """Count the stretches of a type, those without a mark of their beginning included.
 
-        A label other than ``B`` begins one at the first token, and after any label that its stretch could not
-        have gone on from.
+        Every token of it begins one, but for those with a label other than ``B`` after a label that their
+        stretch could have gone on from.
         """
         row: Row = {}
         for code in self._codes(name):
-            if self._opens(name, code):
-                row["all", code] = 1.0
-                continue
-            row["first", code] = 1.0
-            for before in range(len(self.labels)):
-                if not self._leads_on(name, before):
-                    row["pair", before, code] = 1.0
+            row["all", code] = 1.0
+            if not self._opens(name, code):
+                for before in range(len(self.labels)):
+                    if self._leads_on(name, before):
+                        row["pair", before, code] = -1.0
         return row
 
     def beginnings(self, name: str) -> Row:
         """Count the tokens that mark a beginning; stretches where the labels have no such mark."""
         marked = self._marked(name)
         return {("all", code): 1.0 for code in marked} if marked else self.stretches(name)
+
+    def successions(self, first: str, second: str) -> Row:
+        """Count the places where a stretch of the second type begins right after a token of the first."""
+        begun = self._marked(second) or self._codes(second)
+        return {("pair", left, right): 1.0 for left in self._codes(first) for right in begun}
 
     def places(self, name: str) -> Row:
         """Sum over beginnings how far along they are, from 0 to 1; over tokens where they have no mark."""

@@ -111,6 +111,57 @@ def test_threads_do_not_change_the_answer():
     assert alone.converged.all()
 
 
+def test_each_sequence_may_have_a_table_of_its_own():
+    nodes, edge = sequences(4)
+    tables = np.stack([edge, 2.0 * edge.T, -edge])
+    which = [2, 0, 1, 1, 0]
+    energy = SequenceEnergy(tied(), PLAIN["smoothed hinge"], np.full(5, 1.5))
+    together = project_sequences(nodes, tables, energy, table=which, pairs=True)
+    for index, scores in enumerate(nodes):
+        alone = project_sequences([scores], tables[which[index]], energy, pairs=True)
+        np.testing.assert_allclose(own(nodes, together, index), alone.node, atol=1e-10)
+        np.testing.assert_allclose(together.pairs[index], alone.pairs[0], atol=1e-10)
+        path = together.best()[together.start[index] : together.start[index + 1]]
+        assert (path == alone.best()).all()
+    with pytest.raises(
+        ShapeError, match="3 tables of transitions were given for 5 sequences: say in 'table'"
+    ):
+        project_sequences(nodes, tables, energy)
+    with pytest.raises(InvalidArgumentError, match="names tables 0 to 3, but there are 3"):
+        project_sequences(nodes, tables, energy, table=[0, 1, 2, 3, 0])
+    with pytest.raises(ShapeError, match=r"edge_scores has shape \(3,\)"):
+        project_sequences(nodes, np.zeros(3), energy)
+
+
+@pytest.mark.parametrize("count", [2, 60])
+def test_few_pairs_are_summed_one_by_one_and_many_at_once_with_the_same_result(count):
+    labels = 10
+    random = np.random.default_rng(count)
+    nodes, edge = sequences(6, lengths=(1, 2, 7, 12), labels=labels)
+    chosen = random.choice(labels * labels, count, replace=False)
+    row = {("pair", *map(int, divmod(pair, labels))): 1.0 for pair in chosen}
+    energy = SequenceEnergy(TiedMeasurement.rows(labels, [row]), squared(3.0), np.ones(1))
+    found = project_sequences(nodes, edge, energy)
+    wanted = project_sequences(nodes, edge, energy, pairs=True)
+    np.testing.assert_allclose(found.measured, wanted.measured, rtol=1e-9)
+    np.testing.assert_allclose(found.node, wanted.node, atol=1e-9)
+    expected = wanted.pairs.reshape(len(nodes), -1)[:, chosen].sum(axis=1)
+    np.testing.assert_allclose(found.measured[:, 0], expected, rtol=1e-9)
+
+
+def test_transitions_that_are_moved_too_far_are_left_to_the_plain_path():
+    nodes, edge = sequences(5)
+    rows = [{("pair", 0, 1): 1.0, ("pair", 2, 1): 1.0, ("pair", 1, 0): 1.0}]
+    energy = SequenceEnergy(tied(rows), hinge([9.0]), np.array([900.0]))
+    found = project_sequences(nodes, edge, energy, max_iterations=5)
+    for index, scores in enumerate(nodes):
+        plain = project(
+            ChainBase(scores, edge), energy.of(len(scores)), solver=MirrorDescent(), max_iterations=5
+        )
+        assert found.objective[index] == pytest.approx(plain.objective)
+        np.testing.assert_allclose(own(nodes, found, index), np.array(plain.node), atol=1e-8)
+
+
 def test_scores_that_reach_too_far_are_left_to_the_plain_path():
     nodes, edge = sequences(3)
     edge = np.where(np.eye(LABELS, dtype=bool), 0.0, -800.0)

@@ -24,20 +24,12 @@ from factorwise.inference.message_passing.projection.rda import RDA
 from factorwise.inference.message_passing.projection.results import Projection, Stopping
 from factorwise.inference.message_passing.projection.tied import SUMS, TiedMeasurement
 from factorwise.inference.message_passing.wiring import starts
-from factorwise.kernels.projected_chains import (
-    CONVERGED,
-    LOST,
-    Chains,
-    Measured,
-    Outcome,
-    Work,
-    best_range,
-    project_range,
-)
+from factorwise.kernels.projected_chains import CONVERGED, LOST, Outcome, best_range, project_range
+from factorwise.kernels.shifted_chains import LANES, Chains, Measured, Work
 from factorwise.kernels.threads import Team
 from factorwise.types import Bools, Floats, Ints
 
-LANES = 4  # labels are padded to a multiple of these: loops without a remainder run faster
+FEW_PAIRS = 1 / 10  # of all: where fewer occur, they are summed one by one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,6 +91,7 @@ def project_sequences(
     edge_scores: ArrayLike,
     energy: SequenceEnergy,
     *,
+    table: ArrayLike | None = None,
     solver: RDA | MirrorDescent | None = None,
     tolerance: float = 1e-6,
     max_iterations: int = 1_000,
@@ -109,8 +102,10 @@ def project_sequences(
 
     node_scores
         float[T, S] for each sequence.
-    edge_scores : float[S, S]
-        Of transitions, the same everywhere.
+    edge_scores : float[S, S] or float[tables, S, S]
+        Of transitions, the same everywhere in a sequence.
+    table : int[sequences]
+        Which of several tables each sequence has.
     solver
         `MirrorDescent` with adaptive steps, the default, or `RDA`.
     tolerance, max_iterations
@@ -125,14 +120,19 @@ def project_sequences(
             " with the schedule."
         )
     stopping = Stopping(tolerance=tolerance, max_iterations=max_iterations)
-    return _Batch(node_scores, edge_scores, energy, pairs).solve(chosen, stopping, team or Team(1))
+    return _Batch(node_scores, edge_scores, energy, pairs, table).solve(chosen, stopping, team or Team(1))
 
 
 class _Batch:
     """Sequences and their energy as the kernels read them, labels padded."""
 
     def __init__(
-        self, node_scores: Sequence[ArrayLike], edge_scores: ArrayLike, energy: SequenceEnergy, pairs: bool
+        self,
+        node_scores: Sequence[ArrayLike],
+        edge_scores: ArrayLike,
+        energy: SequenceEnergy,
+        pairs: bool,
+        table: ArrayLike | None = None,
     ) -> None:
         rows = [np.asarray(scores, dtype=np.float64) for scores in node_scores]
         self.labels = energy.measurement.labels
@@ -142,21 +142,26 @@ class _Batch:
                     f"sequence {index} has scores of shape {scores.shape}: give a row of {self.labels} for"
                     " each of its places, at least one."
                 )
-            if not bool((scores < np.inf).all()):
-                raise InvalidArgumentError(f"the scores of sequence {index} hold +inf or NaN.")
         self.rows = rows
         self.energy = energy
         self.pairs = pairs
         self.lengths = np.array([len(scores) for scores in rows], dtype=np.int64)
         self.start = starts(self.lengths)
-        self.edge = ChainBase(np.zeros((2, self.labels)), edge_scores).edge[0]
         self.size = -(-self.labels // LANES) * LANES
         node = np.full((int(self.start[-1]), self.size), -np.inf)
         if len(rows):
             node[:, : self.labels] = np.concatenate(rows)
-        edge = np.full((self.size, self.size), -np.inf)
-        edge[: self.labels, : self.labels] = self.edge
-        self.chains = Chains(node, self.start, edge)
+        bad = np.flatnonzero(~(node < np.inf).all(axis=1))
+        if len(bad):
+            index = int(np.searchsorted(self.start, bad[0], side="right")) - 1
+            raise InvalidArgumentError(f"the scores of sequence {index} hold +inf or NaN.")
+        self.edges, self.table = _tables(edge_scores, table, len(rows), self.labels)
+        edge = np.full((len(self.edges), self.size, self.size), -np.inf)
+        edge[:, : self.labels, : self.labels] = self.edges
+        peak = edge.max(axis=(1, 2), initial=-np.inf)
+        finite = np.where(peak > -np.inf, peak, 0.0)
+        weight = np.exp(edge - finite[:, None, None])
+        self.chains = Chains(node, self.start, edge, weight, finite, self.table)
         self.measured = self._measured()
 
     def solve(self, solver: RDA | MirrorDescent, stopping: Stopping, team: Team) -> SequenceProjections:
@@ -170,7 +175,9 @@ class _Batch:
             np.zeros((3, count), dtype=np.int64),
         )
         descent = isinstance(solver, MirrorDescent)
-        beta = 0.0 if isinstance(solver, MirrorDescent) else float(solver.beta)
+        beta = 0.0 if isinstance(solver, MirrorDescent) else solver.beta
+        if beta is None:
+            raise InvalidArgumentError("RDA(beta=None) finds beta for one problem: give a number here.")
 
         def work(first: int, last: int) -> None:
             project_range(
@@ -211,11 +218,9 @@ class _Batch:
     def best(self, shift: Floats, team: Team) -> NDArray[np.int64]:
         """Viterbi at shifted scores, for all."""
         path = np.zeros(int(self.start[-1]), dtype=np.int64)
-        longest = int(self.lengths.max(initial=1))
 
         def work(first: int, last: int) -> None:
-            back = np.zeros((longest, self.size), dtype=np.int64)
-            best_range(self.chains, self.measured, shift, self._work(), back, path, first, last)
+            best_range(self.chains, self.measured, shift, self._work(), path, first, last)
 
         team.share(len(self.rows), work)
         return path
@@ -224,7 +229,7 @@ class _Batch:
         self, sequence: int, solver: RDA | MirrorDescent, stopping: Stopping, outcome: Outcome
     ) -> bool:
         """Solve one sequence by the plain path, which also knows the log domain."""
-        base = ChainBase(self.rows[sequence], self.edge)
+        base = ChainBase(self.rows[sequence], self.edges[self.table[sequence]])
         energy = self.energy.of(len(self.rows[sequence]), sequence)
         found: Projection = solver.solve(Problem(base, energy), stopping)
         nodes, size = base.layout.node_size, self.labels
@@ -256,12 +261,14 @@ class _Batch:
             pair, (len(SUMS) + left) * self.size + right, np.minimum(profile, len(SUMS)) * self.size + label
         )
         used = np.bincount(profile[~pair], minlength=len(SUMS)) > 0
+        occurring = np.unique(column[pair]) - len(SUMS) * self.size
         return Measured(
             rows.indptr.astype(np.int64),
             column.astype(np.int64),
             rows.data,
             used.astype(np.int64),
-            bool(pair.any()) or self.pairs,
+            occurring.astype(np.int64),
+            self.pairs or len(occurring) > FEW_PAIRS * size * size,
             losses.kind,
             losses.target,
             losses.width,
@@ -277,3 +284,27 @@ class _Batch:
             np.zeros((1, self.size, self.size)),
             np.zeros((5, numbers)),
         )
+
+
+def _tables(
+    edge_scores: ArrayLike, table: ArrayLike | None, sequences: int, labels: int
+) -> tuple[Floats, Ints]:
+    """Return tables of transitions, float64[tables, S, S], and which one each sequence has."""
+    edges = np.asarray(edge_scores, dtype=np.float64)
+    edges = edges[None] if edges.ndim == 2 else edges
+    if edges.ndim != 3:
+        raise ShapeError(
+            f"edge_scores has shape {edges.shape}: give [{labels}, {labels}], or several such tables."
+        )
+    checked = np.stack([ChainBase(np.zeros((2, labels)), each).edge[0] for each in edges])
+    which = np.zeros(sequences, dtype=np.int64) if table is None else np.asarray(table, dtype=np.int64)
+    if which.shape != (sequences,) or (table is None and len(edges) > 1):
+        raise ShapeError(
+            f"{len(edges)} tables of transitions were given for {sequences} sequences: say in 'table' which"
+            " one each has."
+        )
+    if sequences and not 0 <= which.min() <= which.max() < len(edges):
+        raise InvalidArgumentError(
+            f"'table' names tables {which.min()} to {which.max()}, but there are {len(edges)}: count from 0."
+        )
+    return checked, which

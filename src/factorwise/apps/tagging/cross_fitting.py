@@ -1,0 +1,76 @@
+"""Scores of sentences by chains that have not learned from them, without giving up sentences to learn from.
+
+The sentences are split into parts; a chain is trained on all but one, for each, and scores that one. What is
+learned on top of a chain's scores, such as the weights of constraints, then sees scores as they are on new
+sentences: on those that it was trained on, a chain is surer than it will ever be again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.apps.tagging.config import TrainingConfig
+from factorwise.apps.tagging.constraints import Constraints
+from factorwise.apps.tagging.tagger import ChainTagger
+from factorwise.apps.tagging.training import HeldOut, Sentences, train
+from factorwise.errors import InvalidArgumentError, require
+from factorwise.types import Ints
+from factorwise.variables.sparse_rows import SparseRows
+
+FOLDS = 5
+
+
+class Judged(NamedTuple):
+    """Sentences, all labels of which are known, and a chain that has not learned from them."""
+
+    tagger: ChainTagger
+    rows: SparseRows
+    start: NDArray[np.int64]
+    truth: Ints
+
+    @classmethod
+    def by(cls, tagger: ChainTagger, held_out: HeldOut) -> Judged:
+        """Return sentences that were held out of training."""
+        return cls(tagger, held_out.rows, held_out.start, held_out.truth)
+
+
+def cross_fitted(
+    sentences: Sentences,
+    labels: Sequence[Any],
+    config: TrainingConfig,
+    *,
+    folds: int = FOLDS,
+    constraints: Constraints | None = None,
+    threads: int = 1,
+) -> list[Judged]:
+    """Train a chain on all parts but one, for each part, and return the parts, each with its chain.
+
+    folds
+        How many parts there are.
+    """
+    count = len(sentences.start) - 1
+    require(folds >= 2, "folds", folds, "at least 2")
+    if folds > count:
+        raise InvalidArgumentError(
+            f"{folds} parts were asked for, but there are {count} sentences: ask for fewer, or give others to"
+            " learn the weights of constraints from."
+        )
+    part = np.empty(count, dtype=np.int64)
+    part[np.random.default_rng(config.seed).permutation(count)] = np.arange(count) % folds
+    able, found = sentences.complete, []
+    for number in range(folds):
+        apart = (part == number) & able
+        if apart.any():
+            rest = sentences.taken(part != number)
+            tagger = train(rest, labels, config, constraints=constraints, threads=threads).tagger
+            found.append(Judged.by(tagger, HeldOut.of(sentences.taken(apart))))
+    if not found:
+        raise InvalidArgumentError(
+            "no sentence has labels for all its tokens, so that no weights of constraints can be learned from"
+            " any: give some that have."
+        )
+    return found

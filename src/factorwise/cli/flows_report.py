@@ -1,0 +1,124 @@
+"""The reports of ``flows fit`` and ``flows apply``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from factorwise.cli.options import Options
+from factorwise.cli.reports import run_facts, write_page
+from factorwise.report import Chart, Facts, Matrix, Section, Series, Table
+from factorwise.types import Floats
+
+if TYPE_CHECKING:  # SciPy takes its time to load
+    from factorwise.apps.collective.counts import Counts
+    from factorwise.apps.collective.flows import Flows
+
+MOST_PLACES = 80  # of a matrix
+MOST_STEPS = 48
+MOST_SEQUENCES = 5
+
+
+def write_fit_report(
+    path: Path, options: Options, document: Mapping[str, Any], weights: Mapping[str, float]
+) -> dict[str, Any]:
+    """Write what was learned: data, the fall of the objective, weights."""
+    sections: list[Section] = [
+        run_facts(options, document, {"model": document["model"]["file"]}),
+        Facts(title="Data", rows=list(document["data"].items())),
+        Facts(title="Training", rows=list(document["training"].items())),
+    ]
+    if document["curve"]:
+        turns = [one["number"] for one in document["curve"]]
+        values = [one["objective"] for one in document["curve"]]
+        sections.append(
+            Chart(
+                title="Learning curve",
+                series=[Series("objective", turns, values)],
+                x_label="turn of EM",
+                y_label="objective of one member",
+            )
+        )
+    rows = sorted(weights.items(), key=lambda row: -abs(row[1]))
+    sections.append(
+        Table(
+            title="Weights",
+            note="What each feature adds to the log odds of a move.",
+            columns=["feature", "weight"],
+            rows=rows,
+        )
+    )
+    title = f"How a population moves: {document['model']['file']}"
+    return write_page(path, title, "factorwise flows fit", sections)
+
+
+def write_apply_report(
+    path: Path, options: Options, document: Mapping[str, Any], counts: Counts, flows: Flows, *, values: bool
+) -> dict[str, Any]:
+    """Write what was found: flows over time, and counts beside what the flows say they should be."""
+    names = flows.places if values else tuple(f"place {k + 1}" for k in range(len(flows.places)))
+    busiest = np.sum([series.expected.sum(axis=(0, 1)) for series in flows.series], axis=0)
+    shown = np.sort(np.argsort(-busiest, kind="stable")[:MOST_PLACES])
+    sections: list[Section] = [
+        run_facts(options, document, {"model": document["model"]}),
+        Facts(
+            title="Result",
+            rows=[
+                ("sequences", document["sequences"]),
+                ("steps", document["steps"]),
+                ("places", len(flows.places)),
+                ("flows", document["flows"]),
+                ("gap for one member, at most", document["gap"]),
+            ],
+        ),
+    ]
+    if not values:
+        sections.append(Facts(title="Left out", rows=[("names of places", "--no-values was given")]))
+    for given, found in list(zip(counts.series, flows.series, strict=True))[:MOST_SEQUENCES]:
+        sections += [_totals(given.counts, found.counts, found.times, found.name)]
+        steps = {
+            step: np.round(found.expected[k][np.ix_(shown, shown)], 4).tolist()
+            for k, step in enumerate(found.steps[:MOST_STEPS])
+        }
+        labels = [names[k] for k in shown]
+        sections.append(
+            Matrix(
+                title=f"Flows, sequence {found.name}" if len(flows) > 1 else "Flows",
+                note=_matrix_note(len(shown), len(flows.places), len(steps), len(found.steps)),
+                rows=labels,
+                columns=labels,
+                steps=steps,
+                row_label="from",
+                column_label="to",
+            )
+        )
+    left = len(flows) - MOST_SEQUENCES
+    if left > 0:
+        sections.append(Facts(title="Not shown", rows=[("further sequences", left)]))
+    return write_page(path, f"Flows in {document['output']}", "factorwise flows apply", sections)
+
+
+def _totals(counted: Floats, expected: Floats, times: tuple[str, ...], name: str) -> Chart:
+    made = np.where(np.isnan(counted).all(axis=1), np.nan, np.nansum(counted, axis=1))
+    return Chart(
+        title=f"Members, sequence {name}",
+        note="The sum of the counts at each time, and that of the members that the flows put there.",
+        series=[
+            Series("counted", list(times), made.tolist()),
+            Series("expected", list(times), expected.sum(axis=1).tolist()),
+        ],
+        x_label="time",
+        y_label="members",
+    )
+
+
+def _matrix_note(places: int, of_places: int, steps: int, of_steps: int) -> str:
+    note = "Darker is more; move the slider through time."
+    if places < of_places:
+        note += f" The {places} busiest of {of_places} places."
+    if steps < of_steps:
+        note += f" The first {steps} of {of_steps} steps."
+    return note
