@@ -12,7 +12,15 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-HELPERS = {"run_all", "adaptive_tasks", "bethe_flows", "resolution_tasks", "samplerank_tasks"}
+HELPERS = {
+    "run_all",
+    "adaptive_tasks",
+    "bethe_flows",
+    "bethe_letters",
+    "citation_chains",
+    "resolution_tasks",
+    "samplerank_tasks",
+}
 
 
 def main() -> None:

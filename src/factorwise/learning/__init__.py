@@ -34,6 +34,7 @@ _HOMES = {
     "priors": ["Prior"],
     "proportional_fitting": ["NetworkFit", "fit_decomposable", "fit_proportional"],
     "projection": ["EnergyFit", "EnergyLearning", "learn_energies"],
+    "projection_features": ["LabeledChains", "learn_feature_weights"],
     "projection_likelihood": ["SequenceLikelihood", "energy_gradient"],
     "projection_scores": ["GivenScores", "LinearScores"],
     "pseudo_likelihood": ["PseudoLikelihood"],
@@ -62,6 +63,7 @@ __all__ = [
     "EnergyLearning",
     "EnumeratedLikelihood",
     "GivenScores",
+    "LabeledChains",
     "Learned",
     "LinearScores",
     "LogLikelihood",
@@ -95,6 +97,7 @@ __all__ = [
     "fit_tables",
     "largest_margin",
     "learn_energies",
+    "learn_feature_weights",
     "minimize",
     "noisy_bound",
     "sample_size",
@@ -125,6 +128,7 @@ if TYPE_CHECKING:
     )
     from factorwise.learning.priors import Prior
     from factorwise.learning.projection import EnergyFit, EnergyLearning, learn_energies
+    from factorwise.learning.projection_features import LabeledChains, learn_feature_weights
     from factorwise.learning.projection_likelihood import SequenceLikelihood, energy_gradient
     from factorwise.learning.projection_scores import GivenScores, LinearScores
     from factorwise.learning.proportional_fitting import NetworkFit, fit_decomposable, fit_proportional

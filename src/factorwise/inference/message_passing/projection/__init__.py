@@ -11,6 +11,10 @@ from factorwise.inference.message_passing.projection.accelerated import Accelera
 from factorwise.inference.message_passing.projection.bases import Answer, BaseModel, GraphBase
 from factorwise.inference.message_passing.projection.chain_base import ChainBase
 from factorwise.inference.message_passing.projection.chains_base import ChainsBase
+from factorwise.inference.message_passing.projection.chains_projection import (
+    ChainProjections,
+    project_chains,
+)
 from factorwise.inference.message_passing.projection.choosing import Solver, choose_solver, project
 from factorwise.inference.message_passing.projection.coupling import CouplingEnergy
 from factorwise.inference.message_passing.projection.dual import DualLBFGS
@@ -37,7 +41,7 @@ from factorwise.inference.message_passing.projection.losses import (
 )
 from factorwise.inference.message_passing.projection.measurements import Measurement
 from factorwise.inference.message_passing.projection.mirror_descent import MirrorDescent, inverse_time
-from factorwise.inference.message_passing.projection.nearest import NearestEnergy
+from factorwise.inference.message_passing.projection.nearest import NearestEnergy, NearestParts
 from factorwise.inference.message_passing.projection.observations import (
     gaussian_counts,
     multinomial_counts,
@@ -60,6 +64,7 @@ __all__ = [
     "Answer",
     "BaseModel",
     "ChainBase",
+    "ChainProjections",
     "ChainsBase",
     "CouplingEnergy",
     "DualLBFGS",
@@ -72,6 +77,7 @@ __all__ = [
     "Measurement",
     "MirrorDescent",
     "NearestEnergy",
+    "NearestParts",
     "Point",
     "Problem",
     "Progress",
@@ -96,6 +102,7 @@ __all__ = [
     "poisson",
     "poisson_counts",
     "project",
+    "project_chains",
     "project_sequences",
     "smoothed_hinge",
     "squared",

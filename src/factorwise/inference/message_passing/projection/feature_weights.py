@@ -33,23 +33,26 @@ class FeatureWeights:
         )
 
     def at(self, features: ArrayLike) -> Floats:
-        """Return the weights for one input."""
-        raw = self.coefficients @ self._checked(features)
+        """Return the weights for one input, or, from float[inputs, features], a row of them for each."""
+        raw = self._checked(features) @ self.coefficients.T
         return np.maximum(raw, 0.0) if self.nonnegative else raw
 
     def gradient(self, features: ArrayLike, weight_gradient: Floats) -> Floats:
-        """Carry a gradient in the weights on to the coefficients; zero where a weight was cut off."""
+        """Carry a gradient in the weights on to the coefficients; zero where a weight was cut off.
+
+        For several inputs, ``weight_gradient`` has a row for each.
+        """
         given = self._checked(features)
         if self.nonnegative:
-            weight_gradient = np.where(self.coefficients @ given > 0, weight_gradient, 0.0)
-        return np.outer(weight_gradient, given)
+            weight_gradient = np.where(given @ self.coefficients.T > 0, weight_gradient, 0.0)
+        return np.atleast_2d(weight_gradient).T @ np.atleast_2d(given)
 
     def _checked(self, features: ArrayLike) -> Floats:
         given = np.asarray(features, dtype=np.float64)
-        if given.shape != self.coefficients.shape[1:]:
+        if given.ndim not in (1, 2) or given.shape[-1] != self.coefficients.shape[1]:
             raise ShapeError(
                 f"features of shape {given.shape} were given for coefficients of shape"
-                f" {self.coefficients.shape}: give {self.coefficients.shape[1]} numbers."
+                f" {self.coefficients.shape}: give {self.coefficients.shape[1]} numbers for each input."
             )
         return given
 

@@ -43,8 +43,11 @@ class MirrorDescent:
 
     def solve(self, problem: Problem, stopping: Stopping) -> Projection:
         """Run until it is time to stop."""
-        steps = _adaptive(problem) if self.step == "adaptive" else self._scheduled(problem)
-        return run(problem, steps, stopping, "mirror descent")
+        return run(problem, self.steps(problem), stopping, "mirror descent")
+
+    def steps(self, problem: Problem) -> Iterator[Iterate]:
+        """Yield the start and the point after each step; adaptive steps end where none helps any more."""
+        return _adaptive(problem) if self.step == "adaptive" else self._scheduled(problem)
 
     def _scheduled(self, problem: Problem) -> Iterator[Iterate]:
         step = self.step

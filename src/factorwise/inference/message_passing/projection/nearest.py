@@ -2,86 +2,201 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError, WeightError, require
 from factorwise.inference.message_passing.projection.energies import Energy
 from factorwise.inference.message_passing.projection.measurements import Measurement
-from factorwise.types import Floats
+from factorwise.inference.message_passing.wiring import starts
+from factorwise.types import Bools, Floats, Ints
 
 
-class NearestEnergy(Energy):
-    r"""Pull what is measured towards the nearest of a set of targets.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Group:
+    """Parts that share their targets, and where in what is measured they stand: int64[parts, numbers]."""
 
-    .. math:: L_\psi(\mu) = \psi \min_i \lVert u_i - A\mu \rVert_1
+    parts: Ints
+    places: Ints
+    targets: Floats
 
-    targets : float[targets, measurements]
-    weight
-        psi; learning may make it negative.
+
+class NearestParts(Energy):
+    r"""Pull each part of what is measured towards the nearest of its own targets: many sequences at once.
+
+    .. math:: L_\psi(\mu) = \sum_p \psi_p \min\{r_p, \min_i \lVert u_{pi} - (A\mu)_p \rVert_1\}
+
+    sets
+        float[targets, numbers] each: targets to choose from. What has none is not pulled.
+    which : int[parts]
+        The set of each part. Parts follow one another in what is measured, each as long as its targets.
+    weights : float[parts]
+        psi, one for each part, or one for all; learning may make it negative.
     width
         Distance below which each difference counts as its square, over twice the width, plus half of it:
         smooth; zero for the 1-norm itself.
+    reach : float[parts]
+        r, one for each part, or one for all: what is as far as this from all targets is not pulled.
+    only : int[parts]
+        The one target of its set that each part is drawn to, nearest or not; all of them unless given. With
+        weights of zero or more, an infinite reach and no width, that is convex.
 
-    Implements: vilnis2015bethe, Eq. 21 and 22.
+    Implements: vilnis2015bethe, Eq. 21 and 22, for many sequences.
     """
 
     convex = False
+    smooth = False
 
     def __init__(
         self,
         measurement: Measurement,
-        targets: ArrayLike,
-        weight: ArrayLike = 1.0,
+        sets: Sequence[ArrayLike],
+        which: ArrayLike,
+        weights: ArrayLike = 1.0,
         *,
         width: float = 0.0,
+        reach: ArrayLike = np.inf,
+        only: Ints | None = None,
         name: str = "nearest",
     ) -> None:
         self.measurement = measurement
-        self.targets = np.atleast_2d(np.asarray(targets, dtype=np.float64))
-        self.weights = np.atleast_1d(np.asarray(weight, dtype=np.float64))
+        self.sets = [np.asarray(each, dtype=np.float64) for each in sets]
+        self.which = np.asarray(which, dtype=np.int64)
         self.width = width
+        self.only = only
         self.name = name
-        self.smooth = False
         require(width >= 0, "width", width, "zero or more")
-        if self.targets.shape[1] != measurement.count or not len(self.targets):
+        self._check_sets()
+        self.start = starts([self.sets[number].shape[1] for number in self.which.tolist()])
+        if self.start[-1] != measurement.count:
+            shapes = " and ".join(str(each.shape) for each in self.sets[:3])
             raise ShapeError(
                 f"the energy {name!r} measures {measurement.count} numbers, but its targets have the shape"
-                f" {self.targets.shape}: give one row for each target, one number for each measured."
+                f" {shapes} for {len(self.which)} parts, {int(self.start[-1])} numbers in all: give one row"
+                " for each target, one number for each measured."
             )
-        if not np.isfinite(self.targets).all():
-            raise InvalidArgumentError(f"the targets of the energy {name!r} hold NaN or infinities.")
-        if self.weights.shape != (1,) or not np.isfinite(self.weights).all():
-            raise WeightError(f"the energy {name!r} has one finite weight, but {weight!r} was given.")
+        self.weights = self._for_each("weight", weights)
+        self.reach = self._for_each("reach", reach, endless=True)
+        self._groups = [
+            _Group(parts, self.start[parts, None] + np.arange(targets.shape[1]), targets)
+            for number, targets in enumerate(self.sets)
+            if len(parts := np.flatnonzero(self.which == number))
+        ]
 
-    def nearest(self, measured: Floats) -> int:
-        """Return the number of the nearest target, the first among equals."""
-        return int(self._sizes(self.targets - measured).sum(axis=1).argmin())
+    @property
+    def part(self) -> Ints:
+        """The part of each number measured, int64[measurements]."""
+        return np.repeat(np.arange(len(self.which)), np.diff(self.start))
+
+    def nearest_of(self, measured: Floats) -> Ints:
+        """Return the number of the nearest target of each part in its set, the first of equals; -1: none."""
+        found = np.full(len(self.which), -1)
+        for group, _, nearest, _, near in self._each(measured):
+            found[group.parts] = np.where(near, nearest, -1)
+        return found
+
+    def distances_of(self, measured: Floats) -> Floats:
+        """Return the distance of each part from its nearest target, or its reach, float64[parts]."""
+        found = np.where(np.isfinite(self.reach), self.reach, 0.0)
+        for group, _, _, far, near in self._each(measured):
+            found[group.parts[near]] = far[near]
+        return found
+
+    def unit_slope_of(self, measured: Floats) -> Floats:
+        """Return the gradient of the distances with respect to what was measured."""
+        found = np.zeros(len(measured))
+        for group, own, nearest, _, near in self._each(measured):
+            apart = own[near] - group.targets[nearest[near]]
+            slope = np.sign(apart) if self.width == 0.0 else np.clip(apart / self.width, -1.0, 1.0)
+            found[group.places[near]] = slope
+        return found
 
     def value_of(self, measured: Floats) -> float:
-        """Return the weighted distance from the nearest target."""
-        return float(self.weights[0]) * self._distance(measured)
+        """Return the sum of weighted distances."""
+        return float(self.weights @ self.distances_of(measured))
 
     def slope_of(self, measured: Floats) -> Floats:
-        """Return the gradient of the distance from the target that is nearest."""
-        return float(self.weights[0]) * self._unit_slope(measured)
+        """Return the gradient of the weighted distances from the targets that are nearest."""
+        return self.spread(self.weights) * self.unit_slope_of(measured)
 
     def weight_gradient_of(self, measured: Floats) -> Floats:
-        """Return the distance."""
-        return np.array([self._distance(measured)])
+        """Return the distances."""
+        return self.distances_of(measured)
 
     def weight_gradient_along(self, measured: Floats, direction: Floats) -> Floats:
-        """Return the derivative of the distance along ``direction``."""
-        return np.array([float(self._unit_slope(measured) @ direction)])
+        """Return the derivatives of the distances along ``direction``."""
+        return self.summed(self.unit_slope_of(measured) * direction)
 
     def with_weights(self, weights: ArrayLike) -> Self:
-        """Return the same energy with another weight."""
-        return type(self)(self.measurement, self.targets, weights, width=self.width, name=self.name)
+        """Return the same energy with other weights."""
+        return type(self)(
+            self.measurement,
+            self.sets,
+            self.which,
+            weights,
+            width=self.width,
+            reach=self.reach,
+            only=self.only,
+            name=self.name,
+        )
 
-    def _distance(self, measured: Floats) -> float:
-        return float(self._sizes(self.targets - measured).sum(axis=1).min())
+    def drawn_to(self, only: Ints) -> NearestParts:
+        """Return the energy that draws each part to one target of its set, given by number."""
+        return NearestParts(
+            self.measurement,
+            self.sets,
+            self.which,
+            self.weights,
+            width=self.width,
+            reach=self.reach,
+            only=only,
+            name=self.name,
+        )
+
+    def ranked_of(self, measured: Floats, count: int) -> Ints:
+        """Return for each part the numbers of its ``count`` nearest targets, int64[parts, count].
+
+        The nearest goes first, and stands again where there are not so many.
+        """
+        found = np.zeros((len(self.which), count), dtype=np.int64)
+        for group in self._groups:
+            if len(group.targets):
+                far = self._far(measured[group.places], group.targets)
+                order = far.argsort(axis=1, kind="stable")[:, :count]
+                found[group.parts] = order[:, :1]
+                found[group.parts, : order.shape[1]] = order
+        return found
+
+    def spread(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return a value of each part for each number measured."""
+        return np.repeat(values, np.diff(self.start))
+
+    def summed(self, values: Floats) -> Floats:
+        """Return the sum over the numbers of each part, float64[parts]."""
+        return np.add.reduceat(values, self.start[:-1])
+
+    def _each(self, measured: Floats) -> Iterator[tuple[_Group, Floats, Ints, Floats, Bools]]:
+        """Yield what was measured of each group, its nearest targets, how far they are, which are near."""
+        for group in self._groups:
+            own = measured[group.places]
+            if not len(group.targets):
+                nearest, least = np.full(len(own), -1), np.full(len(own), np.inf)
+            elif self.only is None:
+                far = self._far(own, group.targets)
+                nearest = far.argmin(axis=1)
+                least = far[np.arange(len(own)), nearest]
+            else:
+                nearest = self.only[group.parts]
+                least = self._sizes(own - group.targets[nearest]).sum(axis=1)
+            yield group, own, nearest, least, least < self.reach[group.parts]
+
+    def _far(self, own: Floats, targets: Floats) -> Floats:
+        """Return the distances from all targets; one target at a time, for memory's sake."""
+        return np.stack([self._sizes(own - target).sum(axis=1) for target in targets], axis=1)
 
     def _sizes(self, apart: Floats) -> Floats:
         far: Floats = np.abs(apart)
@@ -90,8 +205,73 @@ class NearestEnergy(Energy):
         near = 0.5 * (apart * apart / self.width + self.width)
         return np.asarray(np.where(far < self.width, near, far))
 
-    def _unit_slope(self, measured: Floats) -> Floats:
-        apart = measured - self.targets[self.nearest(measured)]
-        if self.width == 0.0:
-            return np.asarray(np.sign(apart))
-        return np.asarray(np.clip(apart / self.width, -1.0, 1.0))
+    def _check_sets(self) -> None:
+        count = len(self.sets)
+        if (
+            self.which.ndim != 1
+            or not len(self.which)
+            or not 0 <= self.which.min() <= self.which.max() < count
+        ):
+            raise InvalidArgumentError(
+                f"the energy {self.name!r} has {count} sets of targets: give each part the number of its own,"
+                f" from 0 to {count - 1}."
+            )
+        for number, targets in enumerate(self.sets):
+            if targets.ndim != 2 or not targets.shape[1]:
+                raise ShapeError(
+                    f"set {number} of the energy {self.name!r} has the shape {targets.shape}: give one row"
+                    " for each target, one number for each measured."
+                )
+            if not np.isfinite(targets).all():
+                raise InvalidArgumentError(f"the targets of the energy {self.name!r} hold NaN or infinities.")
+
+    def _for_each(self, name: str, given: ArrayLike, *, endless: bool = False) -> Floats:
+        """Return one number for each part."""
+        values, count = np.asarray(given, dtype=np.float64), len(self.which)
+        bad = np.isnan(values) | (values < 0.0) if endless else ~np.isfinite(values)
+        if values.shape not in ((), (1,), (count,)) or bad.any():
+            wanted = "or for all, zero or more" if endless else "or for all, finite"
+            raise WeightError(
+                f"the energy {self.name!r} has one {name} for each of its {count} parts, {wanted}, but"
+                f" {given!r} was given."
+            )
+        return np.array(np.broadcast_to(values, (count,)))
+
+
+class NearestEnergy(NearestParts):
+    r"""Pull what is measured towards the nearest of a set of targets.
+
+    .. math:: L_\psi(\mu) = \psi \min\{r, \min_i \lVert u_i - A\mu \rVert_1\}
+
+    targets : float[targets, measurements]
+    weight
+        psi; learning may make it negative.
+    width, reach
+        As in `NearestParts`.
+
+    Implements: vilnis2015bethe, Eq. 21 and 22.
+    """
+
+    def __init__(
+        self,
+        measurement: Measurement,
+        targets: ArrayLike,
+        weight: ArrayLike = 1.0,
+        *,
+        width: float = 0.0,
+        reach: ArrayLike = np.inf,
+        name: str = "nearest",
+    ) -> None:
+        self.targets = np.atleast_2d(np.asarray(targets, dtype=np.float64))
+        require(len(self.targets) > 0, "targets", self.targets.shape, "at least one row")
+        super().__init__(measurement, [self.targets], [0], weight, width=width, reach=reach, name=name)
+
+    def nearest(self, measured: Floats) -> int:
+        """Return the number of the nearest target, the first among equals; -1 where all are out of reach."""
+        return int(self.nearest_of(measured)[0])
+
+    def with_weights(self, weights: ArrayLike) -> Self:
+        """Return the same energy with another weight."""
+        return type(self)(
+            self.measurement, self.targets, weights, width=self.width, reach=self.reach, name=self.name
+        )
