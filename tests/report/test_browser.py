@@ -94,3 +94,10 @@ def test_charts_are_drawn(page):
     count = "canvas => Chart.getChart(canvas).data.datasets.length"
     drawn = page.evaluate(f"[...document.querySelectorAll('.chart canvas')].map({count})")
     assert drawn == [1, 1, 2]
+
+
+def test_flows_follow_the_slider(page):
+    part = page.locator("section[data-kind=matrix]")
+    assert part.locator("td").all_inner_texts() == ["", "1", "2", "3"]
+    part.locator("input[type=range]").fill("1")
+    assert part.locator("td").all_inner_texts() == ["1", "", "", ""]

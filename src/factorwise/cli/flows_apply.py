@@ -64,13 +64,9 @@ def command(
     which it begins; in a tree of times, that at which it ends. --features are needed if those of `flows fit`
     were for its sequences alone. With --json a summary is printed if a file is written, otherwise the flows.
     """
-    check_report(report, no_values)
-    for option, path in {
-        "--output": None if output == STANDARD else Path(output),
-        "--report": report,
-    }.items():
-        if path is not None:
-            check_target(option, path, counts, model, *features)
+    if output != STANDARD:
+        check_target("--output", Path(output), counts, model, *features)
+    check_report(report, no_values, counts, model, output, *features)
 
     # SciPy and scikit-learn take their time to load: help, and mistakes in options, do not wait for them
     from factorwise.apps.collective.estimator import CollectiveModel

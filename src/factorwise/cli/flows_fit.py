@@ -95,10 +95,8 @@ def command(options: Options, **given: Any) -> None:
     """
     inputs = (given["counts"], *given["features"], given["places"], given["flows"], given["parents"])
     report, no_values = given.pop("report"), given.pop("no_values")
-    check_report(report, no_values)
     check_target("--model", given["model"], *inputs)
-    if report is not None:
-        check_target("--report", report, *inputs, given["model"])
+    check_report(report, no_values, *inputs, given["model"])
     document, weights = fit(options, **given)
     document["report"] = None
     if report is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from factorwise import __version__
+from factorwise.cli.files import check_target
 from factorwise.cli.options import Options
 from factorwise.cli.output import size_text
 from factorwise.cli.progress import cost_rows
@@ -41,14 +42,18 @@ def report_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def check_report(report: Path | None, no_values: bool) -> None:
-    """Refuse a report that is not an HTML file, and --no-values without a report."""
+def check_report(report: Path | None, no_values: bool, *used: str | Path | None) -> None:
+    """Refuse a report that is no page, cannot be written or is one of the files ``used``.
+
+    And ``--no-values`` without a report.
+    """
     if report is None:
         if no_values:
             raise click.UsageError("--no-values speaks of the report: give --report FILE.html too.")
         return
     if report.suffix.lower() not in ENDINGS:
         raise click.UsageError(f"--report {str(report)!r}: a report is a page: let the name end in .html.")
+    check_target("--report", report, *used)
 
 
 def run_facts(options: Options, document: Mapping[str, Any], data: Mapping[str, Any]) -> Facts:

@@ -16,8 +16,11 @@ import numpy as np
 from factorwise.cli.files import STANDARD, check_target, shown, writing
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
+from factorwise.cli.progress import Clock, peak_memory
+from factorwise.cli.reports import check_report, report_options, report_row
 from factorwise.cli.tag_options import ColumnNumbers, Layout, layout_options, read_table
 from factorwise.cli.tag_prediction import Predictions, columns_for, load_model
+from factorwise.cli.tag_report import truth_of, write_apply_report
 from factorwise.errors import DataFileError
 from factorwise.io.conll import ColumnFile, format_columns
 from factorwise.kernels.threads import Team
@@ -51,6 +54,7 @@ NO_LABEL = "_"  # in the columns of --nbest, where a sentence has fewer label se
     metavar="0,1",
     help="Columns of IN that stand for those the tagger was trained on.  [default: the same numbers]",
 )
+@report_options
 @layout_options
 def command(
     options: Options,
@@ -61,6 +65,8 @@ def command(
     nbest: int | None,
     spans: bool,
     columns: tuple[int, ...] | None,
+    report: Path | None,
+    no_values: bool,
     separator: str | None,
     encoding: str | None,
     comment: str | None,
@@ -78,16 +84,33 @@ def command(
         raise click.UsageError("--marginals, --nbest and --spans exclude each other: give one of them.")
     if output != STANDARD:
         check_target("--output", Path(output), input_file, model)
+    check_report(report, no_values, input_file, model, output)
     saved = load_model(model)
     given = Layout(separator=separator, encoding=encoding, comment=comment)
     layout = given.or_else(saved.layout)
     table = read_table(input_file, layout)
+    clock = Clock()
     began = time.perf_counter()
     used = columns_for(saved, table, columns, shown(input_file))
     rows, start = saved.encoder.encode_columns([table.column(number) for number in used], table.start)
     with Team(options.threads) as team:
         predictions = Predictions(saved.tagger, rows, start, team)
-        found = list(predictions.spans(table, used[0] if used else 0)) if spans else None
+        word = used[0] if used else 0
+        found = list(predictions.spans(table, word)) if spans else None
+        page = None
+        if report is not None:
+            clock.parts["labels"] = time.perf_counter() - began
+            page = write_apply_report(
+                report,
+                options,
+                _told(output, model, table, clock),
+                table,
+                word,
+                predictions.labels,
+                predictions.probability,
+                truth_of(table, saved.label, saved.all),
+                values=not no_values,
+            )
         if output == STANDARD and options.json:
             document = {"spans": found} if spans else _document(predictions, marginals, nbest)
             emit(document, (), as_json=True)
@@ -99,7 +122,7 @@ def command(
         with _opened(output, layout.encoding or "utf-8") as stream:
             stream.writelines(pieces)
     if output != STANDARD:
-        document = _summary(Path(output), table, time.perf_counter() - began)
+        document = {**_summary(Path(output), table, time.perf_counter() - began), "report": page}
         emit(document, _lines(document), as_json=options.json)
 
 
@@ -159,6 +182,18 @@ def _opened(output: str, encoding: str) -> Iterator[TextIO]:
         ) from None
 
 
+def _told(output: str, model: Path, table: ColumnFile, clock: Clock) -> dict[str, Any]:
+    """Return what the report says of the run."""
+    return {
+        "output": "standard output" if output == STANDARD else Path(output).name,
+        "model": model.name,
+        "sentences": len(table),
+        "tokens": table.n_tokens,
+        "seconds": clock.seconds(),
+        "peak_memory": peak_memory(),
+    }
+
+
 def _summary(output: Path, table: ColumnFile, seconds: float) -> dict[str, Any]:
     return {
         "output": output.name,
@@ -174,6 +209,7 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
     yield from aligned(
         [
             ("data", f"{document['sentences']} sentences, {document['tokens']} tokens"),
+            *report_row(document["report"]),
             ("time", f"{document['seconds']:.2f} s for features, labels and writing"),
         ]
     )

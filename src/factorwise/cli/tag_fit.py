@@ -23,6 +23,7 @@ from factorwise.cli.files import STANDARD, shown
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import emit
 from factorwise.cli.progress import Clock, show_progress
+from factorwise.cli.reports import report_options
 from factorwise.cli.tag_data import (
     Source,
     Trial,
@@ -34,12 +35,15 @@ from factorwise.cli.tag_data import (
     supervision,
     taken_apart,
 )
+from factorwise.cli.tag_inspect import describe
 from factorwise.cli.tag_options import ColumnNumbers, NumberList, layout_options, read_table
+from factorwise.cli.tag_report import write_fit_report
 from factorwise.cli.tag_request import Request
 from factorwise.cli.tag_summary import summary, summary_lines
 from factorwise.io.provenance import provenance
 from factorwise.learning.priors import Prior
 
+SHOWN = 500  # weights in a report
 HELD_OUT_SHARE = 0.1  # of the training sentences, where constraints are to be learned and nothing is said
 
 
@@ -151,6 +155,7 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
     show_default=True,
     help="Of label scores while training; sums are double anyway.",
 )
+@report_options
 def command(options: Options, **given: Any) -> None:
     """Train a tagger on the column file TRAIN: a token a line, a blank line after each sentence.
 
@@ -229,7 +234,14 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
         settings = _settings(request, source, config)
         record = provenance(configuration=settings, seed=options.seed, data=_files(request))
         write_tagger(request.model, trained.tagger, encoder, settings, record)
-    return summary(request.model, source, encoder, config, trained, held_out, trials, learned, clock)
+    document = summary(request.model, source, encoder, config, trained, held_out, trials, learned, clock)
+    document["report"] = None
+    if request.report is not None:
+        told = describe(read_tagger(request.model), request.model, SHOWN, None)
+        document["report"] = write_fit_report(
+            request.report, options, document, trained.steps, told, values=not request.no_values
+        )
+    return document
 
 
 def _source(request: Request, path: str) -> Source:

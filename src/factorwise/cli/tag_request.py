@@ -14,6 +14,7 @@ from factorwise.apps.tagging.global_constraints import ConstraintSet
 from factorwise.apps.tagging.global_tagger import AUTO, candidates_of
 from factorwise.apps.tagging.templates import FeatureTemplateError, TemplateSet
 from factorwise.cli.files import STANDARD, check_target, read_text, speaking_of
+from factorwise.cli.reports import check_report
 from factorwise.cli.tag_data import ClassWeights
 from factorwise.cli.tag_options import Layout
 from factorwise.learning.priors import Prior
@@ -60,6 +61,8 @@ class Request:
     patience: int | None
     warm_start: Path | None
     precision: str
+    report: Path | None
+    no_values: bool
 
     @property
     def layout(self) -> Layout:
@@ -180,3 +183,4 @@ class Request:
         if self.constraint_file is not None:
             read_text(self.constraint_file)
         check_target("--model", self.model, self.train, self.held_out)
+        check_report(self.report, self.no_values, self.train, self.held_out, self.model)

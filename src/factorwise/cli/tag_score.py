@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,7 +13,10 @@ import numpy as np
 from factorwise.cli.files import shown
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice
+from factorwise.cli.progress import Clock, peak_memory
+from factorwise.cli.reports import check_report, report_options, report_row
 from factorwise.cli.tag_options import Layout, check_labels, column_number, layout_options, read_table
+from factorwise.cli.tag_report import write_score_report
 from factorwise.errors import DataFileError
 from factorwise.io.conll import ColumnFile
 from factorwise.metrics.sequence import SCHEMES, Score, SpanCounter
@@ -38,6 +42,7 @@ _OTHER_NAMES = {"BIO": "IOB2", "BIOES": "IOBES"}
     type=click.Choice([*SCHEMES, *_OTHER_NAMES], case_sensitive=False),
     help="Count only spans that are whole in this scheme.  [default: any mixture of prefixes is read]",
 )
+@report_options
 @layout_options
 def command(
     options: Options,
@@ -45,6 +50,8 @@ def command(
     truth_column: int,
     prediction_column: int,
     scheme: str | None,
+    report: Path | None,
+    no_values: bool,
     separator: str | None,
     encoding: str | None,
     comment: str | None,
@@ -55,6 +62,8 @@ def command(
     recall and F1 of spans are those of seqeval. Labels that name no spans (NN, VERB) are scored token by
     token. '-' reads standard input.
     """
+    check_report(report, no_values, file)
+    clock = Clock()
     layout = Layout(separator=separator, encoding=encoding, comment=comment)
     table, name = read_table(file, layout), shown(file)
     if table.n_columns < 2:
@@ -67,6 +76,11 @@ def command(
         column_number(table, prediction_column, "--prediction-column", name),
     )
     document = {"file": name, **measure(table, columns, _OTHER_NAMES.get(scheme or "", scheme), name)}
+    document["report"] = None
+    if report is not None:
+        cost = {"seconds": clock.seconds(), "peak_memory": peak_memory()}
+        truth, predicted = (list(table.column(column)) for column in columns)
+        document["report"] = write_score_report(report, options, {**document, **cost}, truth, predicted)
     if document["unusual"]:
         notice(
             options,
@@ -135,6 +149,7 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
     rows += [_row(f"({name})", found[name]) for name in ("micro", "macro", "weighted") if name in found]
     yield from (line.rstrip() for line in aligned(rows))
     yield f"token accuracy {document['accuracy']:.4f}"
+    yield from aligned(report_row(document["report"]))
 
 
 def _row(name: str, score: Mapping[str, Any]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from factorwise.apps.tagging.global_tagger import LearnedConstraints
 from factorwise.apps.tagging.training import HeldOut, Measure, Step, Trained
 from factorwise.cli.output import aligned, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory
+from factorwise.cli.reports import report_row
 from factorwise.cli.tag_data import Source, Trial
 from factorwise.cli.tag_request import WITHOUT_PRIOR
 
@@ -140,7 +141,7 @@ def summary_lines(document: dict[str, Any]) -> Iterator[str]:
     if document["constraints"]:
         found = document["constraints"]
         rows.append(("constraints", f"{len(found['kept'])} of use among {found['candidates']}"))
-    yield from aligned([*rows, *cost_rows(document)])
+    yield from aligned([*rows, *report_row(document["report"]), *cost_rows(document)])
 
 
 def _training_text(training: dict[str, Any]) -> str:

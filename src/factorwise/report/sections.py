@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
 Cell = str | int | float | bool | None
@@ -139,4 +139,3 @@ class Matrix(Section):
     steps: Mapping[str, Sequence[Sequence[float]]]
     row_label: str = ""
     column_label: str = ""
-    totals: bool = field(default=True)

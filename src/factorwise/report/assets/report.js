@@ -208,29 +208,44 @@
       })), "sentences");
   }
 
+  // few rows and columns are a table with tinted cells; many are a picture
   function matrix(section) {
     const names = Object.keys(section.steps);
+    const small = Math.max(section.rows.length, section.columns.length) <= 30;
     const canvas = make("canvas", { class: "heat", width: section.columns.length, height: section.rows.length,
       role: "img", "aria-label": section.title });
-    const told = make("p", { class: "note", role: "status" });
+    const grid = make("div", { class: "scroll" }), told = make("p", { class: "note", role: "status" });
+    const largestOf = make("div"), label = make("span");
     const slider = make("input", { type: "range", min: 0, max: names.length - 1, value: 0, "aria-label": "Step" });
-    const label = make("span");
     const largest = Math.max(1e-300, ...Object.values(section.steps).flatMap(step => step.map(row => Math.max(0, ...row))));
+    const share = value => Math.sqrt(Math.max(0, value) / largest);
     const here = () => section.steps[names[slider.value]];
-    function draw() {
-      const values = here(), context = canvas.getContext("2d");
+    function drawTable(values) {
+      const head = make("tr", {}, make("th", {}, section.row_label && `${section.row_label} \u2193 ${section.column_label} \u2192`),
+        ...section.columns.map(name => make("th", { scope: "col", class: "number" }, name)));
+      grid.replaceChildren(make("table", {}, make("thead", {}, head), make("tbody", {}, ...values.map((row, r) =>
+        make("tr", {}, make("th", { scope: "row" }, section.rows[r]), ...row.map(value => {
+          const made = cell(value || null, "number");
+          made.style.background = `rgb(37 99 168 / ${(0.7 * share(value)).toFixed(3)})`;
+          return made;
+        }))))));
+    }
+    function drawPicture(values) {
+      const context = canvas.getContext("2d");
       const image = context.createImageData(section.columns.length, section.rows.length);
       values.forEach((row, r) => row.forEach((value, c) => {
-        const at = 4 * (r * section.columns.length + c), share = Math.sqrt(Math.max(0, value) / largest);
-        image.data.set([255 - 218 * share, 255 - 156 * share, 255 - 87 * share, 255], at);
+        const part = share(value);
+        image.data.set([255 - 218 * part, 255 - 156 * part, 255 - 87 * part, 255], 4 * (r * section.columns.length + c));
       }));
       context.putImageData(image, 0, 0);
-      label.textContent = names[slider.value];
-      const flat = [];
-      values.forEach((row, r) => row.forEach((value, c) => { if (value > 0) flat.push([section.rows[r], section.columns[c], value]); }));
-      flat.sort((a, b) => b[2] - a[2]);
+      const flat = values.flatMap((row, r) => row.map((value, c) => [section.rows[r], section.columns[c], value]));
+      const most = flat.filter(each => each[2] > 0).sort((a, b) => b[2] - a[2]).slice(0, 200);
       largestOf.replaceChildren(table({ columns: [section.row_label || "row", section.column_label || "column", "value"],
-        rows: flat.slice(0, 200) }));
+        rows: most }));
+    }
+    function draw() {
+      label.textContent = names[slider.value];
+      (small ? drawTable : drawPicture)(here());
     }
     canvas.addEventListener("mousemove", event => {
       const box = canvas.getBoundingClientRect();
@@ -239,11 +254,10 @@
       const row = here()[r];
       if (row && c in row) told.textContent = `${section.rows[r]} \u2192 ${section.columns[c]}: ${shown(row[c])}`;
     });
-    const largestOf = make("div");
     slider.addEventListener("input", draw);
     draw();
     return make("div", {}, names.length > 1 ? make("div", { class: "controls" }, slider, label) : null,
-      canvas, told, largestOf);
+      ...(small ? [grid] : [canvas, told, largestOf]));
   }
 
   const kinds = { facts, table, chart, entities, pairs, sentences, matrix };
