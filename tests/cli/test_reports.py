@@ -1,0 +1,111 @@
+"""``--report``: pages of the verbs, with what users wrote as text only, or without it."""
+
+import json
+import re
+
+import pytest
+
+from factorwise.cli import main
+from record_cases import people, without, write_csv
+
+EVIL = "<script>alert(1)</script>"
+
+
+def sections(path):
+    page = path.read_text(encoding="utf-8")
+    assert EVIL not in page
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    return {section["title"]: section for section in json.loads(data)}
+
+
+def quietly(*words):
+    with pytest.raises(SystemExit) as left:
+        main.main([str(word) for word in words])
+    assert left.value.code == 0
+
+
+@pytest.fixture(scope="module")
+def resolved(tmp_path_factory):
+    """Records with markup in a field, and a model."""
+    place = tmp_path_factory.mktemp("reports")
+    records = [{**record, "surname": f"{record['surname']} {EVIL}"} for record in people(40)]
+    write_csv(place / "labelled.csv", records)
+    write_csv(place / "records.csv", without(records, "person"))
+    words = ("--id", "id", "--entity", "person", "--model", place / "m.fw", "--passes", 2, "--steps", 10)
+    quietly("resolve", "fit", place / "labelled.csv", *words, "--quiet", "--report", place / "fit.html")
+    return place
+
+
+def test_fitting_a_resolver_reports_quality_and_weights(resolved):
+    found = sections(resolved / "fit.html")
+    assert {"What was run", "Data and quality", "Fields", "Weights"} <= set(found)
+    assert ["records", len(people(40))] in found["Data and quality"]["rows"]
+
+
+def test_resolving_reports_entities_pairs_and_what_they_are_made_of(resolved, run, tmp_path):
+    words = ("--id", "id", "--model", resolved / "m.fw", "-o", tmp_path / "o.csv", "--posterior", "--json")
+    done = run("resolve", "apply", resolved / "records.csv", *words, "--report", tmp_path / "r.html")
+    assert json.loads(done.out)["report"]["file"] == "r.html"
+    found = sections(tmp_path / "r.html")
+    assert {"Result", "Convergence", "Sizes of entities", "Confidence", "Entities", "Weights"} <= set(found)
+    entities = found["Entities"]
+    assert "surname" in entities["columns"]
+    assert any(EVIL in str(row) for entity in entities["entities"] for row in entity["members"])
+    assert all(len(entity["members"]) > 1 for entity in entities["entities"])
+    for pair in found["Doubtful pairs"]["pairs"]:
+        assert pair["steps"][0][0] == "linked"
+
+
+def test_values_can_be_left_out(resolved, run, tmp_path):
+    words = (
+        "--id",
+        "id",
+        "--model",
+        resolved / "m.fw",
+        "-o",
+        tmp_path / "o.csv",
+        "--posterior",
+        "--no-values",
+    )
+    run("resolve", "apply", resolved / "records.csv", *words, "--report", tmp_path / "r.html")
+    found = sections(tmp_path / "r.html")
+    assert found["Entities"]["columns"] == ["id"]
+    assert "alert" not in json.dumps({name: found[name] for name in ("Entities", "Doubtful pairs")})
+
+
+@pytest.fixture(scope="module")
+def tagged(tmp_path_factory):
+    place = tmp_path_factory.mktemp("tagged")
+    lines = [f"Ann{EVIL}\tB-PER", "sings\tO", "", "Bob\tB-PER", "Smith\tI-PER", "reads\tO", ""] * 5
+    (place / "train.txt").write_text("\n".join(lines) + "\n")
+    words = ("--model", place / "t.fw", "--held-out-share", 0.3, "--global", "auto", "--global-folds", 2)
+    quietly("tag", "fit", place / "train.txt", *words, "--quiet", "--report", place / "fit.html")
+    return place
+
+
+def test_fitting_a_tagger_reports_curves_and_weights(tagged):
+    found = sections(tagged / "fit.html")
+    assert {"Convergence", "Learning curve", "Largest weights", "Transitions"} <= set(found)
+    assert any(EVIL in row[0] for row in found["Largest weights"]["rows"])
+
+
+def test_tagging_reports_sentences_with_what_is_true(tagged, run, tmp_path):
+    words = ("--model", tagged / "t.fw", "-o", tmp_path / "o.txt", "--report", tmp_path / "r.html")
+    assert run("tag", "apply", tagged / "train.txt", *words).code == 0
+    found = sections(tmp_path / "r.html")
+    first = found["Sentences"]["sentences"][0]
+    assert first["tokens"] == [f"Ann{EVIL}", "sings"]
+    assert first["truth"] == ["B-PER", "O"]
+    assert run("tag", "apply", tagged / "train.txt", *words, "--no-values").code == 0
+    assert "Ann" not in json.dumps(sections(tmp_path / "r.html")["Sentences"])
+    assert run("tag", "score", tmp_path / "o.txt", "--report", tmp_path / "s.html").code == 0
+    assert found["Confusion"]["rows"] == sections(tmp_path / "s.html")["Confusion"]["rows"]
+
+
+@pytest.mark.parametrize("name", ["r.pdf", "missing/r.html"])
+def test_a_report_that_cannot_be_written_is_refused_before_the_work(tagged, run, tmp_path, name):
+    words = ("--model", tagged / "t.fw", "-o", tmp_path / "o.txt", "--report", tmp_path / name)
+    done = run("tag", "apply", tagged / "train.txt", *words)
+    assert done.code == 2
+    assert "--report" in done.err
+    assert list(tmp_path.iterdir()) == []
