@@ -1,11 +1,10 @@
-"""The examples, the demo and what the README shows: run as a reader would run them, with their results."""
+"""The examples and what the README shows: run as a reader would run them, with their results."""
 
 import math
 import os
 import re
 import subprocess
 import sys
-from html.parser import HTMLParser
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -34,11 +33,11 @@ def numbers(text):
 
 
 def test_every_example_has_a_test():
-    tested = {"chain_marginals", "clustering", "demo", "ising_grid", "own_template", "skip_chain"}
+    tested = {"chain_marginals", "clustering", "ising_grid", "own_template", "skip_chain"}
     assert set(EXAMPLES) == tested | {"adaptive_proposer"}
 
 
-@pytest.mark.parametrize("name", sorted(set(EXAMPLES) - {"demo"}))
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
 def test_examples_are_short(name):
     assert len(EXAMPLES[name].read_text(encoding="utf-8").splitlines()) < LONGEST["example"]
 
@@ -101,62 +100,6 @@ def test_skip_edges_carry_what_a_clear_mention_says_to_the_unclear_ones():
     assert 1 / 3 < chain < 0.8  # one mention in three is clear; the others are a guess between two tags
     assert min(skip_chain, by_pseudo_likelihood) > 0.95
     assert "skip chain by pseudo-likelihood" in output
-
-
-class Page(HTMLParser):
-    """What a page consists of: tags that were opened, addresses, and its text."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.opened, self.links, self.words, self.unclosed = [], [], [], []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        self.opened.append(tag)
-        self.links += [value for name, value in attributes if name in ("src", "href")]
-        if tag not in ("meta", "br"):
-            self.unclosed.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.unclosed.pop() == tag
-
-    def handle_data(self, data):
-        self.words.append(data)
-
-
-def test_the_demo_resolves_the_bibliography_and_writes_a_page_that_needs_nothing_else(tmp_path):
-    output = run(EXAMPLES["demo"], "--out", tmp_path)
-    rows = {line.split(":")[0].strip(): numbers(line) for line in output.splitlines() if line[:1].isalpha()}
-    _, pairwise_before, b_cubed_before = rows["before"]
-    _, pairwise, b_cubed = rows["after"]
-    assert pairwise_before == 0.0
-    assert b_cubed_before < 0.4
-    assert min(pairwise, b_cubed) > 0.88
-    text = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert str(tmp_path / "report.html") in output
-    page = Page(text)
-    assert page.unclosed == []
-    assert page.links == []
-    assert {"table", "svg", "polyline", "mark"} <= set(page.opened)
-    assert not {"script", "link", "img", "mining"} & set(page.opened)
-    assert "Proc. of Text &lt;Mining&gt;" in text  # a venue of the data, escaped
-    assert "Data &amp; Knowledge" in text
-    assert f"{pairwise:.3f}" in page.words
-    for heading in ("Scores", "Most uncertain pairs", "People found", "Weights"):
-        assert heading in page.words
-
-
-def test_the_demo_fails_where_the_result_is_no_better_than_the_start(tmp_path):
-    """The same demo with too few steps to get anywhere."""
-    weak = EXAMPLES["demo"].read_text(encoding="utf-8").replace("STEPS = 400_000", "STEPS = 10")
-    assert "STEPS = 10\n" in weak
-    script = tmp_path / "weak.py"
-    script.write_text(weak, encoding="utf-8")
-    command = [sys.executable, str(script), "--out", str(tmp_path)]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "examples"), str(ROOT / "src")])}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=300)
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "not far above the start" in done.stderr
 
 
 def readme_block(number, folder):

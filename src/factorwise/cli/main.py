@@ -22,6 +22,7 @@ from factorwise.errors import FactorwiseError
 VERBS: dict[str, tuple[str, str]] = {
     "align": ("factorwise.cli.align", "Match the concepts of two ontologies: learn, match, score."),
     "coref": ("factorwise.cli.coref", "Cluster mentions into entities: learn, find, score."),
+    "demo": ("factorwise.cli.demo", "Resolve and read a bibliography that it makes up; write a page."),
     "doctor": ("factorwise.cli.doctor", "Report versions, processors, compile cache and data directory."),
     "flows": ("factorwise.cli.flows", "Find how a population moves from counts: learn, find, score."),
     "generate": ("factorwise.cli.generate", "Make up data whose truth is known."),

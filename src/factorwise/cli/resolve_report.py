@@ -58,7 +58,7 @@ def write_fit_report(
     fields = [[one["name"], one["kind"], one["note"]] for one in document["fields"]]
     sections += [
         Table(title="Fields", columns=["column", "kind", "note"], rows=fields),
-        _weights(knowledge),
+        weights_of(knowledge),
     ]
     return write_page(path, f"What was learned: {document['model']['file']}", "factorwise resolve", sections)
 
@@ -75,7 +75,7 @@ def write_apply_report(
     values: bool,
 ) -> dict[str, Any]:
     """Write what was found: the walk, entities, doubtful pairs, weights."""
-    sizes = np.unique(np.unique(found.labels, return_counts=True)[1], return_counts=True)
+    sizes = np.unique(found.labels, return_counts=True)[1]
     search = document["search"]
     sections: list[Section] = [
         run_facts(options, document, {"model": document["model"] or "none: without labels"}),
@@ -84,7 +84,7 @@ def write_apply_report(
             rows=[
                 ("records", document["records"]),
                 ("entities", document["entities"]),
-                ("largest entity", int(sizes[0].max(initial=0))),
+                ("largest entity", int(sizes.max(initial=0))),
                 ("score", search["score"]),
                 ("rounds", search["rounds"]),
                 ("ended", search["stopped"]),
@@ -93,31 +93,40 @@ def write_apply_report(
         ),
     ]
     if rounds:
-        number = [one.round for one in rounds]
-        sections.append(
-            Chart(
-                title="Convergence",
-                series=[Series("score", number, [one.score for one in rounds])],
-                x_label="round",
-                y_label="score of the clustering",
-            )
-        )
+        sections.append(convergence(rounds))
     sections += [
-        Chart(
-            title="Sizes of entities",
-            style="bar",
-            series=[Series("entities", [str(size) for size in sizes[0].tolist()], sizes[1].tolist())],
-            x_label="records of an entity",
-            y_label="entities",
-            log_y=True,
-        ),
+        sizes_of(found),
         _confidence(found.confidence),
-        _entities(table, found, values=values),
+        entities_of(table, found, values=values),
     ]
     if found.posterior is not None:
-        sections.append(_pairs(table, found, knowledge, values=values))
-    sections.append(_weights(knowledge))
+        sections.append(pairs_of(table, found, knowledge, values=values))
+    sections.append(weights_of(knowledge))
     return write_page(path, f"Entities of {document['output']}", "factorwise resolve apply", sections)
+
+
+def convergence(rounds: Sequence[Progress]) -> Chart:
+    """Show how the score rose."""
+    number = [one.round for one in rounds]
+    return Chart(
+        title="Convergence",
+        series=[Series("score", number, [one.score for one in rounds])],
+        x_label="round",
+        y_label="score of the clustering",
+    )
+
+
+def sizes_of(found: Resolution) -> Chart:
+    """Show how many entities there are of each size."""
+    size, count = np.unique(np.unique(found.labels, return_counts=True)[1], return_counts=True)
+    return Chart(
+        title="Sizes of entities",
+        style="bar",
+        series=[Series("entities", [str(one) for one in size.tolist()], count.tolist())],
+        x_label="records of an entity",
+        y_label="entities",
+        log_y=True,
+    )
 
 
 def _confidence(confidence: NDArray[np.float32]) -> Chart:
@@ -135,7 +144,8 @@ def _confidence(confidence: NDArray[np.float32]) -> Chart:
     )
 
 
-def _weights(knowledge: Knowledge) -> Table:
+def weights_of(knowledge: Knowledge) -> Table:
+    """Show all weights, the largest first."""
     rows = zip(knowledge.weight_names(), knowledge.model.weights.tolist(), strict=True)
     return Table(
         title="Weights",
@@ -145,7 +155,7 @@ def _weights(knowledge: Knowledge) -> Table:
     )
 
 
-def _entities(table: pa.Table, found: Resolution, *, values: bool) -> Entities:
+def entities_of(table: pa.Table, found: Resolution, *, values: bool) -> Entities:
     """Show the most doubtful entities of two records or more, as many as there is room for."""
     label, confidence = found.labels, np.nan_to_num(found.confidence, nan=1.0)
     names, first, member, size = np.unique(label, return_index=True, return_inverse=True, return_counts=True)
@@ -172,7 +182,7 @@ def _entities(table: pa.Table, found: Resolution, *, values: bool) -> Entities:
     return Entities(title="Entities", note=note, columns=columns, entities=entities)
 
 
-def _pairs(table: pa.Table, found: Resolution, knowledge: Knowledge, *, values: bool) -> Pairs:
+def pairs_of(table: pa.Table, found: Resolution, knowledge: Knowledge, *, values: bool) -> Pairs:
     """Show the most doubtful pairs of records with what each comparison adds."""
     from factorwise.apps.resolution.explaining import contributions
 

@@ -126,7 +126,7 @@ def write_apply_report(
         ),
     ]
     if truth is not None:
-        sections.append(_confusion(truth, labels))
+        sections.append(confusion(truth, labels))
     sections.append(_sentences(table, words, labels, probability, truth, values=values))
     return write_page(path, f"Labels of {document['output']}", "factorwise tag apply", sections)
 
@@ -149,12 +149,13 @@ def write_score_report(
             ],
         ),
         Table(title="By type", columns=["type", "precision", "recall", "F1", "true", "predicted"], rows=rows),
-        _confusion(truth, labels),
+        confusion(truth, labels),
     ]
     return write_page(path, f"Scores of {document['file']}", "factorwise tag score", sections)
 
 
-def _confusion(truth: Sequence[str], labels: Sequence[str]) -> Matrix:
+def confusion(truth: Sequence[str], labels: Sequence[str]) -> Matrix:
+    """Show which labels are taken for which."""
     names, codes = np.unique([*truth, *labels], return_inverse=True)
     true, predicted = codes[: len(truth)], codes[len(truth) :]
     counts = np.bincount(true * len(names) + predicted, minlength=len(names) ** 2).reshape(len(names), -1)
