@@ -8,7 +8,7 @@ READY  := $(VENV)/.ready
 export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/kernels/$(shell cat src/factorwise/kernels/*.py 2>/dev/null | cksum | tr ' ' '-')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage test-slow check format lint types layers bench experiments lock clean
+.PHONY: help setup demo test coverage test-slow test-cluster check format lint types layers bench experiments lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -23,20 +23,26 @@ $(READY): $(LOCK) pyproject.toml
 	@touch $@
 
 demo: setup  ## the main job end to end on generated data; writes demo/report.html
-	$(BIN)/python examples/demo.py
+	$(BIN)/factorwise demo
 
 test: setup  ## the tests
-	$(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -m "not slow and not cluster" -n auto --dist loadfile $(ARGS)
 
 # not a part of check: tracing makes Python 3.11, and with it compiling, twice as slow
 coverage: setup  ## the tests, and which lines they do not reach; compiled code counts as not reached
-	$(BIN)/python -m pytest -m "not slow" -n auto --dist loadfile --cov --cov-report=term:skip-covered $(ARGS)
+	$(BIN)/python -m pytest -m "not slow and not cluster" -n auto --dist loadfile --cov --cov-report=term:skip-covered $(ARGS)
 
 test-slow: setup  ## long statistical runs: many seeds, and kernels with bounds checks in a cache of their own
-	FACTORWISE_TEST_SEEDS=20 $(BIN)/python -m pytest $(ARGS)
-	NUMBA_CACHE_DIR=$$(mktemp -d) FACTORWISE_CACHE=$$(mktemp -d) NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -m "not slow" $(ARGS)
+	FACTORWISE_TEST_SEEDS=20 $(BIN)/python -m pytest -m "not cluster" $(ARGS)
+	NUMBA_CACHE_DIR=$$(mktemp -d) FACTORWISE_CACHE=$$(mktemp -d) NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -m "not slow and not cluster" $(ARGS)
 
-check: lint types layers test  ## everything that must pass before a change lands
+# in a network namespace of its own: Ray would otherwise use an address that others can reach
+APART  := unshare --user --map-root-user --net
+test-cluster: setup  ## the tests that start Ray clusters, with no network but loopback
+	@$(APART) true 2>/dev/null || { echo "make test-cluster needs network namespaces without privileges, and 'unshare --user --net' failed: allow them (sysctl kernel.unprivileged_userns_clone=1, or a container with CAP_SYS_ADMIN)" >&2; exit 1; }
+	timeout --kill-after=20 360 $(APART) $(BIN)/python tests/cluster/loopback.py $(BIN)/python -m pytest -m cluster tests/cluster $(ARGS)
+
+check: lint types layers test test-cluster  ## everything that must pass before a change lands
 
 format: setup  ## format, and repair what can be repaired
 	$(BIN)/ruff format .

@@ -95,6 +95,10 @@ class MissingDataError(FactorwiseError, LookupError):
     """A data set or data directory that is not there."""
 
 
+class ClusterError(FactorwiseError, RuntimeError):
+    """A cluster gave up: too many of its machines were lost, or none was left."""
+
+
 class LostItemsError(FactorwiseError, RuntimeError):
     """Items were lost or doubled between shards."""
 

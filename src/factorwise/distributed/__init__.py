@@ -8,17 +8,17 @@ was computed: that is what makes recovery from lost machines correct.
 
 from factorwise.distributed.executors import Executor, LocalExecutor
 from factorwise.distributed.gradients import SummedObjective
-from factorwise.distributed.mixing import Lesson, Mixer, mix_weights, split_lessons
+from factorwise.distributed.mixing import Mixer, ShardLesson, mix_weights, split_lessons
 from factorwise.distributed.search import Sharding, ShardKeeping, search_shards
 from factorwise.distributed.shard_rows import ShardRows, shard_walk
 from factorwise.distributed.stepping import ShardReport, ShardStep, step_shard
 
 __all__ = [
     "Executor",
-    "Lesson",
     "LocalExecutor",
     "Mixer",
     "ShardKeeping",
+    "ShardLesson",
     "ShardReport",
     "ShardRows",
     "ShardStep",

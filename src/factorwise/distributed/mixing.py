@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from factorwise.distributed.executors import Executor
 from factorwise.distributed.shard_rows import hashed
-from factorwise.errors import InvalidArgumentError
+from factorwise.errors import InvalidArgumentError, require
 from factorwise.inference.mcmc.linkage import LinkGraph
 from factorwise.inference.mcmc.linkage_search import parts
 from factorwise.learning.linkage import LinkLearner, LinkPass
@@ -25,7 +25,7 @@ from factorwise.rng import Stream
 from factorwise.types import Ints
 
 
-class Lesson(NamedTuple):
+class ShardLesson(NamedTuple):
     """Linked items of a shard with what their pairs look like and which entities they are.
 
     levels : uint8[pairs, comparisons], truth : int32[items]
@@ -39,16 +39,22 @@ class Lesson(NamedTuple):
 
 def split_lessons(
     graph: LinkGraph, levels: NDArray[np.uint8], truth: Ints, shards: int, seed: int = 0
-) -> list[Lesson]:
+) -> list[ShardLesson]:
     """Cut a lesson into shards, along the parts of its graph; shards without a known entity are left out.
 
-    Items of one part, and of one entity, go to the same shard; links between shards are left out.
+    Items of an entity go to the same shard, and so do those of a part of the graph unless it is larger than a
+    shard should be: then its entities are spread. Links between shards are left out.
     """
+    require(shards >= 1, "shards", shards, "at least 1")
     n = graph.n_items
     entity = np.asarray(truth, np.int32)
     known = entity >= 0
-    part = parts(n, graph.first, graph.second, np.ones(len(graph.first), np.float32)).astype(np.int64)
-    home = np.where(known, entity.astype(np.int64), part.max(initial=0) + 1 + part + entity.max(initial=0))
+    part = parts(n, graph.first, graph.second, np.ones(len(graph.first), np.float32))
+    fits = np.bincount(part, minlength=n)[part] * shards <= n
+    home = np.where(fits, part, n + np.arange(n))
+    of_entity = np.full(entity.max(initial=0) + 1, 2 * n)
+    np.minimum.at(of_entity, entity[known], home[known])
+    home[known] = of_entity[entity[known]]
     place = (hashed(home.astype(np.uint64) ^ np.uint64(seed % 2**64)) % np.uint64(shards)).astype(np.int64)
     lessons = []
     for shard in range(shards):
@@ -59,7 +65,7 @@ def split_lessons(
         number[mine] = np.arange(len(mine))
         inside = (number[graph.first] >= 0) & (number[graph.second] >= 0)
         own = LinkGraph.from_pairs(len(mine), number[graph.first[inside]], number[graph.second[inside]])
-        lessons.append(Lesson(own, levels[inside], _renumbered(entity[mine])))
+        lessons.append(ShardLesson(own, levels[inside], _renumbered(entity[mine])))
     return lessons
 
 
@@ -72,7 +78,7 @@ def _renumbered(entity: NDArray[np.int32]) -> NDArray[np.int32]:
 
 def mix_weights(
     executor: Executor,
-    lessons: Sequence[Lesson],
+    lessons: Sequence[ShardLesson],
     learner: LinkLearner,
     model: LinkModel,
     *,
@@ -110,7 +116,7 @@ class Mixer:
     def fit(
         self,
         learner: LinkLearner,
-        lesson: Lesson,
+        lesson: ShardLesson,
         model: LinkModel,
         *,
         seed: int = 0,
@@ -122,7 +128,7 @@ class Mixer:
 
 
 def walk_lesson(
-    learner: LinkLearner, lesson: Lesson, model: LinkModel, number: int, seed: int, shard: int
+    learner: LinkLearner, lesson: ShardLesson, model: LinkModel, number: int, seed: int, shard: int
 ) -> tuple[LinkModel, LinkPass]:
     """Walk over one shard's lesson once; return the mean of the weights on the way, and how it went."""
     told: list[LinkPass] = []

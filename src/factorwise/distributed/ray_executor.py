@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
@@ -16,12 +17,13 @@ from typing import Any, Self
 from factorwise.distributed.executors import Step, read_shard, write_shard
 from factorwise.distributed.shard_rows import ShardRows
 from factorwise.distributed.stepping import ShardReport, ShardStep, step_shard
-from factorwise.errors import InvalidArgumentError, MissingExtraError
+from factorwise.errors import ClusterError, InvalidArgumentError, MissingExtraError
 from factorwise.io.shard_files import PartFile, ShardStore
 from factorwise.kernels.threads import thread_count
 
 LOCAL = "local"
 RETRIES = 10  # runs of a task whose worker or machine was lost, before giving up
+PATIENCE = 5.0  # seconds in which a cluster must answer; Ray would try for minutes, and end the process
 
 
 class RayExecutor:
@@ -33,7 +35,8 @@ class RayExecutor:
     workers
         Tasks that run at a time on a cluster that is started here; None for one on each processor.
 
-    Use as a context, or call `close`: a cluster that was started here ends with it.
+    Use as a context, or call `close`: a cluster that was started here ends with it. In a process that is
+    connected already, that connection is used and stays open.
     """
 
     def __init__(self, address: str, workers: int | None = None) -> None:
@@ -72,13 +75,13 @@ class RayExecutor:
             self._stepping.options(num_returns=count + 1).remote(function, step, *parts)
             for step, parts in zip(steps, self._inbox, strict=True)
         ]
-        reports: list[ShardReport] = self._ray.get([refs[count] for refs in made])
+        reports: list[ShardReport] = self._got([refs[count] for refs in made])
         self._inbox = [[refs[shard] for refs in made] for shard in range(count)]
         return reports
 
     def map(self, function: Callable[..., Any], items: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call a function with each tuple of arguments; answers are in the order of the items."""
-        return list(self._ray.get([self._calling.remote(function, *each) for each in items]))
+        return list(self._got([self._calling.remote(function, *each) for each in items]))
 
     def share(self, value: Any) -> Any:
         """Bring a value to the cluster once; functions that are handed the answer see the value."""
@@ -87,7 +90,7 @@ class RayExecutor:
     def checkpoint(self, store: ShardStore) -> list[PartFile]:
         """Write the rows of each shard to a file; what is lost later is read from there."""
         made = [self._writing.remote(store, shard, *parts) for shard, parts in enumerate(self._inbox)]
-        files: list[PartFile] = self._ray.get(made)
+        files: list[PartFile] = self._got(made)
         self.restore(store, files)
         return files
 
@@ -98,7 +101,20 @@ class RayExecutor:
     def rows(self) -> Iterator[ShardRows]:
         """Yield the rows of one shard after the other."""
         for parts in self._inbox:
-            yield self._ray.get(self._joining.remote(*parts))
+            yield self._got(self._joining.remote(*parts))
+
+    def _got(self, references: Any) -> Any:
+        """Wait for results; errors of the functions come as they are, those of the cluster as one of ours."""
+        errors = self._ray.exceptions
+        try:
+            return self._ray.get(references)
+        except errors.RayTaskError:
+            raise
+        except errors.RayError as error:
+            raise ClusterError(
+                f"the Ray cluster gave up ({type(error).__name__}: {str(error).splitlines()[0]}). Start the same"
+                " command again: with a checkpoint it goes on from the last one."
+            ) from error
 
 
 def _step(function: Step, step: ShardStep, *parts: ShardRows) -> tuple[Any, ...]:
@@ -140,8 +156,9 @@ def _connect(ray: Any, address: str, workers: int | None) -> None:
     common: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
     if address != LOCAL:
         try:
+            _knock(address)
             ray.init(address=address, **common)
-        except (ConnectionError, ValueError, RuntimeError) as error:
+        except (OSError, ImportError, ValueError, RuntimeError) as error:
             raise InvalidArgumentError(
                 f"there is no Ray cluster to be reached at {address!r} ({error}). Start one, or use 'local'."
             ) from error
@@ -159,3 +176,10 @@ def _connect(ray: Any, address: str, workers: int | None) -> None:
         _node_ip_address="127.0.0.1",
         **common,
     )
+
+
+def _knock(address: str) -> None:
+    """Complain if nothing listens at an address."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()

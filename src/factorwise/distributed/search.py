@@ -163,8 +163,19 @@ class _Shards:
 
 
 def entities_of(executor: Executor, n_items: int) -> NDArray[np.int64]:
-    """Return the entity of each item, for items that are numbered from 0 on."""
+    """Return the entity of each item, for items that are numbered from 0 on.
+
+    Raises `LostItemsError` unless each of them is there once: what a lost machine held is computed
+    again, and no round follows that would find it changed.
+    """
     entity = np.full(n_items, -1, np.int64)
+    rows_found = 0
     for rows in executor.rows():
         entity[rows.item] = rows.entity
+        rows_found += rows.n_items
+    if rows_found != n_items or (entity < 0).any():
+        raise LostItemsError(
+            f"{rows_found:,} items are in the shards, {int((entity < 0).sum()):,} of {n_items:,} in none:"
+            " some were lost or doubled after the last round. Go on from the last checkpoint."
+        )
     return entity

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import InvalidArgumentError
+from factorwise.errors import InvalidArgumentError, require
 from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
 from factorwise.types import Ints
 
@@ -92,6 +92,7 @@ def hashed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 def shard_walk(walk: LinkWalk, shards: int, seed: int) -> list[ShardRows]:
     """Cut a clustering into shards: its clusters are spread by hashes of their smallest items."""
+    require(shards >= 1, "shards", shards, "at least 1")
     arrays, n = walk.arrays, walk.n_items
     entity = np.full(n, n, np.int64)
     np.minimum.at(entity, arrays.label, np.arange(n))

@@ -16,8 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from factorwise.apps.resolution.lessons import Judged, Lesson, Trial, effective_number, trials
-from factorwise.distributed.mixing import Lesson as LessonOfShards
-from factorwise.distributed.mixing import Mixer
+from factorwise.distributed.mixing import Mixer, ShardLesson
 from factorwise.inference.mcmc.linkage import LinkWalk
 from factorwise.inference.mcmc.linkage_search import LinkSearch
 from factorwise.kernels.threads import Team
@@ -168,7 +167,7 @@ def learned(
     """Learn weights one way, from those of ``model``."""
     if way.temperature is not None:
         walker = replace(learner, temperature=way.temperature)
-        walked = LessonOfShards(lesson.graph, lesson.levels, lesson.entity)
+        walked = ShardLesson(lesson.graph, lesson.levels, lesson.entity)
         if mixer is None:
             model = walker.fit(*walked, model, seed=seed, callback=watch)
         else:
