@@ -42,7 +42,9 @@ test-cluster: setup  ## the tests that start Ray clusters, with no network but l
 	@$(APART) true 2>/dev/null || { echo "make test-cluster needs network namespaces without privileges, and 'unshare --user --net' failed: allow them (sysctl kernel.unprivileged_userns_clone=1, or a container with CAP_SYS_ADMIN)" >&2; exit 1; }
 	timeout --kill-after=20 360 $(APART) $(BIN)/python tests/cluster/loopback.py $(BIN)/python -m pytest -m cluster tests/cluster $(ARGS)
 
-check: lint types layers test test-cluster  ## everything that must pass before a change lands
+# the cluster tests mostly wait: they run beside the others
+check: lint types layers  ## everything that must pass before a change lands
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target test test-cluster
 
 format: setup  ## format, and repair what can be repaired
 	$(BIN)/ruff format .

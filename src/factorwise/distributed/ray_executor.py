@@ -112,8 +112,8 @@ class RayExecutor:
             raise
         except errors.RayError as error:
             raise ClusterError(
-                f"the Ray cluster gave up ({type(error).__name__}: {str(error).splitlines()[0]}). Start the same"
-                " command again: with a checkpoint it goes on from the last one."
+                f"the Ray cluster gave up ({type(error).__name__}: {str(error).splitlines()[0]}). Start the"
+                " same command again: with a checkpoint it goes on from the last one."
             ) from error
 
 
