@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from factorwise.errors import DataFileError, InvalidArgumentError, MissingDataError
+from factorwise.io import table_files
 from factorwise.io.tables import ids_of, read_table, stack_tables, write_table
 
 AWKWARD = 'a"b; drop table t'
@@ -295,3 +296,21 @@ def test_column_names_alone_are_read_where_nothing_may_be_there(tmp_path, name):
     assert (found.num_rows, found.column_names) == (0, ["a", "b"])
     with pytest.raises(DataFileError, match="no records"):
         read_table(tmp_path / name)
+
+
+@pytest.mark.parametrize("content", ["null\n", '{"a": 1}\nnull\n', ' null\n{"a": 1}\n', '{"a": 1}\n3'])
+def test_a_line_that_is_no_object_is_named(tmp_path, content):
+    path = tmp_path / "t.jsonl"
+    path.write_text(content)
+    with pytest.raises(DataFileError, match="where an object with named fields is wanted"):
+        read_table(path)
+
+
+def test_lines_are_looked_at_across_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr(table_files, "_BLOCK", 16)
+    path = tmp_path / "t.jsonl"
+    lines = [f'  {{"a": {"1" * (number % 30 + 1)}}}' for number in range(40)]
+    path.write_text("\n\n".join(lines))
+    assert not table_files._odd_lines(path)
+    path.write_text("\n\n".join([*lines, "null", *lines]))
+    assert table_files._odd_lines(path)

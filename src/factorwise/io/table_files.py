@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from factorwise.io.delimited import opened, read_delimited, refuse_encoding
 from factorwise.io.table_columns import quoted, require_columns
 from factorwise.io.table_formats import table_format
 
+_ODD_LINE = re.compile(rb"\n[ \t\r]*[^{ \t\r\n]")
 _BLOCK = 1 << 24
 _LARGEST_BLOCK = (1 << 31) - 1
 
@@ -73,6 +75,9 @@ def read_json_lines(path: Path) -> pa.Table:
         start = stream.read(256)
     if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
         return records_table(_json_array(path), str(path))
+    if _odd_lines(path):  # Arrow takes a null for a record, and crashes on one that comes first
+        refuse_encoding(path, "utf-8")
+        return records_table(_json_objects(path), str(path))
     block = _BLOCK
     while True:
         try:
@@ -165,6 +170,18 @@ def _parse_json(path: Path, block: int, schema: pa.Schema | None = None) -> pa.T
         ]
         return _parse_json(path, block, pa.schema(kept))
     return table
+
+
+def _odd_lines(path: Path) -> bool:
+    """Whether some line begins with anything but an object."""
+    rest = b"\n"
+    with opened(path) as stream:
+        while part := stream.read(_BLOCK):
+            whole, newline, rest = (rest + part.removeprefix(b"\xef\xbb\xbf")).rpartition(b"\n")
+            if _ODD_LINE.search(whole + newline):
+                return True
+            rest = b"\n" + rest
+    return _ODD_LINE.search(rest) is not None
 
 
 def _json_objects(path: Path) -> Iterable[Mapping[str, Any]]:
