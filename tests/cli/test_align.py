@@ -438,3 +438,13 @@ def test_a_file_that_holds_no_whole_aligner_is_refused(run, folder, tmp_path):
         assert fault in result.err
         assert not (tmp_path / "o.tsv").exists()
     assert VERB_OF_KIND[KIND] == "align"
+
+
+def test_reports_show_weights_and_matches(fit, run, folder, tmp_path):
+    assert fit("--report", tmp_path / "fit.html")["report"]["file"] == "fit.html"
+    assert "Learning curve" in (tmp_path / "fit.html").read_text()
+    words = ("--model", folder / "m.fw", "-o", tmp_path / "o.tsv", "--report", tmp_path / "r.html")
+    assert run("align", "apply", *pair(folder), *words).code == 0
+    assert "brown bear" in (tmp_path / "r.html").read_text()
+    assert run("align", "apply", *pair(folder), *words, "--no-values").code == 0
+    assert "brown bear" not in (tmp_path / "r.html").read_text()

@@ -14,6 +14,8 @@ from factorwise.cli.files import STANDARD, check_target, writing
 from factorwise.cli.learned import check_kind
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
+from factorwise.cli.progress import Clock, cost_rows, peak_memory
+from factorwise.cli.reports import check_report, report_options, report_row
 from factorwise.io.alignments import Correspondence, format_alignment
 
 
@@ -41,6 +43,7 @@ from factorwise.io.alignments import Correspondence, format_alignment
     type=click.IntRange(min=1),
     help="Steps of annealing for each concept, many to many.  [default: as given to `align fit`]",
 )
+@report_options
 @ontology_options
 def command(
     options: Options,
@@ -50,6 +53,8 @@ def command(
     output: str,
     threshold: float,
     search_steps: int | None,
+    report: Path | None,
+    no_values: bool,
     syntax: str | None,
     language: str | None,
 ) -> None:
@@ -61,6 +66,7 @@ def command(
     """
     if output != STANDARD:
         check_target("--output", Path(output), left, right, model)
+    check_report(report, no_values, left, right, model, output)
 
     # scikit-learn takes its time to load: help, and mistakes in options, do not wait for it
     from factorwise.apps.alignment.estimator import KIND, OntologyAligner
@@ -68,26 +74,39 @@ def command(
     check_kind(model, KIND)
     chosen = {} if search_steps is None else {"search_steps": search_steps}
     aligner = OntologyAligner.load(model, random_state=options.seed, **chosen)
-    sides = [read_side(path, syntax, language) for path in (left, right)]
+    clock = Clock()
+    with clock.part("reading"):
+        sides = [read_side(path, syntax, language) for path in (left, right)]
     began = time.perf_counter()
     found = [
         Correspondence(match.left, match.right, confidence=match.confidence)
         for match in aligner.predict(*(side.ontology for side in sides))
         if match.confidence >= threshold
     ]
+    clock.parts["matching"] = time.perf_counter() - began
+    document: dict[str, Any] = {
+        "output": "standard output" if output == STANDARD else Path(output).name,
+        "model": model.name,
+        "concepts": [len(side.ontology) for side in sides],
+        "matches": len(found),
+        "seconds": clock.seconds(),
+        "peak_memory": peak_memory(),
+        "report": None,
+    }
+    if report is not None:
+        from factorwise.cli.walk_reports import write_matches_report
+
+        ontologies = [side.ontology for side in sides]
+        document["report"] = write_matches_report(
+            report, options, document, ontologies, found, values=not no_values
+        )
     if output == STANDARD and options.json:
         emit({"matches": [match._asdict() for match in found]}, (), as_json=True)
         return
     with writing(output) as stream:
         stream.writelines(format_alignment(found))
     if output != STANDARD:
-        document = {
-            "output": Path(output).name,
-            "bytes": Path(output).stat().st_size,
-            "concepts": [len(side.ontology) for side in sides],
-            "matches": len(found),
-            "seconds": time.perf_counter() - began,
-        }
+        document["bytes"] = Path(output).stat().st_size
         emit(document, _lines(document), as_json=options.json)
 
 
@@ -97,6 +116,7 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
     yield from aligned(
         [
             ("data", f"{left} and {right} concepts, {document['matches']} matches"),
-            ("time", f"{document['seconds']:.2f} s for features, matches and writing"),
+            *report_row(document["report"]),
+            *cost_rows(document),
         ]
     )

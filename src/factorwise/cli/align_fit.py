@@ -16,6 +16,7 @@ from factorwise.cli.learning import check_complete, learning_options, watch
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress
+from factorwise.cli.reports import check_report, report_options, report_row
 from factorwise.io.learned import LearnedWeights, write_learned
 from factorwise.io.provenance import provenance
 
@@ -51,6 +52,7 @@ from factorwise.io.provenance import provenance
     show_default=True,
     help="Steps of annealing for each concept when matches are found many to many.",
 )
+@report_options
 @ontology_options
 def command(options: Options, **given: Any) -> None:
     """Learn which concepts of the ontologies A and B are the same.
@@ -61,8 +63,16 @@ def command(options: Options, **given: Any) -> None:
     curve and the largest weights, with --verbose each pass as it ends and all weights. The model is written
     whole or not at all.
     """
-    check_target("--model", given["model"], given["left"], given["right"], given["reference"])
-    document = fit(options, **given)
+    report, no_values = given.pop("report"), given.pop("no_values")
+    inputs = (given["left"], given["right"], given["reference"])
+    check_target("--model", given["model"], *inputs)
+    check_report(report, no_values, *inputs, given["model"])
+    document, weights = fit(options, **given)
+    document["report"] = None
+    if report is not None:
+        from factorwise.cli.walk_reports import write_walk_fit_report
+
+        document["report"] = write_walk_fit_report(report, options, document, weights, "align")
     emit(document, _lines(document), as_json=options.json)
 
 
@@ -75,8 +85,8 @@ def fit(
     syntax: str | None,
     language: str | None,
     **settings: Any,
-) -> dict[str, Any]:
-    """Learn, save, and return the summary; ``settings`` are those of `OntologyAligner`."""
+) -> tuple[dict[str, Any], dict[str, float]]:
+    """Learn, save, and return the summary and all weights; ``settings`` are those of `OntologyAligner`."""
     clock = Clock()
     with clock.part("reading"):
         ours, theirs = (read_side(path, syntax, language) for path in (left, right))
@@ -98,19 +108,21 @@ def fit(
             aligner.weights_, aligner.weight_names_, aligner.settings_, aligner.history_, record
         )
         write_learned(model, KIND, learned)
-    return {
+    weights = aligner.weights_by_name()
+    document = {
         "model": {"file": model.name, "bytes": model.stat().st_size},
         "data": {"concepts": [len(ours.ontology), len(theirs.ontology)], "matches": len(known)},
         "weights": {
             "all": len(aligner.weights_),
             "active": int(np.count_nonzero(aligner.weights_)),
-            "largest": largest(aligner.weights_by_name(), None if options.verbose else TOP),
+            "largest": largest(weights, None if options.verbose else TOP),
         },
         "training": settings,
         "curve": curve(aligner.history_),
         "seconds": clock.seconds(),
         "peak_memory": peak_memory(),
     }
+    return document, dict(weights)
 
 
 def _lines(document: dict[str, Any]) -> Iterator[str]:
@@ -127,6 +139,6 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         ("training", f"{training['update']}, {training['accept']}, {training['metric']}, {walks}"),
     ]
     yield f"{document['model']['file']}  ({size_text(document['model']['bytes'])}, written)"
-    yield from aligned([*rows, *cost_rows(document)])
+    yield from aligned([*rows, *report_row(document["report"]), *cost_rows(document)])
     yield from curve_lines(document["curve"], training["metric"])
     yield from weight_lines(weights["largest"])

@@ -17,7 +17,8 @@ from factorwise.cli.files import STANDARD, check_target, shown, writing
 from factorwise.cli.learned import check_kind
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
-from factorwise.cli.progress import show_progress
+from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress
+from factorwise.cli.reports import check_report, report_options, report_row
 
 
 @verb(example="factorwise coref apply test.jsonl --model coref.fw -o found.jsonl")
@@ -37,12 +38,15 @@ from factorwise.cli.progress import show_progress
     type=click.IntRange(min=1),
     help="Steps of annealing for each mention.  [default: as given to `coref fit`]",
 )
+@report_options
 def command(
     options: Options,
     input_file: str,
     model: Path,
     output: str,
     search_steps: int | None,
+    report: Path | None,
+    no_values: bool,
 ) -> None:
     """Find the entities that the mentions of the documents in IN.jsonl speak of.
 
@@ -55,6 +59,7 @@ def command(
     """
     if output != STANDARD:
         check_target("--output", Path(output), input_file, model)
+    check_report(report, no_values, input_file, model, output)
 
     # scikit-learn takes its time to load: help, and mistakes in options, do not wait for it
     from factorwise.apps.coreference.estimator import KIND, CoreferenceResolver
@@ -62,7 +67,9 @@ def command(
     check_kind(model, KIND)
     chosen = {} if search_steps is None else {"search_steps": search_steps}
     resolver = CoreferenceResolver.load(model, random_state=options.seed, **chosen)
-    documents = given_documents(input_file)
+    clock = Clock()
+    with clock.part("reading"):
+        documents = given_documents(input_file)
     began = time.perf_counter()
     together = gathered(
         documents,
@@ -79,6 +86,24 @@ def command(
         for (d, m), label in zip(discourse.places, labels, strict=True)
     }
     answers = [[entity.get((one.id, m)) for m in range(len(one.mentions))] for one in documents]
+    clock.parts["entities"] = time.perf_counter() - began
+    document: dict[str, Any] = {
+        "output": "standard output" if output == STANDARD else Path(output).name,
+        "model": model.name,
+        "documents": len(documents),
+        "mentions": len(entity),
+        "entities": len(set(entity.values())),
+        "left_out": sum(labels.count(None) for labels in answers),
+        "seconds": clock.seconds(),
+        "peak_memory": peak_memory(),
+        "report": None,
+    }
+    if report is not None:
+        from factorwise.cli.walk_reports import write_mentions_report
+
+        document["report"] = write_mentions_report(
+            report, options, document, documents, answers, values=not no_values
+        )
     if output == STANDARD and options.json:
         entries = [{"id": one.id, "entities": labels} for one, labels in zip(documents, answers, strict=True)]
         emit({"documents": entries}, (), as_json=True)
@@ -87,15 +112,7 @@ def command(
         for one, labels in zip(documents, answers, strict=True):
             stream.write(_line(answered(one, labels)))
     if output != STANDARD:
-        document = {
-            "output": Path(output).name,
-            "bytes": Path(output).stat().st_size,
-            "documents": len(documents),
-            "mentions": len(entity),
-            "entities": len(set(entity.values())),
-            "left_out": sum(labels.count(None) for labels in answers),
-            "seconds": time.perf_counter() - began,
-        }
+        document["bytes"] = Path(output).stat().st_size
         emit(document, _lines(document), as_json=options.json)
 
 
@@ -131,6 +148,7 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
     yield from aligned(
         [
             ("data", f"{document['documents']} documents, {mentions}, {document['entities']} entities"),
-            ("time", f"{document['seconds']:.2f} s for features, entities and writing"),
+            *report_row(document["report"]),
+            *cost_rows(document),
         ]
     )

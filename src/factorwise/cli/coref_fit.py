@@ -20,6 +20,7 @@ from factorwise.cli.learning import Names, check_complete, learning_options, wat
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress
+from factorwise.cli.reports import check_report, report_options, report_row
 from factorwise.io.learned import LearnedWeights, write_learned
 from factorwise.io.provenance import provenance
 from factorwise.metrics.coreference import score_documents
@@ -67,6 +68,7 @@ from factorwise.metrics.coreference import score_documents
     show_default=True,
     help="Steps of annealing for each mention when entities are found.",
 )
+@report_options
 def command(options: Options, **given: Any) -> None:
     """Learn coreference from TRAIN.jsonl: one document a line, every mention with its 'entity'.
 
@@ -76,9 +78,16 @@ def command(options: Options, **given: Any) -> None:
     input. Prints the learning curve and the largest weights, with --verbose each pass as it ends and all
     weights. The model is written whole or not at all.
     """
+    report, no_values = given.pop("report"), given.pop("no_values")
     request = Request(**given)
     request.check()
-    document = fit(options, request)
+    check_report(report, no_values, request.train, request.dev, request.model)
+    document, weights = fit(options, request)
+    document["report"] = None
+    if report is not None:
+        from factorwise.cli.walk_reports import write_walk_fit_report
+
+        document["report"] = write_walk_fit_report(report, options, document, weights, "coref")
     emit(document, _lines(document), as_json=options.json)
 
 
@@ -115,8 +124,8 @@ class Request:
         return gathered(documents, shown(path), scope=self.scope, types=self.types, without_types=without)
 
 
-def fit(options: Options, request: Request) -> dict[str, Any]:
-    """Learn, save, score, and return the summary."""
+def fit(options: Options, request: Request) -> tuple[dict[str, Any], dict[str, float]]:
+    """Learn, save, score, and return the summary and all weights."""
     clock = Clock()
     with clock.part("reading"):
         documents = given_documents(request.train)
@@ -163,7 +172,8 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
             scores = score_documents([discourse.truth() for discourse in apart], found).as_dict()
     mentions = sum(len(discourse.places) for discourse in together)
     all_mentions = sum(len(document.mentions) for document in documents)
-    return {
+    weights = resolver.weights_by_name()
+    document = {
         "model": {"file": request.model.name, "bytes": request.model.stat().st_size},
         "data": {
             "documents": len(documents),
@@ -174,7 +184,7 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
         "weights": {
             "all": len(resolver.weights_),
             "active": int(np.count_nonzero(resolver.weights_)),
-            "largest": largest(resolver.weights_by_name(), None if options.verbose else TOP),
+            "largest": largest(weights, None if options.verbose else TOP),
         },
         "training": {
             name: value for name, value in asdict(request).items() if name not in ("train", "model", "dev")
@@ -184,6 +194,7 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
         "seconds": clock.seconds(),
         "peak_memory": peak_memory(),
     }
+    return document, dict(weights)
 
 
 def _dev_discourses(request: Request) -> list[Discourse]:
@@ -207,7 +218,7 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         ("training", f"{training['update']}, {training['accept']}, {training['metric']}, {walks}"),
     ]
     yield f"{document['model']['file']}  ({size_text(document['model']['bytes'])}, written)"
-    yield from aligned([*rows, *cost_rows(document)])
+    yield from aligned([*rows, *report_row(document["report"]), *cost_rows(document)])
     yield from curve_lines(document["curve"], training["metric"])
     yield from weight_lines(weights["largest"])
     if document["dev"]:

@@ -1,0 +1,130 @@
+"""The reports of ``coref`` and ``align``, whose weights SampleRank learns by walks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from factorwise.cli.options import Options
+from factorwise.cli.reports import run_facts, write_page
+from factorwise.report import Chart, Entities, Entity, Facts, Section, Series, Table
+
+if TYPE_CHECKING:
+    from factorwise.apps.coreference.documents import Document
+    from factorwise.io.alignments import Correspondence
+    from factorwise.io.ontologies import Ontology
+
+MOST_MENTIONS = 30_000
+MOST_MATCHES = 20_000
+CONTEXT = 6  # words on each side of a mention
+
+
+def write_walk_fit_report(
+    path: Path, options: Options, document: Mapping[str, Any], weights: Mapping[str, float], verb: str
+) -> dict[str, Any]:
+    """Write data, settings, the learning curve and all weights."""
+    ordered = sorted(weights.items(), key=lambda row: -abs(row[1]))
+    plain = [(name, _text(value)) for name, value in document["training"].items()]
+    passes = document["curve"]
+    sections: list[Section] = [
+        run_facts(options, document, {"model": document["model"]["file"]}),
+        Facts(title="Data", rows=[(name, _text(value)) for name, value in document["data"].items()]),
+        Facts(title="Training", rows=plain),
+        Chart(
+            title="Learning curve",
+            series=[Series("walks", [one["number"] for one in passes], [one["value"] for one in passes])],
+            x_label="pass",
+            y_label=str(document["training"]["metric"]),
+        ),
+        Table(
+            title="Weights",
+            note="What each feature adds to the score.",
+            columns=["feature", "weight"],
+            rows=ordered,
+        ),
+    ]
+    return write_page(
+        path, f"What was learned: {document['model']['file']}", f"factorwise {verb} fit", sections
+    )
+
+
+def write_matches_report(
+    path: Path,
+    options: Options,
+    document: Mapping[str, Any],
+    sides: Sequence[Ontology],
+    found: Sequence[Correspondence],
+    *,
+    values: bool,
+) -> dict[str, Any]:
+    """Write the matches with the labels of their concepts."""
+    left, right = (side.by_id for side in sides)
+    rows: list[list[Any]] = []
+    for match in found[:MOST_MATCHES]:
+        names = [left[match.source].label, right[match.target].label] if values else []
+        rows.append([match.source, match.target, *names, round(match.confidence, 4)])
+    columns = ["A", "B", *(["label in A", "label in B"] if values else []), "confidence"]
+    beyond = len(found) - len(rows)
+    note = f"{beyond:,} less certain matches are not shown." if beyond else ""
+    sections: list[Section] = [
+        run_facts(options, document, {"model": document["model"]}),
+        Facts(
+            title="Result",
+            rows=[
+                ("concepts of A", len(sides[0])),
+                ("concepts of B", len(sides[1])),
+                ("matches", len(found)),
+            ],
+        ),
+        Table(title="Matches", note=note, columns=columns, rows=rows),
+    ]
+    return write_page(path, f"Matches in {document['output']}", "factorwise align apply", sections)
+
+
+def write_mentions_report(
+    path: Path,
+    options: Options,
+    document: Mapping[str, Any],
+    documents: Sequence[Document],
+    answers: Sequence[Sequence[int | None]],
+    *,
+    values: bool,
+) -> dict[str, Any]:
+    """Write the entities with their mentions in context, the largest first."""
+    groups: dict[int, list[list[Any]]] = {}
+    for one, labels in zip(documents, answers, strict=True):
+        for number, (mention, label) in enumerate(zip(one.mentions, labels, strict=True)):
+            if label is None:
+                continue
+            text = " ".join(one.tokens[mention.start : mention.end])
+            before = " ".join(one.tokens[max(0, mention.start - CONTEXT) : mention.start])
+            after = " ".join(one.tokens[mention.end : mention.end + CONTEXT])
+            said = [text, before, after] if values else []
+            groups.setdefault(label, []).append([f"{one.id} {number}", *said])
+    ordered = sorted(groups.values(), key=len, reverse=True)
+    entities, shown = [], 0
+    for rows in ordered:
+        shown += len(rows)
+        if shown > MOST_MENTIONS:
+            break
+        entities.append(Entity(str(rows[0][1] if values else rows[0][0]), None, rows))
+    left = len(ordered) - len(entities)
+    sections: list[Section] = [
+        run_facts(options, document, {"model": document["model"]}),
+        Facts(
+            title="Result",
+            rows=[(name, document[name]) for name in ("documents", "mentions", "entities", "left_out")],
+        ),
+        Entities(
+            title="Entities",
+            note=f"{left:,} smaller entities are not shown." if left else "",
+            columns=["mention", *(["text", "before", "after"] if values else [])],
+            entities=entities,
+        ),
+    ]
+    return write_page(path, f"Entities of {document['output']}", "factorwise coref apply", sections)
+
+
+def _text(value: Any) -> str | int | float | bool | None:
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
