@@ -193,6 +193,41 @@ def backward_with_edges(
     return True
 
 
+@inlined
+def backward_rows(
+    node_weight: Floats,
+    table: Floats,
+    alpha: Floats,
+    peak: Floats,
+    beta: Floats,
+    onward: Floats,
+    node: Floats,
+) -> bool:
+    """Write the marginals of all places, and rows ``onward`` (float64[T, S]) that those of pairs are made of.
+
+    Row t of ``onward``, the row of ``alpha`` before it and the table multiply to the marginals of a pair.
+    """
+    length, size = node_weight.shape
+    beta[:] = 1.0
+    for place in range(length - 1, -1, -1):
+        if place < length - 1:
+            after = onward[place + 1]
+            for left in range(size):
+                entries = table[left]
+                total = 0.0
+                for right in range(size):
+                    total += entries[right] * after[right]
+                beta[left] = total
+            scaled(beta)
+        total = _meet(alpha[place], beta, node[place])
+        if not total > FAINTEST:
+            return False
+        factor = 1.0 / (peak[place] * total)
+        for label in range(size):
+            onward[place, label] = node_weight[place, label] * beta[label] * factor
+    return True
+
+
 @fast_kernel
 def backward_with_sums(
     node_weight: Floats,
@@ -212,23 +247,8 @@ def backward_with_sums(
     """
     length, size = node_weight.shape
     table = edge_weight[0]
-    beta[:] = 1.0
-    for place in range(length - 1, -1, -1):
-        if place < length - 1:
-            after = onward[place + 1]
-            for left in range(size):
-                entries = table[left]
-                total = 0.0
-                for right in range(size):
-                    total += entries[right] * after[right]
-                beta[left] = total
-            scaled(beta)
-        total = _meet(alpha[place], beta, node[place])
-        if not total > FAINTEST:
-            return False
-        factor = 1.0 / (peak[place] * total)
-        for label in range(size):
-            onward[place, label] = node_weight[place, label] * beta[label] * factor
+    if not backward_rows(node_weight, table, alpha, peak, beta, onward, node):
+        return False
     pairs[:] = 0.0
     whole = length - 1 - (length - 1) % 4
     for place in range(0, whole, 4):

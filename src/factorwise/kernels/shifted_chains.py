@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from factorwise.kernels.compiler import inlined, inner
-from factorwise.kernels.dense_chains import FAINTEST, backward_with_sums, exponentiated, forward_pass, scaled
+from factorwise.kernels.compiler import inner
+from factorwise.kernels.dense_chains import backward_rows, backward_with_sums, exponentiated, forward_pass
 from factorwise.types import Floats, Ints
 
 PROFILES = 4
@@ -176,7 +176,7 @@ def answer(chains: Chains, chain: int, measured: Measured, work: Work, shift: Fl
         pairs = statistics[PROFILES * size :].reshape(size, size)
         meet = backward_with_sums(weight, work.edge_weight, alpha, peak, beta, onward, marginal, pairs)
     else:
-        meet = _backward(weight, work.edge_weight[0], alpha, peak, beta, onward, marginal)
+        meet = backward_rows(weight, work.edge_weight[0], alpha, peak, beta, onward, marginal)
         _sum_pairs(measured, work, alpha, onward)
     if not meet:
         return np.nan
@@ -187,36 +187,6 @@ def answer(chains: Chains, chain: int, measured: Measured, work: Work, shift: Fl
             total += measured.coefficient[at] * statistics[measured.column[at]]
         found[number] = total
     return log_scale + log_partition
-
-
-@inlined
-def _backward(
-    weight: Floats, table: Floats, alpha: Floats, peak: Floats, beta: Floats, onward: Floats, node: Floats
-) -> bool:
-    """Do what `backward_with_sums` does, but leave the pairs to be summed from ``alpha`` and ``onward``."""
-    length, size = weight.shape
-    beta[:] = 1.0
-    for place in range(length - 1, -1, -1):
-        if place < length - 1:
-            after = onward[place + 1]
-            for left in range(size):
-                entries = table[left]
-                total = 0.0
-                for right in range(size):
-                    total += entries[right] * after[right]
-                beta[left] = total
-            scaled(beta)
-        total = 0.0
-        for label in range(size):
-            node[place, label] = alpha[place, label] * beta[label]
-            total += node[place, label]
-        if not total > FAINTEST:
-            return False
-        share, factor = 1.0 / total, 1.0 / (peak[place] * total)
-        for label in range(size):
-            node[place, label] *= share
-            onward[place, label] = weight[place, label] * beta[label] * factor
-    return True
 
 
 @inner
