@@ -413,17 +413,27 @@ def test_a_budget_of_rounds_or_seconds_ends_the_walk(apply):
     assert (document["search"]["rounds"], document["search"]["stopped"]) == (0, "time")
 
 
-def test_a_run_that_was_killed_goes_on_to_the_same_answer(apply, run, folder, tmp_path, monkeypatch):
-    words = ("--checkpoint", tmp_path / "kept", "--checkpoint-seconds", 0)
+@pytest.fixture
+def killed(run, folder, tmp_path, monkeypatch):
+    """Run ``resolve apply`` until it dies in a round, and return the options it was given."""
 
-    def die(bar, progress):
-        if progress.round == 3:
-            raise RuntimeError("killed")
+    def killed(round_number, *words):
+        def die(bar, progress):
+            if progress.round == round_number:
+                raise RuntimeError("killed")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(resolve_progress.WalkBar, "__call__", die)
         command = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / "o.csv", *words)
-        assert run("resolve", "apply", folder / "few.csv", *command).code == 1
+        with monkeypatch.context() as patch:
+            patch.setattr(resolve_progress.WalkBar, "__call__", die)
+            assert run("resolve", "apply", folder / "few.csv", *command).code == 1
+        return command
+
+    return killed
+
+
+def test_a_run_that_was_killed_goes_on_to_the_same_answer(apply, run, folder, tmp_path, killed):
+    words = ("--checkpoint", tmp_path / "kept", "--checkpoint-seconds", 0)
+    command = killed(3, *words)
     assert not (tmp_path / "o.csv").exists()
     assert (tmp_path / "kept" / "search.fw").exists()
     refused = run("resolve", "apply", folder / "few.csv", *command, "--seed", 1)
@@ -471,22 +481,12 @@ def test_inspect_shows_fields_rules_training_and_weights(run, folder):
     assert len(everything["weights"]["largest"]) == len(saved.model.weights)
 
 
-def test_a_search_in_shards_goes_on_after_a_kill_and_depends_on_no_threads(
-    apply, run, folder, tmp_path, monkeypatch
-):
+def test_a_search_in_shards_goes_on_after_a_kill_and_depends_on_no_threads(apply, tmp_path, killed):
     apply("--shards", 3, "--threads", 2)
     whole = (tmp_path / "o.csv").read_bytes()
     (tmp_path / "o.csv").unlink()
     words = ("--shards", 3, "--checkpoint", tmp_path / "kept")
-
-    def die(bar, progress):
-        if progress.round == 6:
-            raise RuntimeError("killed")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(resolve_progress.WalkBar, "__call__", die)
-        command = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / "o.csv", *words)
-        assert run("resolve", "apply", folder / "few.csv", *command).code == 1
+    killed(6, *words)
     assert [path.name for path in (tmp_path / "kept").glob("manifest-*")] == ["manifest-000004.json"]
     apply(*words)
     assert (tmp_path / "o.csv").read_bytes() == whole

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from factorwise.cli.options import Options
-from factorwise.cli.reports import run_facts, write_page
-from factorwise.report import Chart, Facts, Matrix, Section, Series, Table
+from factorwise.cli.reports import learning_curve, run_facts, weights_table, write_page
+from factorwise.report import Chart, Facts, Matrix, Section, Series
 from factorwise.types import Floats
 
 if TYPE_CHECKING:  # SciPy takes its time to load
@@ -32,25 +32,9 @@ def write_fit_report(
         Facts(title="Training", rows=list(document["training"].items())),
     ]
     if document["curve"]:
-        turns = [one["number"] for one in document["curve"]]
-        values = [one["objective"] for one in document["curve"]]
-        sections.append(
-            Chart(
-                title="Learning curve",
-                series=[Series("objective", turns, values)],
-                x_label="turn of EM",
-                y_label="objective of one member",
-            )
-        )
-    rows = sorted(weights.items(), key=lambda row: -abs(row[1]))
-    sections.append(
-        Table(
-            title="Weights",
-            note="What each feature adds to the log odds of a move.",
-            columns=["feature", "weight"],
-            rows=rows,
-        )
-    )
+        curve = learning_curve(document["curve"], "objective", "turn of EM", "objective of one member")
+        sections.append(curve)
+    sections.append(weights_table(weights, "What each feature adds to the log odds of a move."))
     title = f"How a population moves: {document['model']['file']}"
     return write_page(path, title, "factorwise flows fit", sections)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from factorwise import __version__
 from factorwise.cli.files import check_target
@@ -18,7 +19,8 @@ from factorwise.cli.progress import cost_rows
 from factorwise.errors import DataFileError
 
 if TYPE_CHECKING:
-    from factorwise.report import Facts, Section
+    from factorwise.report import Chart, Facts, Section, Table
+    from factorwise.types import Floats
 
 ENDINGS = (".html", ".htm")
 
@@ -77,6 +79,33 @@ def run_facts(options: Options, document: Mapping[str, Any], data: Mapping[str, 
         ("system", f"{platform.system()} {platform.machine()}"),
     ]
     return Facts(title="What was run", rows=rows)
+
+
+def weights_table(weights: Mapping[str, float], note: str, column: str = "feature") -> Table:
+    """Return a section with all weights, the largest first."""
+    from factorwise.report import Table
+
+    rows = sorted(weights.items(), key=lambda row: -abs(row[1]))
+    return Table(title="Weights", note=note, columns=[column, "weight"], rows=rows)
+
+
+def learning_curve(passes: Sequence[Mapping[str, Any]], value: str, x_label: str, y_label: str) -> Chart:
+    """Return a section with a value of each pass, by its number."""
+    from factorwise.report import Chart, Series
+
+    line = Series(y_label, [one["number"] for one in passes], [one[value] for one in passes])
+    return Chart(title="Learning curve", series=[line], x_label=x_label, y_label=y_label)
+
+
+def probability_bars(title: str, values: Floats, x_label: str, y_label: str, note: str = "") -> Chart:
+    """Return a section with how many values lie in each twentieth between 0 and 1."""
+    from factorwise.report import Chart, Series
+
+    counts, edges = np.histogram(values, bins=20, range=(0.0, 1.0))
+    bars = Series(y_label, [f"{low:.2f}" for low in edges[:-1]], counts.tolist())
+    return Chart(
+        title=title, note=note, style="bar", series=[bars], x_label=x_label, y_label=y_label, log_y=True
+    )
 
 
 def write_page(path: Path, title: str, subtitle: str, sections: list[Section]) -> dict[str, Any]:

@@ -11,7 +11,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from factorwise.cli.options import Options
-from factorwise.cli.reports import run_facts, write_page
+from factorwise.cli.reports import (
+    learning_curve,
+    probability_bars,
+    run_facts,
+    weights_table,
+    write_page,
+)
 from factorwise.report import Chart, Entities, Entity, Facts, PairCase, Pairs, Section, Series, Table
 
 if TYPE_CHECKING:  # numba takes its time to load
@@ -45,16 +51,7 @@ def write_fit_report(
             )
         )
     if document["curve"]:
-        passes = [one["number"] for one in document["curve"]]
-        values = [one["value"] for one in document["curve"]]
-        sections.append(
-            Chart(
-                title="Learning curve",
-                series=[Series("B-cubed", passes, values)],
-                x_label="pass",
-                y_label="B-cubed F1 of the walk",
-            )
-        )
+        sections.append(learning_curve(document["curve"], "value", "pass", "B-cubed F1 of the walk"))
     fields = [[one["name"], one["kind"], one["note"]] for one in document["fields"]]
     sections += [
         Table(title="Fields", columns=["column", "kind", "note"], rows=fields),
@@ -96,7 +93,13 @@ def write_apply_report(
         sections.append(convergence(rounds))
     sections += [
         sizes_of(found),
-        _confidence(found.confidence),
+        probability_bars(
+            "Confidence",
+            found.confidence[~np.isnan(found.confidence)],
+            "confidence, from",
+            "records",
+            "The probability of each record's entity, given those of all others.",
+        ),
         entities_of(table, found, values=values),
     ]
     if found.posterior is not None:
@@ -129,30 +132,10 @@ def sizes_of(found: Resolution) -> Chart:
     )
 
 
-def _confidence(confidence: NDArray[np.float32]) -> Chart:
-    known = confidence[~np.isnan(confidence)]
-    counts, edges = np.histogram(known, bins=20, range=(0.0, 1.0))
-    names = [f"{low:.2f}" for low in edges[:-1]]
-    return Chart(
-        title="Confidence",
-        note="The probability of each record's entity, given those of all others.",
-        style="bar",
-        series=[Series("records", names, counts.tolist())],
-        x_label="confidence, from",
-        y_label="records",
-        log_y=True,
-    )
-
-
 def weights_of(knowledge: Knowledge) -> Table:
     """Show all weights, the largest first."""
-    rows = zip(knowledge.weight_names(), knowledge.model.weights.tolist(), strict=True)
-    return Table(
-        title="Weights",
-        note="What each finding adds to the score of a pair in one entity.",
-        columns=["finding", "weight"],
-        rows=[list(row) for row in sorted(rows, key=lambda row: -abs(row[1]))],
-    )
+    named = dict(zip(knowledge.weight_names(), knowledge.model.weights.tolist(), strict=True))
+    return weights_table(named, "What each finding adds to the score of a pair in one entity.", "finding")
 
 
 def entities_of(table: pa.Table, found: Resolution, *, values: bool) -> Entities:

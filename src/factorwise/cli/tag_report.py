@@ -11,7 +11,7 @@ import numpy as np
 
 from factorwise.apps.tagging.training import Step
 from factorwise.cli.options import Options
-from factorwise.cli.reports import run_facts, write_page
+from factorwise.cli.reports import probability_bars, run_facts, write_page
 from factorwise.io.conll import ColumnFile
 from factorwise.report import Chart, Facts, Matrix, Section, Sentence, Sentences, Series, Table
 from factorwise.types import Floats
@@ -98,7 +98,6 @@ def write_apply_report(
     """Write what was labeled: sentences shaded by doubt, how often each label, how sure."""
     names, counts = np.unique(labels, return_counts=True)
     order = np.argsort(-counts, kind="stable")
-    histogram, edges = np.histogram(probability, bins=20, range=(0.0, 1.0))
     sections: list[Section] = [
         run_facts(options, document, {"model": document["model"]}),
         Facts(
@@ -116,14 +115,7 @@ def write_apply_report(
             y_label="tokens",
             log_y=True,
         ),
-        Chart(
-            title="How sure the labels are",
-            style="bar",
-            series=[Series("tokens", [f"{low:.2f}" for low in edges[:-1]], histogram.tolist())],
-            x_label="probability, from",
-            y_label="tokens",
-            log_y=True,
-        ),
+        probability_bars("How sure the labels are", probability, "probability, from", "tokens"),
     ]
     if truth is not None:
         sections.append(confusion(truth, labels))

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from factorwise.cli.options import Options
-from factorwise.cli.reports import run_facts, write_page
-from factorwise.report import Chart, Entities, Entity, Facts, Section, Series, Table
+from factorwise.cli.reports import learning_curve, run_facts, weights_table, write_page
+from factorwise.report import Entities, Entity, Facts, Section, Table
 
 if TYPE_CHECKING:
     from factorwise.apps.coreference.documents import Document
@@ -24,25 +24,13 @@ def write_walk_fit_report(
     path: Path, options: Options, document: Mapping[str, Any], weights: Mapping[str, float], verb: str
 ) -> dict[str, Any]:
     """Write data, settings, the learning curve and all weights."""
-    ordered = sorted(weights.items(), key=lambda row: -abs(row[1]))
     plain = [(name, _text(value)) for name, value in document["training"].items()]
-    passes = document["curve"]
     sections: list[Section] = [
         run_facts(options, document, {"model": document["model"]["file"]}),
         Facts(title="Data", rows=[(name, _text(value)) for name, value in document["data"].items()]),
         Facts(title="Training", rows=plain),
-        Chart(
-            title="Learning curve",
-            series=[Series("walks", [one["number"] for one in passes], [one["value"] for one in passes])],
-            x_label="pass",
-            y_label=str(document["training"]["metric"]),
-        ),
-        Table(
-            title="Weights",
-            note="What each feature adds to the score.",
-            columns=["feature", "weight"],
-            rows=ordered,
-        ),
+        learning_curve(document["curve"], "value", "pass", str(document["training"]["metric"])),
+        weights_table(weights, "What each feature adds to the score."),
     ]
     return write_page(
         path, f"What was learned: {document['model']['file']}", f"factorwise {verb} fit", sections
