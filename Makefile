@@ -4,11 +4,12 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 LOCK   := requirements/dev.lock
 READY  := $(VENV)/.ready
+DOCS   := .venv-docs
 # numba does not notice an edit of a kernel that another file calls: other sources, another cache
 export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/kernels/$(shell cat src/factorwise/kernels/*.py 2>/dev/null | cksum | tr ' ' '-')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage test-slow test-cluster check format lint types layers bench experiments lock clean
+.PHONY: help setup demo test coverage test-slow test-cluster check format lint types layers bench experiments docs lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -66,9 +67,19 @@ bench: setup  ## side by side with the peers, each in an environment of its own
 experiments: setup  ## the tables and figures of the papers
 	$(BIN)/python experiments/run_all.py $(ARGS)
 
-lock: setup  ## choose new versions: rewrites requirements/dev.lock
+# in an environment of its own: what builds the site is no part of development, and nothing of it is shipped
+docs: $(DOCS)/.ready  ## the documentation as a site in site/, without a warning
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
+
+$(DOCS)/.ready: requirements/docs.lock
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.lock
+	@touch $@
+
+lock: setup  ## choose new versions: rewrites requirements/dev.lock and docs.lock
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --group dev pyproject.toml -o $(LOCK)
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --group docs -o requirements/docs.lock
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis demo
+	rm -rf $(VENV) $(DOCS) site .pytest_cache .mypy_cache .ruff_cache .hypothesis demo
