@@ -491,3 +491,18 @@ def test_a_search_in_shards_goes_on_after_a_kill_and_depends_on_no_threads(apply
     apply(*words)
     assert (tmp_path / "o.csv").read_bytes() == whole
     assert list((tmp_path / "kept").iterdir()) == []
+
+
+@pytest.mark.parametrize("first", [(), ("--shards", 3)], ids=["in one piece", "in shards"])
+def test_a_checkpoint_of_the_other_kind_is_refused(killed, run, first, tmp_path):
+    second = () if first else ("--shards", 3)
+    at_once = () if first else ("--checkpoint-seconds", 0)
+    command = killed(6, *first, *at_once, "--checkpoint", tmp_path / "kept")
+    plain = [word for word in command if word not in (*first, *at_once)]
+    data = command[3].parent / "few.csv"
+    done = run("resolve", "apply", data, *plain, *second)
+    assert done.code == 2
+    assert "has the checkpoint of a run" in done.err
+    done = run("resolve", "apply", data, *command)
+    assert done.code == 0
+    assert "went on from the checkpoint, after round" in done.err

@@ -388,6 +388,10 @@ def test_a_checkpoint_must_be_a_folder(refused, file):
     assert "is no folder" in refused("--checkpoint", file("x", "kept"))
 
 
+def test_checkpoints_of_shards_go_by_rounds(refused):
+    assert "every fourth round is kept" in refused("--shards", 2, "--checkpoint-seconds", 5)
+
+
 def test_a_store_for_checkpoints_needs_shards(refused):
     assert "needs --ray or --shards" in refused("--checkpoint", "s3://bucket/kept")
     assert "is no address of a folder" in refused("--checkpoint", "nowhere://kept", "--shards", 2)

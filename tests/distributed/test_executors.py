@@ -129,7 +129,7 @@ def test_a_new_checkpoint_replaces_the_old_one(store):
 def test_files_that_no_manifest_names_do_not_count_and_are_cleared_later(store):
     first = committed(store, 3)
     stray = write_shard(store, 1, [rows_of([5])])
-    (folder_of(store) / "manifest-000009.json.0123.part").write_text("{")
+    (folder_of(store) / f"manifest-000009.json.{'0123' * 4}.part").write_text("{")
     assert store.latest("this") == first
     committed(store, 4)
     names = {path.name for path in folder_of(store).iterdir()}

@@ -69,6 +69,7 @@ def test_entities_are_searched_and_ordered(page):
     part.locator("input[type=search]").fill("117a")
     assert "1 of 1 entities" in part.inner_text()
     part.locator("details summary").first.click()
+    part.locator("td.differs").first.wait_for()
     assert part.locator("td.differs").count() == 2  # the names differ, the towns do not
     part.locator("input[type=search]").fill("")
     part.locator("select").select_option("most doubtful first")
@@ -87,6 +88,7 @@ def test_tables_are_ordered_by_a_click(page):
 def test_pairs_show_what_they_are_made_of(page):
     part = page.locator("section[data-kind=pairs]")
     part.locator("details summary").first.click()
+    part.locator(".steps").first.wait_for()
     assert "+0.75" in part.locator(".steps").first.inner_text()  # -1 + 2.5 - 0.75
 
 

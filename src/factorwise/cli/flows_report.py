@@ -60,9 +60,13 @@ def write_apply_report(
         ),
     ]
     if not values:
-        sections.append(Facts(title="Left out", rows=[("names of places", "--no-values was given")]))
-    for given, found in list(zip(counts.series, flows.series, strict=True))[:MOST_SEQUENCES]:
-        sections += [_totals(given.counts, found.counts, found.times, found.name)]
+        sections.append(
+            Facts(title="Left out", rows=[("names of places and sequences", "--no-values was given")])
+        )
+    pairs = list(zip(counts.series, flows.series, strict=True))[:MOST_SEQUENCES]
+    for number, (given, found) in enumerate(pairs, 1):
+        name = found.name if values else str(number)
+        sections.append(_totals(given.counts, found.counts, found.times, name))
         steps = {
             step: np.round(found.expected[k][np.ix_(shown, shown)], 4).tolist()
             for k, step in enumerate(found.steps[:MOST_STEPS])
@@ -70,7 +74,7 @@ def write_apply_report(
         labels = [names[k] for k in shown]
         sections.append(
             Matrix(
-                title=f"Flows, sequence {found.name}" if len(flows) > 1 else "Flows",
+                title=f"Flows, sequence {name}" if len(flows) > 1 else "Flows",
                 note=_matrix_note(len(shown), len(flows.places), len(steps), len(found.steps)),
                 rows=labels,
                 columns=labels,
@@ -91,8 +95,8 @@ def _totals(counted: Floats, expected: Floats, times: tuple[str, ...], name: str
         title=f"Members, sequence {name}",
         note="The sum of the counts at each time, and that of the members that the flows put there.",
         series=[
-            Series("counted", list(times), made.tolist()),
-            Series("expected", list(times), expected.sum(axis=1).tolist()),
+            Series("counted", list(times), made.round(6).tolist()),
+            Series("expected", list(times), expected.sum(axis=1).round(6).tolist()),
         ],
         x_label="time",
         y_label="members",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -69,7 +70,7 @@ def run_facts(options: Options, document: Mapping[str, Any], data: Mapping[str, 
     from factorwise.report import Facts
 
     rows = [
-        ("command", " ".join(["factorwise", *sys.argv[1:]])),
+        ("command", shlex.join(["factorwise", *sys.argv[1:]])),
         *data.items(),
         ("seed", options.seed),
         ("threads", options.threads),

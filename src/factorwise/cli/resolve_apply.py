@@ -32,7 +32,12 @@ from factorwise.cli.resolve_data import (
 )
 from factorwise.cli.resolve_onto import Known, check_onto, placed, read_known
 from factorwise.cli.resolve_progress import WalkBar, telling
-from factorwise.cli.resolve_shards import check_checkpoint_address, opened_shards, shard_options
+from factorwise.cli.resolve_shards import (
+    check_checkpoint_address,
+    check_checkpoint_mode,
+    opened_shards,
+    shard_options,
+)
 
 if TYPE_CHECKING:  # numba and Arrow take their time to load
     import pyarrow as pa
@@ -92,9 +97,7 @@ _path = click.Path(path_type=Path)
 @click.option(
     "--checkpoint-seconds",
     type=click.FloatRange(min=0),
-    default=60.0,
-    show_default=True,
-    help="How often.",
+    help="How often.  [default: 60; with --shards or --ray every fourth round]",
 )
 def command(options: Options, **given: Any) -> None:
     """Find which of the records in RECORDS are of the same entity.
@@ -139,13 +142,18 @@ class Request:
     ray: str | None
     shards: int | None
     checkpoint: str | None
-    checkpoint_seconds: float
+    checkpoint_seconds: float | None
     reading: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def draws(self) -> bool:
         """Whether other clusterings are to be drawn."""
         return self.posterior or self.pairs is not None or self.second_best is not None
+
+    @property
+    def in_shards(self) -> bool:
+        """Whether the search goes over shards."""
+        return self.ray is not None or self.shards is not None
 
     def targets(self) -> dict[str, Path | None]:
         """Return the tables to be written, the one that tells that all is done last."""
@@ -185,8 +193,14 @@ class Request:
                 raise click.UsageError(
                     "--one-per-source needs to know the sources: give several files, or --source COLUMN."
                 )
-        if self.checkpoint is None or check_checkpoint_address(self.checkpoint, self.ray, self.shards):
+        if self.checkpoint_seconds is not None and self.in_shards:
+            raise click.UsageError(
+                "--checkpoint-seconds is for a search in one piece: with --shards or --ray, every fourth"
+                " round is kept."
+            )
+        if self.checkpoint is None or check_checkpoint_address(self.checkpoint, self.in_shards):
             return
+        check_checkpoint_mode(self.checkpoint, self.in_shards)
         folder = Path(self.checkpoint)
         place = next(one for one in (folder, *folder.resolve().parents) if one.exists())
         if not place.is_dir() or not can_write(place):
@@ -249,10 +263,10 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
         from factorwise.io.checkpoints import remove_checkpoint
         from factorwise.io.shard_files import ShardStore
 
-        if request.ray is None and request.shards is None:
-            remove_checkpoint(request.checkpoint)
-        else:
+        if request.in_shards:
             ShardStore(request.checkpoint).clear()
+        else:
+            remove_checkpoint(request.checkpoint)
     document = {
         "output": request.output.name,
         "bytes": request.output.stat().st_size,
@@ -332,6 +346,8 @@ def _walk(
     ):
 
         def watch(progress: Progress) -> None:
+            if not rounds and progress.round > 1:
+                notice(options, f"went on from the checkpoint, after round {progress.round - 1}.")
             rounds.append(progress)
             bar(progress)
 
@@ -341,7 +357,7 @@ def _walk(
             constraints=constraints,
             posterior=request.draws,
             checkpoint=request.checkpoint,
-            checkpoint_seconds=request.checkpoint_seconds,
+            checkpoint_seconds=60.0 if request.checkpoint_seconds is None else request.checkpoint_seconds,
             shards=shards,
             linked=tell_candidates,
             watch=watch,

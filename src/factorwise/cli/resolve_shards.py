@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,8 +20,9 @@ def shard_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
         click.option(
             "--ray",
-            metavar="ADDRESS|local",
-            help="Work on a Ray cluster: one that runs at ADDRESS, or one started here for the run.",
+            metavar="ADDRESS|auto|local",
+            help="Work on a Ray cluster: one that runs at ADDRESS, the one that this machine is part of, or"
+            " one started here for the run.",
         ),
         click.option(
             "--shards",
@@ -33,11 +35,11 @@ def shard_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def check_checkpoint_address(checkpoint: str, ray: str | None, shards: int | None) -> bool:
+def check_checkpoint_address(checkpoint: str, in_shards: bool) -> bool:
     """Say whether a checkpoint goes to the address of a store, which only a search in shards can use."""
     if "://" not in checkpoint:
         return False
-    if ray is None and shards is None:
+    if not in_shards:
         raise click.UsageError(
             f"--checkpoint {checkpoint!r} is the address of a store: that needs --ray or --shards. Give a"
             " folder instead."
@@ -46,6 +48,23 @@ def check_checkpoint_address(checkpoint: str, ray: str | None, shards: int | Non
 
     ShardStore(checkpoint).reach()
     return True
+
+
+def check_checkpoint_mode(checkpoint: str, in_shards: bool) -> None:
+    """Refuse a folder that has the checkpoint of a search of the other kind."""
+    from factorwise.io.checkpoints import FILE
+
+    folder = Path(checkpoint)
+    if in_shards and (folder / FILE).exists():
+        other = "without --shards and --ray"
+    elif not in_shards and any(folder.glob("manifest-??????.json")):
+        other = "with --shards or --ray"
+    else:
+        return
+    raise click.UsageError(
+        f"--checkpoint {checkpoint!r} has the checkpoint of a run {other}: go on with that, give another"
+        " folder, or remove it to begin anew."
+    )
 
 
 @contextmanager

@@ -12,8 +12,9 @@ import click
 import numpy as np
 
 from factorwise.apps.tagging.global_tagger import constraints_of
-from factorwise.apps.tagging.model_file import SavedTagger, read_tagger
+from factorwise.apps.tagging.model_file import KIND, SavedTagger, read_tagger
 from factorwise.apps.tagging.tagger import ChainTagger
+from factorwise.cli.learned import check_kind
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
 from factorwise.learning.second_order import SecondOrder
@@ -32,6 +33,7 @@ def command(options: Options, file: Path, top: int, label: str | None) -> None:
     and the weakest transitions from label to label, and the constraints on whole sentences. With --verbose
     the provenance is shown in full.
     """
+    check_kind(file, KIND)
     saved = read_tagger(file)
     if label is not None and label not in saved.tagger.labels:
         close = difflib.get_close_matches(label, saved.tagger.labels, n=1)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -13,9 +14,10 @@ from numpy.typing import NDArray
 
 from factorwise.apps.tagging.answers import n_best, spans_of
 from factorwise.apps.tagging.encoders import ColumnEncoder
-from factorwise.apps.tagging.model_file import read_tagger
+from factorwise.apps.tagging.model_file import KIND, read_tagger
 from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.apps.tagging.templates import TemplateSet
+from factorwise.cli.learned import check_kind
 from factorwise.cli.tag_options import Layout
 from factorwise.errors import DataFileError, ModelFileError
 from factorwise.io.conll import ColumnFile
@@ -47,6 +49,7 @@ class LoadedTagger(NamedTuple):
 
 def load_model(path: str | os.PathLike[str]) -> LoadedTagger:
     """Read a tagger from a model file; refuse one that does not take columns."""
+    check_kind(Path(path), KIND)
     saved = read_tagger(path)
     encoder = saved.encoder
     if not isinstance(encoder, ColumnEncoder) or encoder.extractor is None:

@@ -76,7 +76,12 @@ def write_fit_report(
     if values:
         features = [[one["attribute"], one["label"], one["weight"]] for one in learned["features"]]
         sections.append(
-            Table(title="Largest weights", columns=["attribute", "label", "weight"], rows=features)
+            Table(
+                title="Largest weights",
+                note=f"{len(features):,} of {document['weights']['all']:,}.",
+                columns=["attribute", "label", "weight"],
+                rows=features,
+            )
         )
     moves = [[" \u2192 ".join(one["labels"]), one["weight"]] for one in learned["strongest_transitions"]]
     sections.append(Table(title="Transitions", columns=["labels", "weight"], rows=moves))

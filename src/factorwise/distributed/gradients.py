@@ -24,6 +24,7 @@ class SummedObjective:
     objective
         A function of a part's data and the weights that returns a value and a gradient.
 
+    Parts are added up in their order, so the sum does not depend on the executor.
     """
 
     def __init__(

@@ -108,8 +108,11 @@ class RayExecutor:
         errors = self._ray.exceptions
         try:
             return self._ray.get(references)
-        except errors.RayTaskError:
-            raise
+        except errors.RayTaskError as error:
+            cause: BaseException = error
+            while isinstance(cause, errors.RayTaskError) and cause.cause is not None:
+                cause = cause.cause  # what a function raised, without the story of where it ran
+            raise cause from None
         except errors.RayError as error:
             raise ClusterError(
                 f"the Ray cluster gave up ({type(error).__name__}: {str(error).splitlines()[0]}). Start the"
@@ -139,6 +142,9 @@ def _imported(address: str) -> Any:
     if not address:
         raise InvalidArgumentError("the address of the Ray cluster is empty: give host:port, auto or local.")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if address == LOCAL:
+        # else Ray takes 127.0.0.1 for a mistake, and listens where other machines can reach it
+        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     if address == LOCAL and "ray" not in sys.modules:
         os.environ.setdefault("RAY_AUTH_MODE", "token")
         if os.environ["RAY_AUTH_MODE"] == "token" and "RAY_AUTH_TOKEN_PATH" not in os.environ:
@@ -168,7 +174,6 @@ def _connect(ray: Any, address: str, workers: int | None) -> None:
             "a Ray cluster is started on this machine only with tokens: set RAY_AUTH_MODE=token before Ray is"
             " imported, or give the address of a cluster that runs."
         )
-    # without an interface of its own Ray would take an address that others can reach
     ray.init(
         address=LOCAL,
         num_cpus=thread_count(workers),

@@ -69,12 +69,13 @@ def search_shards(
 
     Raises `LostItemsError` if the items after a round are not those before it.
     """
-    stage = _Shards(executor, search, sharding, apart, cluster, seed, function)
+    stage = _ShardRounds(executor, search, sharding, apart, cluster, seed, function)
     saved = None if keeping is None else keeping.store.latest(keeping.fingerprint)
     if keeping is not None and saved is not None:
         executor.restore(keeping.store, saved.files)
         stage.expected = sum((Checksum(file.items, file.hashes) for file in saved.files), Checksum(0, 0))
         begin = Standing(int(saved.state["round"]), bool(saved.state["settled"]), float(saved.state["score"]))
+        stage.score = begin.score
         stage.proposals, stage.n_clusters = int(saved.state["proposals"]), int(saved.state["entities"])
     elif shards is None:
         raise InvalidArgumentError("there is no checkpoint to go on from: give the rows of the shards.")
@@ -95,12 +96,8 @@ def search_shards(
     return search.follow(stage, begin=begin, watch=watch, keep=keep)
 
 
-class _Shards:
-    """Rounds over shards. Of the items only their number and checksum are known here.
-
-    cpu_seconds
-        What the shards took, all together.
-    """
+class _ShardRounds:
+    """Rounds over shards. Of the items only their number and checksum are known here."""
 
     def __init__(
         self,
@@ -121,7 +118,6 @@ class _Shards:
         self.score = np.nan
         self.n_clusters = 0
         self.proposals = 0
-        self.cpu_seconds = 0.0
 
     @property
     def n_items(self) -> int:
@@ -148,7 +144,6 @@ class _Shards:
         self.score = float(np.sum([report.score for report in reports]))
         self.n_clusters = sum(report.entities for report in reports)
         self.proposals += sum(report.proposals for report in reports)
-        self.cpu_seconds += sum(report.cpu_seconds for report in reports)
         return float(np.sum([report.gain for report in reports]))
 
     def check(self, found: Checksum) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,9 @@ from numpy.typing import NDArray
 from factorwise.errors import DataFileError, MissingExtraError
 
 FORMAT = 1
+_SHARD = re.compile(r"shard-\d{5}-[0-9a-f]{16}\.parquet")
+_MANIFEST = re.compile(r"manifest-\d{6}\.json")
+_DRAFT = re.compile(r"manifest-\d{6}\.json\.[0-9a-f]{16}\.part")
 _LISTS = {"neighbor": pa.int64(), "score": pa.float32()}
 
 
@@ -63,7 +67,10 @@ class ShardStore:
         try:
             files.create_dir(folder, recursive=True)
         except OSError as error:
-            raise DataFileError(f"{self.address}: cannot be written to ({error}).") from error
+            raise DataFileError(
+                f"{self.address}: cannot be written to ({error}). Check what you are allowed, or give another"
+                " folder."
+            ) from error
 
     def write(self, shard: int, columns: Mapping[str, NDArray[Any]], checksum: tuple[int, int]) -> PartFile:
         """Write the rows of a shard to a file of their own."""
@@ -105,8 +112,7 @@ class ShardStore:
     def latest(self, fingerprint: str) -> Manifest | None:
         """Return the manifest of the last checkpoint of this run; None where there is none."""
         files, folder = self._opened()
-        names = sorted(name for name in self._names() if name.startswith("manifest-"))
-        names = [name for name in names if name.endswith(".json")]
+        names = sorted(filter(_MANIFEST.fullmatch, self._names()))
         if not names:
             return None
         try:
@@ -130,11 +136,12 @@ class ShardStore:
         self._clear(keeping=set())
 
     def _clear(self, keeping: set[str]) -> None:
+        """Remove checkpoints, and parts of others that were never finished; other files are left alone."""
         files, folder = self._opened()
+        old = self._names() - keeping
         # manifests first: one without its files would be a checkpoint that cannot be read
-        old = sorted(self._names() - keeping, key=lambda name: not name.startswith("manifest-"))
-        for name in old:
-            if name.startswith(("manifest-", "shard-")):
+        for kind in (_MANIFEST, _DRAFT, _SHARD):
+            for name in sorted(filter(kind.fullmatch, old)):
                 files.delete_file(posixpath.join(folder, name))
 
     def _names(self) -> set[str]:
@@ -149,6 +156,11 @@ class ShardStore:
             found: tuple[pafs.FileSystem, str] = pafs.FileSystem.from_uri(self.address)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             return _by_fsspec(self.address)
+        except OSError as error:
+            raise DataFileError(
+                f"{self.address}: cannot be reached ({error}). Check the address, the network and what you"
+                " are allowed, or give a folder."
+            ) from error
         return found
 
 
@@ -163,7 +175,9 @@ def _by_fsspec(address: str) -> tuple[pafs.FileSystem, str]:
     try:
         files, folder = fsspec.core.url_to_fs(address)
     except (ValueError, ImportError) as error:
-        raise DataFileError(f"{address}: is no address of a folder ({error}).") from error
+        raise DataFileError(
+            f"{address}: is no address of a folder ({error}). Give one such as s3://bucket/run, or a path."
+        ) from error
     return pafs.PyFileSystem(pafs.FSSpecHandler(files)), folder
 
 

@@ -54,15 +54,15 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart(Section):
-    """Lines, bars or points.
+    """Lines or bars.
 
     style
-        ``"line"``, ``"bar"``, ``"points"``; ``"diagonal"`` is a line with the diagonal beside it, for
+        ``"line"``, ``"bar"``; ``"diagonal"`` is a line with the diagonal beside it, for
         reliability.
     """
 
     kind: ClassVar[str] = "chart"
-    style: Literal["line", "bar", "points", "diagonal"] = "line"
+    style: Literal["line", "bar", "diagonal"] = "line"
     series: Sequence[Series]
     x_label: str = ""
     y_label: str = ""

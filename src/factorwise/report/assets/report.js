@@ -107,8 +107,8 @@
       data: named ? one.y : one.x.map((x, k) => ({ x, y: one.y[k] })),
       borderColor: colors[at % colors.length],
       backgroundColor: colors[at % colors.length] + (section.style === "bar" ? "cc" : "55"),
-      showLine: section.style !== "points",
-      pointRadius: section.style === "points" || one.y.length < 40 ? 3 : 0,
+      showLine: true,
+      pointRadius: one.y.length < 40 ? 3 : 0,
       borderWidth: 2,
     }));
     if (section.style === "diagonal") {
@@ -123,7 +123,8 @@
       options: {
         animation: false, maintainAspectRatio: false,
         scales: { x: axis(section.x_label, named || section.style === "bar" ? {} : { type: "linear" }),
-          y: axis(section.y_label, section.log_y ? { type: "logarithmic" } : {}) },
+          y: axis(section.y_label, section.log_y ? { type: "logarithmic",
+            ticks: { color: ink, callback: value => Number.isInteger(Math.log10(value)) ? shown(value) : "" } } : {}) },
         plugins: { legend: { display: datasets.length > 1, labels: { color: ink } } },
       },
     }));

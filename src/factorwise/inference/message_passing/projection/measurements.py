@@ -96,6 +96,8 @@ class Measurement:
 
     def taken(self, rows: Ints) -> Measurement:
         """Return some of the rows."""
+        if len(rows) and not 0 <= np.min(rows) <= np.max(rows) < self.count:
+            raise InvalidArgumentError(f"rows {rows} were asked for, but there are {self.count}, from 0 on.")
         if len(rows) == self.count and np.array_equal(rows, np.arange(self.count)):
             return self
         return Measurement(self.rows_matrix[rows], self.size)

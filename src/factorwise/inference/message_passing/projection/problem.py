@@ -145,12 +145,18 @@ class Problem:
                 f"the energy {self.energy.name!r} returned a value of shape {np.shape(value)}: return one"
                 " number."
             )
-        if not float(value) > -np.inf:
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            raise EnergyError(
+                f"the energy {self.energy.name!r} returned {value!r}: return one number."
+            ) from None
+        if not number > -np.inf:
             raise EnergyError(
                 f"the energy {self.energy.name!r} returned {value}: a value is finite, or +inf where it is"
                 " not defined."
             )
-        return float(value)
+        return number
 
     def _check_slope(self, slope: Floats) -> None:
         count = self.energy.measurement.count
