@@ -41,7 +41,7 @@ test-slow: setup  ## long statistical runs: many seeds, and kernels with bounds 
 APART  := unshare --user --map-root-user --net
 test-cluster: setup  ## the tests that start Ray clusters, with no network but loopback
 	@$(APART) true 2>/dev/null || { echo "make test-cluster needs network namespaces without privileges, and 'unshare --user --net' failed: allow them (sysctl kernel.unprivileged_userns_clone=1, or a container with CAP_SYS_ADMIN)" >&2; exit 1; }
-	timeout --kill-after=20 360 $(APART) $(BIN)/python tests/cluster/loopback.py $(BIN)/python -m pytest -m cluster tests/cluster $(ARGS)
+	timeout --kill-after=20 540 $(APART) $(BIN)/python tests/cluster/loopback.py $(BIN)/python -m pytest -m cluster tests/cluster $(ARGS)
 
 # the cluster tests mostly wait: they run beside the others
 check: lint types layers  ## everything that must pass before a change lands

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-LIMIT = 90  # seconds that a test may take, with what it starts
+LIMIT = 180  # seconds that a test may take, with what it starts
 SETTINGS = {
     "RAY_AUTH_MODE": "token",
     "RAY_DEFAULT_OBJECT_STORE_MAX_MEMORY_BYTES": str(100 * 2**20),

@@ -198,7 +198,7 @@ def in_a_process(script, *arguments, before=(), **environment):
     own = {name: value for name, value in os.environ.items() if name == kept or not name.startswith("RAY_")}
     command = [*before, sys.executable, "-W", "ignore", "-c", script, *arguments]
     return subprocess.run(
-        command, capture_output=True, text=True, env=own | environment, timeout=60, check=False
+        command, capture_output=True, text=True, env=own | environment, timeout=120, check=False
     )
 
 
