@@ -27,7 +27,7 @@ demo: setup  ## the main job end to end on generated data; writes demo/report.ht
 	$(BIN)/factorwise demo
 
 test: setup  ## the tests
-	$(BIN)/python -m pytest -m "not slow and not cluster" -n auto --dist loadfile $(ARGS)
+	$(GIVE_WAY) $(BIN)/python -m pytest -m "not slow and not cluster" -n auto --dist loadfile $(ARGS)
 
 # not a part of check: tracing makes Python 3.11, and with it compiling, twice as slow
 coverage: setup  ## the tests, and which lines they do not reach; compiled code counts as not reached
@@ -43,9 +43,9 @@ test-cluster: setup  ## the tests that start Ray clusters, with no network but l
 	@$(APART) true 2>/dev/null || { echo "make test-cluster needs network namespaces without privileges, and 'unshare --user --net' failed: allow them (sysctl kernel.unprivileged_userns_clone=1, or a container with CAP_SYS_ADMIN)" >&2; exit 1; }
 	timeout --kill-after=20 540 $(APART) $(BIN)/python tests/cluster/loopback.py $(BIN)/python -m pytest -m cluster tests/cluster $(ARGS)
 
-# the cluster tests mostly wait: they run beside the others
+# the cluster tests mostly wait: they run beside the others, which give way to them, for they have time limits
 check: lint types layers  ## everything that must pass before a change lands
-	$(MAKE) --no-print-directory --jobs 2 --output-sync=target test test-cluster
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target GIVE_WAY="nice -n 15" test test-cluster
 
 format: setup  ## format, and repair what can be repaired
 	$(BIN)/ruff format .
