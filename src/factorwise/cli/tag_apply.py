@@ -20,7 +20,7 @@ from factorwise.cli.progress import Clock, peak_memory
 from factorwise.cli.reports import check_report, report_options, report_row
 from factorwise.cli.tag_options import ColumnNumbers, Layout, layout_options, read_table
 from factorwise.cli.tag_prediction import Predictions, columns_for, load_model
-from factorwise.cli.tag_report import truth_of, write_apply_report
+from factorwise.cli.tag_report import Labeled, truth_of, write_apply_report
 from factorwise.errors import DataFileError
 from factorwise.io.conll import ColumnFile, format_columns
 from factorwise.kernels.threads import Team
@@ -100,17 +100,10 @@ def command(
         page = None
         if report is not None:
             clock.parts["labels"] = time.perf_counter() - began
-            page = write_apply_report(
-                report,
-                options,
-                _told(output, model, table, clock),
-                table,
-                word,
-                predictions.labels,
-                predictions.probability,
-                truth_of(table, saved.label, saved.all),
-                values=not no_values,
-            )
+            truth = truth_of(table, saved.label, saved.all)
+            labeled = Labeled(table, word, predictions.labels, predictions.probability, truth)
+            told = _told(output, model, table, clock)
+            page = write_apply_report(report, options, told, labeled, values=not no_values)
         if output == STANDARD and options.json:
             document = {"spans": found} if spans else _document(predictions, marginals, nbest)
             emit(document, (), as_json=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -88,19 +88,29 @@ def write_fit_report(
     return write_page(path, f"A tagger: {document['model']['file']}", "factorwise tag fit", sections)
 
 
+class Labeled(NamedTuple):
+    """The tokens of a column file with the labels that they were given.
+
+    words
+        Number of the column with the words.
+    probability : float64[tokens]
+        Of each label.
+    truth
+        The true labels, where they are known.
+    """
+
+    table: ColumnFile
+    words: int
+    labels: Sequence[str]
+    probability: Floats
+    truth: Sequence[str] | None
+
+
 def write_apply_report(
-    path: Path,
-    options: Options,
-    document: Mapping[str, Any],
-    table: ColumnFile,
-    words: int,
-    labels: Sequence[str],
-    probability: Floats,
-    truth: Sequence[str] | None,
-    *,
-    values: bool,
+    path: Path, options: Options, document: Mapping[str, Any], found: Labeled, *, values: bool
 ) -> dict[str, Any]:
     """Write what was labeled: sentences shaded by doubt, how often each label, how sure."""
+    _, _, labels, probability, truth = found
     names, counts = np.unique(labels, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     sections: list[Section] = [
@@ -124,7 +134,7 @@ def write_apply_report(
     ]
     if truth is not None:
         sections.append(confusion(truth, labels))
-    sections.append(_sentences(table, words, labels, probability, truth, values=values))
+    sections.append(_sentences(found, values=values))
     return write_page(path, f"Labels of {document['output']}", "factorwise tag apply", sections)
 
 
@@ -167,16 +177,9 @@ def confusion(truth: Sequence[str], labels: Sequence[str]) -> Matrix:
     )
 
 
-def _sentences(
-    table: ColumnFile,
-    words: int,
-    labels: Sequence[str],
-    probability: Floats,
-    truth: Sequence[str] | None,
-    *,
-    values: bool,
-) -> Sentences:
+def _sentences(found: Labeled, *, values: bool) -> Sentences:
     """Show the most doubtful sentences, as many as there is room for, in their order."""
+    table, words, labels, probability, truth = found
     start = table.start
     sizes = np.diff(start)
     least = np.minimum.reduceat(probability, start[:-1]) if len(sizes) else np.zeros(0)
