@@ -1,4 +1,4 @@
-# One command for each job; every target prepares what it needs. CI calls `make check`.
+# One command for each job; every target prepares what it needs. CI calls `make check`, then `make test-cluster`.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -19,7 +19,7 @@ setup: $(READY)  ## a virtual environment in .venv with the package and its deve
 $(READY): $(LOCK) pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 14) else "factorwise needs Python 3.11 to 3.13, this is %s: run make PYTHON=python3.12 ..." % sys.version.split()[0])'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(LOCK)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r $(LOCK)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -27,7 +27,7 @@ demo: setup  ## the main job end to end on generated data; writes demo/report.ht
 	$(BIN)/factorwise demo
 
 test: setup  ## the tests
-	$(GIVE_WAY) $(BIN)/python -m pytest -m "not slow and not cluster" -n auto --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -m "not slow and not cluster" -n auto --dist loadfile $(ARGS)
 
 # not a part of check: tracing makes Python 3.11, and with it compiling, twice as slow
 coverage: setup  ## the tests, and which lines they do not reach; compiled code counts as not reached
@@ -43,9 +43,7 @@ test-cluster: setup  ## the tests that start Ray clusters, with no network but l
 	@$(APART) true 2>/dev/null || { echo "make test-cluster needs network namespaces without privileges, and 'unshare --user --net' failed: allow them (sysctl kernel.unprivileged_userns_clone=1, or a container with CAP_SYS_ADMIN)" >&2; exit 1; }
 	timeout --kill-after=20 540 $(APART) $(BIN)/python tests/cluster/loopback.py $(BIN)/python -m pytest -m cluster tests/cluster $(ARGS)
 
-# the cluster tests mostly wait: they run beside the others, which give way to them, for they have time limits
-check: lint types layers  ## everything that must pass before a change lands
-	$(MAKE) --no-print-directory --jobs 2 --output-sync=target GIVE_WAY="nice -n 15" test test-cluster
+check: lint types layers test  ## everything that must pass before a change lands, but for test-cluster
 
 format: setup  ## format, and repair what can be repaired
 	$(BIN)/ruff format .
