@@ -25,6 +25,14 @@ def split_mix(value: int) -> int:
     return value ^ (value >> 31)
 
 
+def split_mix_words(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """`split_mix` of every word of an array."""
+    found = words + np.uint64(_GOLDEN)
+    found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(found ^ (found >> np.uint64(31)), np.uint64)
+
+
 def _rotated(value: int, bits: int) -> int:
     return ((value << bits) & _MASK) | (value >> (64 - bits))
 

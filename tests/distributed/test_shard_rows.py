@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factorwise.distributed import ShardRows, shard_walk
-from factorwise.distributed.shard_rows import Checksum, check_shards, hashed, walk_of
+from factorwise.distributed.shard_rows import Checksum, check_shards, walk_of
 from factorwise.errors import InvalidArgumentError
-from factorwise.rng import split_mix
+from factorwise.rng import split_mix, split_mix_words
 from linkage_cases import CASES, random_walk
 from linkage_cases import walk_of as case_walk
 from shard_cases import checksum_of, planted, rows_of, same_rows
@@ -42,7 +42,7 @@ def test_a_part_has_the_links_of_its_items_and_no_others():
 
 def test_hashes_are_those_of_the_random_streams():
     values = np.array([0, 1, 2**63, 2**64 - 1], np.uint64)
-    assert hashed(values).tolist() == [split_mix(value) for value in values.tolist()]
+    assert split_mix_words(values).tolist() == [split_mix(value) for value in values.tolist()]
 
 
 def test_the_checksum_finds_a_loss_a_doubling_and_an_exchange():

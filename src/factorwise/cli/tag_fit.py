@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from factorwise.apps.tagging.config import ALGORITHMS, TrainingConfig
 from factorwise.apps.tagging.constraints import SCHEMES, Constraints
-from factorwise.apps.tagging.cross_fitting import FOLDS, Judged, cross_fitted
+from factorwise.apps.tagging.cross_fitting import FOLDS, judged_sentences
 from factorwise.apps.tagging.encoders import ColumnEncoder
 from factorwise.apps.tagging.global_tagger import constrained
 from factorwise.apps.tagging.model_file import read_tagger, write_tagger
@@ -217,17 +217,16 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
     learned = None
     if candidates is not None:
         with clock.part("constraints"):
-            judged = [] if held_out is None else [Judged.by(trained.tagger, held_out)]
-            if unknown and request.global_folds:
-                alike = replace(config, max_iterations=max(trained.n_iter, 1))
-                judged += cross_fitted(
-                    sentences,
-                    labels,
-                    alike,
-                    folds=request.global_folds,
-                    constraints=rules,
-                    threads=options.threads,
-                )
+            judged = judged_sentences(
+                trained,
+                held_out,
+                sentences,
+                labels,
+                config,
+                folds=request.global_folds if unknown else 0,
+                constraints=rules,
+                threads=options.threads,
+            )
             learned = constrained(trained.tagger, candidates, judged, options.threads)
         trained = replace(trained, tagger=learned.tagger)
     with clock.part("writing"):

@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.distributed.executors import Executor
-from factorwise.distributed.shard_rows import hashed
 from factorwise.errors import InvalidArgumentError, require
 from factorwise.inference.mcmc.linkage import LinkGraph
 from factorwise.inference.mcmc.linkage_search import parts
 from factorwise.learning.linkage import LinkLearner, LinkPass
 from factorwise.model.linkage import LinkModel
-from factorwise.rng import Stream
+from factorwise.rng import Stream, split_mix_words
 from factorwise.types import Ints
 
 
@@ -55,7 +54,9 @@ def split_lessons(
     of_entity = np.full(entity.max(initial=0) + 1, 2 * n)
     np.minimum.at(of_entity, entity[known], home[known])
     home[known] = of_entity[entity[known]]
-    place = (hashed(home.astype(np.uint64) ^ np.uint64(seed % 2**64)) % np.uint64(shards)).astype(np.int64)
+    place = (split_mix_words(home.astype(np.uint64) ^ np.uint64(seed % 2**64)) % np.uint64(shards)).astype(
+        np.int64
+    )
     lessons = []
     for shard in range(shards):
         mine = np.flatnonzero(place == shard)

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError, require
 from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
+from factorwise.rng import split_mix_words
 from factorwise.types import Ints
-
-_MIXERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)  # of SplitMix64
 
 
 class Checksum(NamedTuple):
@@ -56,7 +55,7 @@ class ShardRows(NamedTuple):
     @property
     def checksum(self) -> Checksum:
         """Checksum of the items' numbers."""
-        return Checksum(self.n_items, int(hashed(self.item.astype(np.uint64)).sum(dtype=np.uint64)))
+        return Checksum(self.n_items, int(split_mix_words(self.item.astype(np.uint64)).sum(dtype=np.uint64)))
 
     def taken(self, rows: Ints) -> ShardRows:
         """Return some of the rows, which are given in ascending order."""
@@ -82,14 +81,6 @@ class ShardRows(NamedTuple):
         return whole.taken(np.argsort(whole.item, kind="stable"))
 
 
-def hashed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Scramble 64-bit words one by one."""
-    found = values + np.uint64(0x9E3779B97F4A7C15)
-    for shift, factor in zip((30, 27), _MIXERS, strict=True):
-        found = (found ^ (found >> np.uint64(shift))) * np.uint64(factor)
-    return np.asarray(found ^ (found >> np.uint64(31)), np.uint64)
-
-
 def shard_walk(walk: LinkWalk, shards: int, seed: int) -> list[ShardRows]:
     """Cut a clustering into shards: its clusters are spread by hashes of their smallest items."""
     require(shards >= 1, "shards", shards, "at least 1")
@@ -106,7 +97,7 @@ def shard_walk(walk: LinkWalk, shards: int, seed: int) -> list[ShardRows]:
         arrays.neighbor.astype(np.int64),
         arrays.score + apart,
     )
-    place = hashed(whole.entity.astype(np.uint64) ^ np.uint64(seed % 2**64)) % np.uint64(shards)
+    place = split_mix_words(whole.entity.astype(np.uint64) ^ np.uint64(seed % 2**64)) % np.uint64(shards)
     return [whole.taken(np.flatnonzero(place == shard)) for shard in range(shards)]
 
 

@@ -12,9 +12,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.distributed.shard_rows import Checksum, ShardRows, hashed, walk_of
+from factorwise.distributed.shard_rows import Checksum, ShardRows, walk_of
 from factorwise.kernels.threads import Team
-from factorwise.rng import Stream
+from factorwise.rng import Stream, split_mix_words
 
 Exchange = Literal["guided", "random", "none"]
 
@@ -104,9 +104,13 @@ def destinations(rows: ShardRows, step: ShardStep) -> NDArray[np.int64]:
         return np.full(rows.n_items, step.shard, np.int64)
     key = Stream(step.seed, 0x5A4D, step.round).state[0]
     if step.exchange == "random":
-        return (hashed(rows.entity.astype(np.uint64) ^ key) % np.uint64(step.shards)).astype(np.int64)
-    smallest = hashed(rows.item.astype(np.uint64) ^ key)
-    worth = np.where(rows.score > 0.0, hashed(rows.neighbor.astype(np.uint64) ^ key), np.uint64(2**64 - 1))
+        return (split_mix_words(rows.entity.astype(np.uint64) ^ key) % np.uint64(step.shards)).astype(
+            np.int64
+        )
+    smallest = split_mix_words(rows.item.astype(np.uint64) ^ key)
+    worth = np.where(
+        rows.score > 0.0, split_mix_words(rows.neighbor.astype(np.uint64) ^ key), np.uint64(2**64 - 1)
+    )
     linked = np.flatnonzero(np.diff(rows.start))
     if len(linked):
         smallest[linked] = np.minimum(smallest[linked], np.minimum.reduceat(worth, rows.start[linked]))

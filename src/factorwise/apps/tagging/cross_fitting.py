@@ -8,6 +8,7 @@ sentences: on those that it was trained on, a chain is surer than it will ever b
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from factorwise.apps.tagging.config import TrainingConfig
 from factorwise.apps.tagging.constraints import Constraints
 from factorwise.apps.tagging.tagger import ChainTagger
-from factorwise.apps.tagging.training import HeldOut, Sentences, train
+from factorwise.apps.tagging.training import HeldOut, Sentences, Trained, train
 from factorwise.errors import InvalidArgumentError, require
 from factorwise.types import Ints
 from factorwise.variables.sparse_rows import SparseRows
@@ -36,6 +37,33 @@ class Judged(NamedTuple):
     def by(cls, tagger: ChainTagger, held_out: HeldOut) -> Judged:
         """Return sentences that were held out of training."""
         return cls(tagger, held_out.rows, held_out.start, held_out.truth)
+
+
+def judged_sentences(
+    trained: Trained,
+    held_out: HeldOut | None,
+    sentences: Sentences,
+    labels: Sequence[Any],
+    config: TrainingConfig,
+    *,
+    folds: int,
+    constraints: Constraints | None = None,
+    threads: int = 1,
+) -> list[Judged]:
+    """Return the sentences that were held out, if any, and those that were learned from, in ``folds`` parts.
+
+    trained
+        The chain that has learned from ``sentences``: those of the parts are trained for as long.
+    folds
+        0 to leave out what was learned from.
+    """
+    judged = [] if held_out is None else [Judged.by(trained.tagger, held_out)]
+    if folds:
+        alike = replace(config, max_iterations=max(trained.n_iter, 1))
+        judged += cross_fitted(
+            sentences, labels, alike, folds=folds, constraints=constraints, threads=threads
+        )
+    return judged
 
 
 def cross_fitted(

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 
 from factorwise.apps.tagging.config import TrainingConfig, prior_of
 from factorwise.apps.tagging.constraints import Constraints
-from factorwise.apps.tagging.cross_fitting import FOLDS, Judged, cross_fitted
+from factorwise.apps.tagging.cross_fitting import FOLDS, judged_sentences
 from factorwise.apps.tagging.encoders import Encoder, as_sentences, choose_encoder
 from factorwise.apps.tagging.global_constraints import ConstraintSet
 from factorwise.apps.tagging.global_tagger import candidates_of, constrained, constraints_of
@@ -271,12 +271,16 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
                 threads=threads,
             )
         if candidates is not None:
-            judged = [] if held_out is None else [Judged.by(trained.tagger, held_out)]
-            if unknown and folds:
-                alike = replace(config, max_iterations=max(trained.n_iter, 1))
-                judged += cross_fitted(
-                    learned_from, names, alike, folds=folds, constraints=rules, threads=threads
-                )
+            judged = judged_sentences(
+                trained,
+                held_out,
+                learned_from,
+                names,
+                config,
+                folds=folds if unknown else 0,
+                constraints=rules,
+                threads=threads,
+            )
             trained = replace(trained, tagger=constrained(trained.tagger, candidates, judged, threads).tagger)
         return self._keep(trained, encoder, config)
 

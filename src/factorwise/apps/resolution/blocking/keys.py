@@ -29,12 +29,12 @@ from factorwise.apps.resolution.forms import (
 )
 from factorwise.apps.resolution.phonetics import sounds
 from factorwise.errors import InvalidArgumentError
+from factorwise.rng import split_mix_words
 from factorwise.types import Bools, Ints
 
 Keys = NDArray[np.uint64]
 _F = TypeVar("_F", Strings, Numbers, Lists)
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _LONGEST = 2_000  # bytes of a text that shingles are taken from
 _BYTES = 1 << 24  # bytes of texts shingled in one go
 _PLACE = np.uint64(16)  # bits for the number of a pair
@@ -112,17 +112,9 @@ class KeyMaker:
         return _paired(self._of(replace(part, size=min(part.size or _PAIRED, _PAIRED))))
 
 
-def mixed(words: Keys) -> Keys:
-    """Scramble 64-bit words, each to one of its own (the SplitMix64 output function)."""
-    words = words + _GOLDEN
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
-
-
 def combined(key: Keys, other: Keys) -> Keys:
     """Keys of a conjunction; the order of its parts matters."""
-    return mixed(key * np.uint64(3) + other)
+    return split_mix_words(key * np.uint64(3) + other)
 
 
 def different(words: Keys) -> Keys:
@@ -172,7 +164,7 @@ def _part_keys(form: Form, part: Part) -> _PartKeys:
         return _rounded_keys(_as(form, Numbers, part), part.size)
     if part.cut == "whole" and isinstance(form, Numbers):
         values = np.where(form.missing, 0.0, form.values) + 0.0  # no negative zero
-        return _PartKeys(mixed(values.view(np.uint64)), ~form.missing)
+        return _PartKeys(split_mix_words(values.view(np.uint64)), ~form.missing)
     strings = _as(form, Strings, part)
     if part.cut == "bands":
         return _band_keys(strings, part)
@@ -180,7 +172,7 @@ def _part_keys(form: Form, part: Part) -> _PartKeys:
         strings = _prefixes(strings, int(part.size))
     elif part.cut == "sound":
         strings = encoded(sounds(strings.values)).rows(strings.codes)
-    return _PartKeys(mixed(strings.codes.astype(np.uint64)), ~strings.missing)
+    return _PartKeys(split_mix_words(strings.codes.astype(np.uint64)), ~strings.missing)
 
 
 def _as(form: Form, wanted: type[_F], part: Part) -> _F:
@@ -202,7 +194,7 @@ def _item_keys(lists: Lists, table: Lists, part: Part) -> _PartKeys:
     counts = np.bincount(table.codes, minlength=len(lists.values))
     kept = rarest(counts, lists.codes, lists.offsets, part.most, int(part.size))
     offsets = offsets_of(kept.view(np.int8))[lists.offsets]
-    key = mixed(np.arange(len(lists.values), dtype=np.uint64))[lists.codes[kept]]
+    key = split_mix_words(np.arange(len(lists.values), dtype=np.uint64))[lists.codes[kept]]
     return _PartKeys(key, np.diff(offsets) > 0, offsets)
 
 
@@ -210,7 +202,7 @@ def _rounded_keys(numbers: Numbers, unit: float) -> _PartKeys:
     present = ~numbers.missing & np.isfinite(numbers.values)
     scaled = numbers.values[present] / unit
     both = np.stack([np.floor(scaled) * 2, np.floor(scaled + 0.5) * 2 + 1], axis=1).ravel() + 0.0
-    return _PartKeys(mixed(both.view(np.uint64)), present, offsets_of(2 * present))
+    return _PartKeys(split_mix_words(both.view(np.uint64)), present, offsets_of(2 * present))
 
 
 def _crossed(rows: KeyRows, found: _PartKeys) -> KeyRows:
@@ -256,7 +248,7 @@ def band_hashes(values: pa.Array, size: int, bands: int, rows: int) -> Keys:
         for band in range(bands):
             key = np.full(len(starts), band, np.uint64)
             for row in range(rows):
-                seed = mixed(np.array([band * rows + row], np.uint64)) | np.uint64(1)
+                seed = split_mix_words(np.array([band * rows + row], np.uint64)) | np.uint64(1)
                 # A product with an odd number permutes; its high bits decide, so the minimum is a fair draw.
                 key = combined(key, np.minimum.reduceat(shingles * seed, starts))
             found[start : start + step, band] = key
@@ -278,4 +270,4 @@ def _shingles(texts: pa.Array, size: int) -> tuple[Keys, NDArray[np.int64]]:
     for shift in range(size):
         at = places + shift
         key = key * np.uint64(257) + np.where(at < last, letters[at], 0)
-    return mixed(key), offsets_of(counts)[:-1]
+    return split_mix_words(key), offsets_of(counts)[:-1]

@@ -14,11 +14,12 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from factorwise.apps.resolution.blocking.blocks import blocks_of
-from factorwise.apps.resolution.blocking.keys import KeyMaker, KeyRows, combined, mixed, share_key
+from factorwise.apps.resolution.blocking.keys import KeyMaker, KeyRows, combined, share_key
 from factorwise.apps.resolution.blocking.pool import PoolRule, Sample
 from factorwise.apps.resolution.blocking.rules import Part, Rule
 from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.forms import offsets_of, ranges
+from factorwise.rng import split_mix_words
 from factorwise.types import Bools, Ints
 
 _IMAGINED = 3_000  # pairs of records
@@ -192,7 +193,7 @@ def true_pairs(entity: Ints, most: int = _TRUE_PAIRS) -> NDArray[np.int64]:
 def entity_links(rows: KeyRows, entity: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return int64[links, 2] that connect the items of one entity which share a key."""
     item = rows.item.astype(np.int64)
-    key = combined(mixed(entity[item].astype(np.uint64)), rows.key)
+    key = combined(split_mix_words(entity[item].astype(np.uint64)), rows.key)
     order = np.argsort(key, kind="stable")
     same = key[order][1:] == key[order][:-1]
     return np.stack([item[order][1:][same], item[order][:-1][same]], axis=1)
