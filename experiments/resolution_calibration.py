@@ -28,19 +28,12 @@ from resolution_tasks import Task, arguments, load, save
 
 from factorwise import EntityResolver
 from factorwise.inference.mcmc.linkage_posterior import SURE
+from factorwise.metrics.calibration import Reliability, reliability
 from factorwise.metrics.clustering import b_cubed
 from factorwise.types import Bools
 
 SETS = ("historical_50k", "aminer110", "chicago_early_childhood")
 BINS = 10
-
-
-class Bin(NamedTuple):
-    """Pairs of one tenth of the probabilities."""
-
-    pairs: int
-    mean: float
-    share: float
 
 
 class Judged(NamedTuple):
@@ -49,19 +42,9 @@ class Judged(NamedTuple):
     chance: NDArray[np.float64]
     same: Bools
 
-    def bins(self) -> list[Bin | None]:
-        """Return the tenths; None for those without pairs."""
-        number = np.minimum((self.chance * BINS).astype(int), BINS - 1)
-        within = [number == k for k in range(BINS)]
-        return [
-            Bin(int(w.sum()), float(self.chance[w].mean()), float(self.same[w].mean())) if w.any() else None
-            for w in within
-        ]
-
-    def error(self) -> float:
-        """Return the expected calibration error."""
-        found = [one for one in self.bins() if one is not None]
-        return sum(one.pairs * abs(one.mean - one.share) for one in found) / max(len(self.chance), 1)
+    def tenths(self) -> Reliability:
+        """Return the pairs by their probability."""
+        return reliability(self.chance, self.same, bins=BINS)
 
     def brier(self) -> float:
         """Return the mean squared error."""
@@ -91,8 +74,8 @@ def judge(task: Task, seed: int, threads: int) -> Judged:
     doubtful = judged.in_doubt()
     print(
         f"  seed {seed}: B-cubed F1 {b_cubed(task.truth, found.labels).f1:.4f},"
-        f" temperature {resolver.knowledge_.temperature:.2f}, error {doubtful.error():.4f} in doubt,"
-        f" {judged.error():.4f} of all; resolving took {between - begun:.2f} CPU s, with the posterior"
+        f" temperature {resolver.knowledge_.temperature:.2f}, error {doubtful.tenths().error:.4f} in doubt,"
+        f" {judged.tenths().error:.4f} of all; resolving took {between - begun:.2f} CPU s, with the posterior"
         f" {ended - between:.2f}",
         flush=True,
     )
@@ -102,10 +85,9 @@ def judge(task: Task, seed: int, threads: int) -> Judged:
 def report(judged: Judged) -> None:
     """Print the table of a set."""
     print("  probability      pairs   mean p   of one entity (aim: mean p)")
-    for k, one in enumerate(judged.bins()):
-        if one is not None:
-            span = f"{k / BINS:.1f} to {(k + 1) / BINS:.1f}"
-            print(f"  {span} {one.pairs:>12,}   {one.mean:.3f}    {one.share:.3f}")
+    for mean, share, pairs in zip(*judged.tenths(), strict=True):
+        tenth = min(int(mean * BINS), BINS - 1)
+        print(f"  {tenth / BINS:.1f} to {(tenth + 1) / BINS:.1f} {pairs:>12,.0f}   {mean:.3f}    {share:.3f}")
     doubtful = judged.in_doubt()
     for text, pairs in (("in doubt", doubtful), ("all candidates", judged)):
         if not len(pairs.chance):
@@ -113,7 +95,7 @@ def report(judged: Judged) -> None:
             continue
         print(
             f"  {text}: {len(pairs.chance):,} pairs, mean p {pairs.chance.mean():.3f}, of one entity"
-            f" {pairs.same.mean():.3f}, calibration error {pairs.error():.4f} (aim: 0),"
+            f" {pairs.same.mean():.3f}, calibration error {pairs.tenths().error:.4f} (aim: 0),"
             f" Brier {pairs.brier():.4f}"
         )
 
@@ -123,12 +105,11 @@ def draw(results: dict[str, Judged]) -> Figure:
     figure, panels = plt.subplots(1, len(results), figsize=(3.4 * len(results), 3.6), squeeze=False)
     for panel, (name, judged) in zip(panels[0], results.items(), strict=True):
         doubtful = judged.in_doubt()
-        found = [one for one in doubtful.bins() if one is not None]
+        mean, share, pairs = doubtful.tenths()
         panel.plot([0, 1], [0, 1], color="grey", linewidth=0.8)
-        panel.plot([one.mean for one in found], [one.share for one in found], color="C0")
-        area = [200 * (one.pairs / max(o.pairs for o in found)) ** 0.5 for one in found]
-        panel.scatter([one.mean for one in found], [one.share for one in found], area, color="C0")
-        panel.set_title(f"{name}: error {doubtful.error():.3f}", fontsize=9)
+        panel.plot(mean, share, color="C0")
+        panel.scatter(mean, share, 200 * (pairs / pairs.max(initial=1.0)) ** 0.5, color="C0")
+        panel.set_title(f"{name}: error {doubtful.tenths().error:.3f}", fontsize=9)
         panel.set_xlabel("probability of pairs in doubt")
         panel.set_ylabel("share of one entity")
     return figure

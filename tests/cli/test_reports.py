@@ -38,8 +38,23 @@ def resolved(tmp_path_factory):
 
 def test_fitting_a_resolver_reports_quality_and_weights(resolved):
     found = sections(resolved / "fit.html")
-    assert {"What was run", "Data and quality", "Fields", "Weights"} <= set(found)
-    assert ["records", len(people(40))] in found["Data and quality"]["rows"]
+    assert {"What was run", "Data", "Quality", "Ways to learn", "Fields", "Weights"} <= set(found)
+    assert ["records", len(people(40))] in found["Data"]["rows"]
+    quality = dict(found["Quality"]["rows"])
+    ways = dict(found["Ways to learn"]["rows"])
+    assert set(quality) == {"precision", "recall", "F1"}
+    assert quality["F1"] in ways.values()
+
+
+def test_how_far_probabilities_can_be_trusted_is_reported_and_kept_with_the_model(resolved, run, tmp_path):
+    told = sections(resolved / "fit.html")["Calibration"]
+    (line,) = told["series"]
+    assert told["style"] == "diagonal"
+    assert line["x"] == sorted(line["x"])
+    assert all(0.0 <= value <= 1.0 for value in (*line["x"], *line["y"]))
+    words = ("--id", "id", "--model", resolved / "m.fw", "-o", tmp_path / "o.csv")
+    run("resolve", "apply", resolved / "records.csv", *words, "--report", tmp_path / "r.html")
+    assert sections(tmp_path / "r.html")["Calibration"] == told
 
 
 def test_resolving_reports_entities_pairs_and_what_they_are_made_of(resolved, run, tmp_path):
@@ -87,6 +102,10 @@ def test_fitting_a_tagger_reports_curves_and_weights(tagged):
     found = sections(tagged / "fit.html")
     assert {"Convergence", "Learning curve", "Largest weights", "Transitions"} <= set(found)
     assert any(EVIL in row[0] for row in found["Largest weights"]["rows"])
+    held_out = dict(found["Held-out sentences"]["rows"])
+    assert [row[0] for row in found["By type"]["rows"]] == ["PER", "(micro)", "(macro)", "(weighted)"]
+    assert sum(map(sum, found["Confusion"]["steps"]["tokens"])) == held_out["tokens"]
+    assert f"{held_out['tokens']} tokens," in found["Calibration"]["note"]
 
 
 def test_tagging_reports_sentences_with_what_is_true(tagged, run, tmp_path):
@@ -96,10 +115,12 @@ def test_tagging_reports_sentences_with_what_is_true(tagged, run, tmp_path):
     first = found["Sentences"]["sentences"][0]
     assert first["tokens"] == [f"Ann{EVIL}", "sings"]
     assert first["truth"] == ["B-PER", "O"]
+    assert found["Calibration"]["style"] == "diagonal"
     assert run("tag", "apply", tagged / "train.txt", *words, "--no-values").code == 0
     assert "Ann" not in json.dumps(sections(tmp_path / "r.html")["Sentences"])
     assert run("tag", "score", tmp_path / "o.txt", "--report", tmp_path / "s.html").code == 0
-    assert found["Confusion"]["rows"] == sections(tmp_path / "s.html")["Confusion"]["rows"]
+    for title in ("By type", "Confusion"):
+        assert found[title] == sections(tmp_path / "s.html")[title]
 
 
 @pytest.mark.parametrize("name", ["r.pdf", "missing/r.html"])

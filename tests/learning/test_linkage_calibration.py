@@ -5,7 +5,8 @@ import pytest
 
 from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
 from factorwise.kernels.threads import Team
-from factorwise.learning.linkage_calibration import TEMPERATURES, Case, calibrate, squared_loss
+from factorwise.learning.linkage_calibration import TEMPERATURES, Case, JudgedPairs, calibrate
+from factorwise.metrics.calibration import reliability
 
 ALONE = Team(1)
 
@@ -36,7 +37,7 @@ def test_the_temperature_that_made_the_entities_is_found(temperature, seed):
 
 def test_a_loss_is_the_squared_distance_from_the_truth_by_weight():
     chances, same = np.array([1.0, 0.25, 0.5], np.float32), np.array([True, True, False])
-    assert squared_loss(chances, same, np.array([1.0, 1.0, 2.0])) == pytest.approx(0.75**2 + 2 * 0.25)
+    assert JudgedPairs(chances, same, np.array([1.0, 1.0, 2.0])).loss() == pytest.approx(0.75**2 + 2 * 0.25)
 
 
 def test_pairs_that_no_temperature_brings_together_do_not_heat_the_others(seed):
@@ -53,7 +54,7 @@ def test_pairs_that_no_temperature_brings_together_do_not_heat_the_others(seed):
 
 def test_where_nothing_is_linked_the_temperature_is_one():
     empty = LinkWalk(LinkGraph.from_pairs(3, [], []), [], apart=-1.0, cluster=0.0)
-    assert calibrate([Case(empty, np.arange(3))], seed=0, team=ALONE) == (1.0, {})
+    assert calibrate([Case(empty, np.arange(3))], seed=0, team=ALONE) == (1.0, {}, None)
 
 
 def both(judged_temperature, other_temperature, seed):
@@ -80,7 +81,7 @@ def test_only_judged_items_and_known_entities_count(seed):
     known = np.where(judged, -1, truth)
     found = calibrate([Case(walk, known)], seed=1, team=ALONE)
     assert abs(TEMPERATURES.index(found.temperature) - 9) <= 1
-    assert calibrate([Case(walk, known, judged)], seed=1, team=ALONE) == (1.0, {})
+    assert calibrate([Case(walk, known, judged)], seed=1, team=ALONE) == (1.0, {}, None)
 
 
 def test_several_clusterings_have_one_temperature_between_their_own(seed):
@@ -91,3 +92,13 @@ def test_several_clusterings_have_one_temperature_between_their_own(seed):
     for temperature in set(found.losses) & set(apart[0].losses) & set(apart[1].losses):
         mean = (apart[0].losses[temperature] + 3.0 * apart[1].losses[temperature]) / 4.0
         assert found.losses[temperature] == pytest.approx(mean)
+
+
+def test_the_reliability_is_that_of_the_pairs_at_the_temperature_chosen(seed):
+    walk, truth = planted(TEMPERATURES[6], seed, n=4_000)
+    case = Case(walk, truth)
+    found = calibrate([case], seed=1, team=ALONE)
+    chances, same, weight = case.judge(found.temperature, case.weights(), seed=1, team=ALONE)
+    assert found.reliability.as_dict() == reliability(chances, same, weight=weight).as_dict()
+    assert found.reliability.cases.sum() == 8_000  # both items of a pair are judged
+    assert found.reliability.error < 0.06

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from factorwise.cli.options import Options
-from factorwise.cli.reports import learning_curve, run_facts, weights_table, write_page
+from factorwise.cli.reports import facts_of, learning_curve, run_facts, weights_table, write_page
 from factorwise.report import Chart, Facts, Matrix, Section, Series
 from factorwise.types import Floats
 
@@ -28,8 +28,8 @@ def write_fit_report(
     """Write what was learned: data, the fall of the objective, weights."""
     sections: list[Section] = [
         run_facts(options, document, {"model": document["model"]["file"]}),
-        Facts(title="Data", rows=list(document["data"].items())),
-        Facts(title="Training", rows=list(document["training"].items())),
+        facts_of("Data", document["data"]),
+        facts_of("Training", document["training"]),
     ]
     if document["curve"]:
         curve = learning_curve(document["curve"], "objective", "turn of EM", "objective of one member")

@@ -82,6 +82,23 @@ def run_facts(options: Options, document: Mapping[str, Any], data: Mapping[str, 
     return Facts(title="What was run", rows=rows)
 
 
+def facts_of(title: str, values: Mapping[str, Any]) -> Facts:
+    """Return a section with the entries of a summary that are plain values or lists of them."""
+    from factorwise.report import Facts
+
+    rows = [(name.replace("_", " "), _cell(value)) for name, value in values.items()]
+    return Facts(title=title, rows=[(name, value) for name, value in rows if value is not None])
+
+
+def _cell(value: Any) -> str | int | float | None:
+    """Return a value as the page shows it; None for one that has parts of its own, or is not there."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str | int | float) else None
+
+
 def weights_table(weights: Mapping[str, float], note: str, column: str = "feature") -> Table:
     """Return a section with all weights, the largest first."""
     from factorwise.report import Table
@@ -106,6 +123,27 @@ def probability_bars(title: str, values: Floats, x_label: str, y_label: str, not
     bars = Series(y_label, [f"{low:.2f}" for low in edges[:-1]], counts.tolist())
     return Chart(
         title=title, note=note, style="bar", series=[bars], x_label=x_label, y_label=y_label, log_y=True
+    )
+
+
+def reliability_chart(found: Mapping[str, Any], cases: str, note: str) -> Chart:
+    """Return a section with how often what was given a probability came true.
+
+    found
+        What `Reliability.as_dict` gave.
+    cases
+        What has the probabilities: ``"pairs"``, ``"tokens"``.
+    """
+    from factorwise.report import Chart, Series
+
+    total = sum(found["cases"])
+    return Chart(
+        title="Calibration",
+        note=f"{note} {total:,.0f} {cases}, the larger a point the more; expected calibration error {found['error']:.4f}.",
+        style="diagonal",
+        series=[Series(cases, found["probability"], found["share"], found["cases"])],
+        x_label="probability",
+        y_label="share that came true",
     )
 
 

@@ -211,6 +211,8 @@ def _lines(document: dict[str, Any], blocking: list[str]) -> Iterator[str]:
     if "way" in training:
         rows += [("learned by", training["way"]), ("B-cubed F1", _quality(training))]
     rows.append(("temperature", f"{document['temperature']:.4g}"))
+    if training.get("reliability"):
+        rows.append(("calibration", f"error {training['reliability']['error']:.4f} of their probabilities"))
     yield f"{document['model']['file']}  ({size_text(document['model']['bytes'])}, written)"
     yield from aligned([*rows, *report_row(document["report"]), *cost_rows(document)])
     yield from field_lines(document["fields"])

@@ -38,7 +38,10 @@ def resolution_lines(entry: Mapping[str, Any]) -> Iterator[str]:
     yield from aligned([(name,) for name in entry["rules"]])
     yield "training"
     training = {"temperature": entry["temperature"], **entry["training"]}
-    yield from aligned([(name, _figure(value)) for name, value in training.items()])
+    reliability = training.pop("reliability", None)  # models of earlier versions have none
+    if reliability:
+        training["calibration_error"] = reliability["error"]
+    yield from aligned([(name.replace("_", " "), _figure(value)) for name, value in training.items()])
     yield from weight_lines(entry["weights"]["largest"])
 
 

@@ -14,6 +14,7 @@ from factorwise.cli.options import Options
 from factorwise.cli.reports import (
     learning_curve,
     probability_bars,
+    reliability_chart,
     run_facts,
     weights_table,
     write_page,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:  # numba takes its time to load
 MOST_RECORDS = 30_000  # that are shown in entities
 MOST_PAIRS = 500
 LONGEST = 200  # characters of a value
+QUALITY = {"precision": "precision", "recall": "recall", "b_cubed": "F1"}
 
 
 def write_fit_report(
@@ -35,11 +37,12 @@ def write_fit_report(
 ) -> dict[str, Any]:
     """Write what was learned: data, quality, curve, weights."""
     training = document["training"]
-    plain = [(name, value) for name, value in training.items() if isinstance(value, str | int | float)]
     sections: list[Section] = [
         run_facts(options, document, {"model": document["model"]["file"]}),
-        Facts(title="Data and quality", rows=[*document["data"].items(), *plain]),
+        Facts(title="Data", rows=[*document["data"].items(), *_settings(training)]),
     ]
+    if "b_cubed" in training:
+        sections.append(_quality(training))
     if isinstance(training.get("ways"), Mapping):
         rows = [[name, value] for name, value in training["ways"].items()]
         sections.append(
@@ -52,12 +55,42 @@ def write_fit_report(
         )
     if document["curve"]:
         sections.append(learning_curve(document["curve"], "value", "pass", "B-cubed F1 of the walk"))
+    if training.get("reliability"):
+        sections.append(calibration_of(training))
     fields = [[one["name"], one["kind"], one["note"]] for one in document["fields"]]
     sections += [
         Table(title="Fields", columns=["column", "kind", "note"], rows=fields),
         weights_of(knowledge),
     ]
     return write_page(path, f"What was learned: {document['model']['file']}", "factorwise resolve", sections)
+
+
+def _settings(training: Mapping[str, Any]) -> list[tuple[str, str | int | float]]:
+    """Return what is told of the training besides its quality."""
+    told = {"labelled", "labelled_pairs", "records", "held_out", "b_cubed", "precision", "recall"}
+    plain = ((name, value) for name, value in training.items() if isinstance(value, str | int | float))
+    return [(name, value) for name, value in plain if name not in told]
+
+
+def _quality(training: Mapping[str, Any]) -> Facts:
+    count = training["held_out"]
+    note = (
+        f"B-cubed of {count:,} records of entities that were kept apart while it learned."
+        if count
+        else "B-cubed of the records that it learned from: there are too few entities to keep some apart."
+    )
+    rows = [(text, training[name]) for name, text in QUALITY.items() if name in training]
+    return Facts(title="Quality", note=note, rows=rows)
+
+
+def calibration_of(training: Mapping[str, Any]) -> Chart:
+    """Show how far the probabilities can be trusted, judged by entities that were kept apart."""
+    return reliability_chart(
+        training["reliability"],
+        "pairs",
+        "How often compared pairs are of one entity, by their probability, judged by entities that were kept"
+        " apart while the model learned; a pair with both records among them counts twice.",
+    )
 
 
 def write_apply_report(
@@ -104,6 +137,8 @@ def write_apply_report(
     ]
     if found.posterior is not None:
         sections.append(pairs_of(table, found, knowledge, values=values))
+    if knowledge.training.get("reliability"):
+        sections.append(calibration_of(knowledge.training))
     sections.append(weights_of(knowledge))
     return write_page(path, f"Entities of {document['output']}", "factorwise resolve apply", sections)
 

@@ -17,6 +17,7 @@ from factorwise.apps.tagging.encoders import ColumnEncoder
 from factorwise.apps.tagging.global_tagger import constrained
 from factorwise.apps.tagging.model_file import read_tagger, write_tagger
 from factorwise.apps.tagging.progress import TrainingBar
+from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.apps.tagging.training import HeldOut, Sentences, train
 from factorwise.apps.tagging.warm import carried_over
 from factorwise.cli.files import STANDARD, shown
@@ -37,10 +38,12 @@ from factorwise.cli.tag_data import (
 )
 from factorwise.cli.tag_inspect import describe
 from factorwise.cli.tag_options import ColumnNumbers, NumberList, layout_options, read_table
-from factorwise.cli.tag_report import write_fit_report
+from factorwise.cli.tag_prediction import Predictions
+from factorwise.cli.tag_report import Judged, write_fit_report
 from factorwise.cli.tag_request import Request
 from factorwise.cli.tag_summary import summary, summary_lines
 from factorwise.io.provenance import provenance
+from factorwise.kernels.threads import Team
 from factorwise.learning.priors import Prior
 
 SHOWN = 500  # weights in a report
@@ -238,9 +241,24 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
     if request.report is not None:
         told = describe(read_tagger(request.model), request.model, SHOWN, None)
         document["report"] = write_fit_report(
-            request.report, options, document, trained.steps, told, values=not request.no_values
+            request.report,
+            options,
+            document,
+            trained.steps,
+            told,
+            _judged(trained.tagger, held_out, options.threads),
+            values=not request.no_values,
         )
     return document
+
+
+def _judged(tagger: ChainTagger, held_out: HeldOut | None, threads: int) -> Judged | None:
+    """Label the held-out sentences for the report."""
+    if held_out is None:
+        return None
+    with Team(threads) as team:
+        given = Predictions(tagger, held_out.rows, held_out.start, team)
+        return Judged(tagger.labels, held_out.truth, given.codes, held_out.start, given.probability)
 
 
 def _source(request: Request, path: str) -> Source:

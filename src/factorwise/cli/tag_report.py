@@ -8,15 +8,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from factorwise.apps.tagging.training import Step
 from factorwise.cli.options import Options
-from factorwise.cli.reports import probability_bars, run_facts, write_page
+from factorwise.cli.reports import facts_of, probability_bars, reliability_chart, run_facts, write_page
+from factorwise.cli.tag_scores import scored
 from factorwise.io.conll import ColumnFile
+from factorwise.metrics.calibration import reliability
 from factorwise.report import Chart, Facts, Matrix, Section, Sentence, Sentences, Series, Table
-from factorwise.types import Floats
+from factorwise.types import Floats, Ints
 
 MOST_TOKENS = 40_000  # that are shown in sentences
+MEANS = ("micro", "macro", "weighted")
 HIDDEN = "\u2022"  # stands for a word that is left out
 
 
@@ -26,6 +30,7 @@ def write_fit_report(
     document: Mapping[str, Any],
     steps: Sequence[Step],
     learned: Mapping[str, Any],
+    judged: Judged | None,
     *,
     values: bool,
 ) -> dict[str, Any]:
@@ -33,15 +38,17 @@ def write_fit_report(
 
     learned
         What ``tag inspect`` tells of the model. Features name words: they are left out without ``values``.
+    judged
+        The held-out sentences, if there are any.
     """
-    plain = [(name, value) for name, value in document["training"].items() if not isinstance(value, dict)]
     sections: list[Section] = [
         run_facts(options, document, {"model": document["model"]["file"]}),
-        Facts(title="Data", rows=[(name, _text(value)) for name, value in document["data"].items()]),
-        Facts(title="Training", rows=plain),
+        facts_of("Data", document["data"]),
+        facts_of("Training", document["training"]),
     ]
-    if document["held_out"] is not None:
-        sections.append(Facts(title="Held-out sentences", rows=list(document["held_out"].items())))
+    if judged is not None:
+        sections.append(facts_of("Held-out sentences", document["held_out"]))
+        sections += quality_of(judged)
     number = [step.iteration for step in steps]
     if steps:
         sections.append(
@@ -88,6 +95,49 @@ def write_fit_report(
     return write_page(path, f"A tagger: {document['model']['file']}", "factorwise tag fit", sections)
 
 
+class Judged(NamedTuple):
+    """Labels that were given, and the true ones.
+
+    names
+        What the numbers in ``truth`` and ``labels`` stand for.
+    start
+        Token that each sentence begins with, and the number of all tokens.
+    probability : float64[tokens]
+        Of each label that was given.
+    """
+
+    names: Sequence[str]
+    truth: Ints
+    labels: Ints
+    start: NDArray[np.int64]
+    probability: Floats
+
+
+def quality_of(judged: Judged) -> list[Section]:
+    """Show how good labels are: by type, which is taken for which, how far to trust their probabilities."""
+    names, truth, labels = judged.names, judged.truth, judged.labels
+    found = reliability(judged.probability, truth == labels)
+    text = np.array(names, dtype=object)
+    return [
+        by_type(scored(names, truth, labels, judged.start)),
+        confusion(text[truth].tolist(), text[labels].tolist()),
+        reliability_chart(found.as_dict(), "tokens", "How often labels are true, by their probability."),
+    ]
+
+
+def by_type(scores: Mapping[str, Any]) -> Table:
+    """Show the scores of each type of span, or of each label."""
+    found = scores["spans"] or scores["labels"]
+    fields = ("precision", "recall", "f1", "support", "predicted")
+    kinds = {**found["types"], **{f"({one})": found[one] for one in MEANS if one in found}}
+    return Table(
+        title="By type",
+        note="Of spans." if scores["spans"] else "Of tokens, as the labels name no spans.",
+        columns=["type", "precision", "recall", "F1", "true", "predicted"],
+        rows=[[name, *(score.get(one) for one in fields)] for name, score in kinds.items()],
+    )
+
+
 class Labeled(NamedTuple):
     """The tokens of a column file with the labels that they were given.
 
@@ -132,10 +182,16 @@ def write_apply_report(
         ),
         probability_bars("How sure the labels are", probability, "probability, from", "tokens"),
     ]
-    if truth is not None:
-        sections.append(confusion(truth, labels))
+    if truth is not None and len(truth):
+        sections += quality_of(_judged(found, truth))
     sections.append(_sentences(found, values=values))
     return write_page(path, f"Labels of {document['output']}", "factorwise tag apply", sections)
+
+
+def _judged(found: Labeled, truth: Sequence[str]) -> Judged:
+    names, codes = np.unique([*truth, *found.labels], return_inverse=True)
+    true, given = codes.reshape(2, -1)
+    return Judged(names.tolist(), true, given, found.table.start, found.probability)
 
 
 def write_score_report(
@@ -143,9 +199,7 @@ def write_score_report(
 ) -> dict[str, Any]:
     """Write the scores: by type, and which labels are taken for which."""
     found = document["spans"] or document["labels"]
-    fields = ("precision", "recall", "f1", "support", "predicted")
-    rows = [[name, *(score.get(one) for one in fields)] for name, score in found["types"].items()]
-    means = [(name, found[name]["f1"]) for name in ("micro", "macro", "weighted") if name in found]
+    means = [(name, found[name]["f1"]) for name in MEANS if name in found]
     sections: list[Section] = [
         run_facts(options, document, {"file": document["file"]}),
         Facts(
@@ -155,7 +209,7 @@ def write_score_report(
                 ("token accuracy", document["accuracy"]),
             ],
         ),
-        Table(title="By type", columns=["type", "precision", "recall", "F1", "true", "predicted"], rows=rows),
+        by_type(document),
         confusion(truth, labels),
     ]
     return write_page(path, f"Scores of {document['file']}", "factorwise tag score", sections)
@@ -203,10 +257,6 @@ def _sentences(found: Labeled, *, values: bool) -> Sentences:
     if left:
         note += f" {left:,} sentences, which are less in doubt, are not shown."
     return Sentences(title="Sentences", note=note, sentences=[sentence(k) for k in shown.tolist()])
-
-
-def _text(value: Any) -> str | int | float | None:
-    return ", ".join(map(str, value)) if isinstance(value, list) else value
 
 
 def truth_of(table: ColumnFile, label: int | None, columns: int | None) -> list[str] | None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,10 @@ from factorwise.cli.progress import Clock, peak_memory
 from factorwise.cli.reports import check_report, report_options, report_row
 from factorwise.cli.tag_options import Layout, check_labels, column_number, layout_options, read_table
 from factorwise.cli.tag_report import write_score_report
+from factorwise.cli.tag_scores import scored
 from factorwise.errors import DataFileError
 from factorwise.io.conll import ColumnFile
-from factorwise.metrics.sequence import SCHEMES, Score, SpanCounter
-from factorwise.types import Ints
+from factorwise.metrics.sequence import SCHEMES
 
 _OTHER_NAMES = {"BIO": "IOB2", "BIOES": "IOBES"}
 
@@ -102,17 +101,8 @@ def measure(table: ColumnFile, columns: tuple[int, int], scheme: str | None, nam
                 " probabilities last: give --truth-column -3 --prediction-column -2."
             )
     truth, predicted = codes.reshape(2, -1)
-    counter = SpanCounter(labels, scheme)
-    by_token = bool(counter.unusual) and scheme is None
-    return {
-        "sentences": len(table),
-        "tokens": table.n_tokens,
-        "scheme": scheme,
-        "accuracy": float((truth == predicted).mean()),
-        "unusual": list(counter.unusual) if by_token else [],
-        "spans": None if by_token else counter.scores(truth, predicted, table.start).as_dict(),
-        "labels": _label_scores(labels, truth, predicted) if by_token else None,
-    }
+    scores = scored(labels, truth, predicted, table.start, scheme)
+    return {"sentences": len(table), "tokens": table.n_tokens, "scheme": scheme, **scores}
 
 
 def _is_number(text: str) -> bool:
@@ -121,22 +111,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return "." in text  # a label may well be a whole number
-
-
-def _label_scores(labels: Sequence[str], truth: Ints, predicted: Ints) -> dict[str, Any]:
-    """Score each label token by token; the mean gives each the same weight."""
-    size = len(labels)
-    support, found = np.bincount(truth, minlength=size), np.bincount(predicted, minlength=size)
-    right = np.bincount(truth[truth == predicted], minlength=size)
-    scores = {
-        label: Score.of(*map(int, numbers))
-        for label, *numbers in sorted(zip(labels, right, support, found, strict=True))
-    }
-    means = {
-        field: float(np.mean([getattr(score, field) for score in scores.values()]))
-        for field in ("precision", "recall", "f1")
-    }
-    return {"types": {label: asdict(score) for label, score in scores.items()}, "macro": means}
 
 
 def _lines(document: dict[str, Any]) -> Iterator[str]:

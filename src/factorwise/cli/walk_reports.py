@@ -6,8 +6,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from factorwise.cli.coref_scores import METRICS
 from factorwise.cli.options import Options
-from factorwise.cli.reports import learning_curve, run_facts, weights_table, write_page
+from factorwise.cli.reports import (
+    facts_of,
+    learning_curve,
+    reliability_chart,
+    run_facts,
+    weights_table,
+    write_page,
+)
 from factorwise.report import Entities, Entity, Facts, Section, Table
 
 if TYPE_CHECKING:
@@ -17,6 +25,7 @@ if TYPE_CHECKING:
 
 MOST_MENTIONS = 30_000
 MOST_MATCHES = 20_000
+PARTS = ("precision", "recall", "f1")
 CONTEXT = 6  # words on each side of a mention
 
 
@@ -24,14 +33,19 @@ def write_walk_fit_report(
     path: Path, options: Options, document: Mapping[str, Any], weights: Mapping[str, float], verb: str
 ) -> dict[str, Any]:
     """Write data, settings, the learning curve and all weights."""
-    plain = [(name, _text(value)) for name, value in document["training"].items()]
     sections: list[Section] = [
         run_facts(options, document, {"model": document["model"]["file"]}),
-        Facts(title="Data", rows=[(name, _text(value)) for name, value in document["data"].items()]),
-        Facts(title="Training", rows=plain),
+        facts_of("Data", document["data"]),
+        facts_of("Training", document["training"]),
         learning_curve(document["curve"], "value", "pass", str(document["training"]["metric"])),
-        weights_table(weights, "What each feature adds to the score."),
     ]
+    if document.get("dev"):
+        rows = [[title, *(document["dev"][name][one] for one in PARTS)] for name, title in METRICS.items()]
+        sections.append(Table(title="Scores of --dev", columns=["metric", *PARTS], rows=rows))
+    if document.get("reliability"):
+        note = "How often the candidate pairs that it learned from are matches, by their probability."
+        sections.append(reliability_chart(document["reliability"], "pairs", note))
+    sections.append(weights_table(weights, "What each feature adds to the score."))
     return write_page(
         path, f"What was learned: {document['model']['file']}", f"factorwise {verb} fit", sections
     )
@@ -112,7 +126,3 @@ def write_mentions_report(
         ),
     ]
     return write_page(path, f"Entities of {document['output']}", "factorwise coref apply", sections)
-
-
-def _text(value: Any) -> str | int | float | bool | None:
-    return value if isinstance(value, str | int | float | bool | None) else str(value)

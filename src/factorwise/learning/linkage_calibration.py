@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from factorwise.inference.mcmc.linkage import LinkWalk
 from factorwise.inference.mcmc.linkage_posterior import link_posterior
 from factorwise.kernels.threads import Team
+from factorwise.metrics.calibration import Reliability, reliability
 from factorwise.types import Bools, Ints
 
 TEMPERATURES = tuple(float(t) for t in 0.1 * 2.0 ** (np.arange(17) / 2.0))
@@ -28,10 +29,28 @@ HOPELESS = 1.25  # times the least loss: with as much more, no warmer temperatur
 
 
 class Calibration(NamedTuple):
-    """The temperature chosen, and for each one tried the mean loss of a linked pair."""
+    """The temperature chosen, and for each one tried the mean loss of a linked pair.
+
+    reliability
+        How often pairs are of one entity, by the probability that they have at the temperature chosen; None
+        where no pair can be judged. It flatters a little: one number was fitted to the same pairs.
+    """
 
     temperature: float
     losses: dict[float, float]
+    reliability: Reliability | None = None
+
+
+class JudgedPairs(NamedTuple):
+    """Linked pairs that are judged: the probability of each, the truth, and how often it counts."""
+
+    together: NDArray[np.float32]
+    same: Bools
+    weight: NDArray[np.float64]
+
+    def loss(self) -> float:
+        """Return the squared distances between probabilities and the truth, added up by weight."""
+        return float(np.sum((self.together.astype(np.float64) - self.same) ** 2 * self.weight))
 
 
 class Case(NamedTuple):
@@ -55,12 +74,12 @@ class Case(NamedTuple):
         count[(self.truth[first] < 0) | (self.truth[second] < 0)] = 0.0
         return count
 
-    def loss(self, temperature: float, weight: NDArray[np.float64], *, seed: int, team: Team) -> float:
-        """Return the loss of its linked pairs at a temperature, added up."""
+    def judge(self, temperature: float, weight: NDArray[np.float64], *, seed: int, team: Team) -> JudgedPairs:
+        """Draw the probabilities of its linked pairs at a temperature."""
         graph, pairs = self.walk.graph, np.flatnonzero(weight)
         drawn = link_posterior(self.walk, temperature=temperature, near=self.judged, seed=seed, team=team)
         same = self.truth[graph.first[pairs]] == self.truth[graph.second[pairs]]
-        return squared_loss(drawn.together[pairs], same, weight[pairs])
+        return JudgedPairs(drawn.together[pairs], same, weight[pairs])
 
 
 def calibrate(cases: Sequence[Case], *, seed: int, team: Team) -> Calibration:
@@ -73,23 +92,24 @@ def calibrate(cases: Sequence[Case], *, seed: int, team: Team) -> Calibration:
     if not total:
         return Calibration(1.0, {})
     losses: dict[float, float] = {}
+    best: list[JudgedPairs] = []  # at the temperature that loses least so far
 
     def loss(place: int) -> float:
         temperature = TEMPERATURES[place]
         if temperature not in losses:
             each = zip(cases, weights, strict=True)
-            lost = (case.loss(temperature, weight, seed=seed, team=team) for case, weight in each)
-            losses[temperature] = sum(lost) / total
+            judged = [case.judge(temperature, weight, seed=seed, team=team) for case, weight in each]
+            lost = sum(pairs.loss() for pairs in judged) / total
+            if lost < min(losses.values(), default=np.inf):
+                best[:] = judged
+            losses[temperature] = lost
         return losses[temperature]
 
     for place in range(0, len(TEMPERATURES), 2):  # not by halves: the noise of chains makes several minima
         if loss(place) > HOPELESS * min(losses.values()):
             break
-    best = TEMPERATURES.index(min(losses, key=lambda t: losses[t]))
-    around = (place for place in (best, best - 1, best + 1) if 0 <= place < len(TEMPERATURES))
-    return Calibration(TEMPERATURES[min(around, key=loss)], losses)
-
-
-def squared_loss(together: NDArray[np.float32], same: Bools, weight: NDArray[np.float64]) -> float:
-    """Return the squared distances between probabilities and the truth, added up by weight."""
-    return float(np.sum((together.astype(np.float64) - same) ** 2 * weight))
+    least = TEMPERATURES.index(min(losses, key=lambda t: losses[t]))
+    around = (place for place in (least, least - 1, least + 1) if 0 <= place < len(TEMPERATURES))
+    temperature = TEMPERATURES[min(around, key=loss)]
+    together, same, weight = (np.concatenate(parts) for parts in zip(*best, strict=True))
+    return Calibration(temperature, losses, reliability(together, same, weight=weight))

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components, shortest_path
 
-from factorwise.errors import InvalidArgumentError, MissingExtraError, ShapeError, require
+from factorwise.errors import InvalidArgumentError, MissingExtraError, ShapeError
+from factorwise.metrics.calibration import reliability
 from factorwise.model.grounding import FactorGraph
 from factorwise.types import Floats
 
@@ -69,20 +70,10 @@ def plot_reliability(
     bins
         Groups of equal width; the area of a point is the number of its cases.
     """
-    chance, true = np.asarray(probability, dtype=np.float64), np.asarray(outcome, dtype=np.float64)
-    require(bins >= 1, "bins", bins, "at least 1")
-    if chance.shape != true.shape or chance.ndim != 1:
-        raise ShapeError(f"{chance.shape} probabilities and {true.shape} outcomes: give one for each case.")
-    if not ((chance >= 0) & (chance <= 1)).all():
-        raise InvalidArgumentError("probabilities lie between 0 and 1.")
-    group = np.minimum((chance * bins).astype(int), bins - 1)
-    count = np.bincount(group, minlength=bins)
-    some = count > 0
-    mean = np.bincount(group, chance, bins)[some] / count[some]
-    share = np.bincount(group, true, bins)[some] / count[some]
+    mean, share, cases = reliability(probability, outcome, bins=bins)
     drawn = _axes(axes)
     drawn.plot([0, 1], [0, 1], linestyle="--", color="gray")
-    drawn.scatter(mean, share, s=20 + 180 * count[some] / max(count.max(), 1))
+    drawn.scatter(mean, share, s=20 + 180 * cases / cases.max(initial=1.0))
     drawn.plot(mean, share)
     drawn.set(xlabel="probability", ylabel="share that came true", xlim=(0, 1), ylim=(0, 1))
     return drawn

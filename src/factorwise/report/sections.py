@@ -45,11 +45,16 @@ class Table(Section):
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One line or set of bars: its name and its points."""
+    """One line or set of bars: its name and its points.
+
+    weight
+        How large each point of a line is drawn, by area; None for all alike.
+    """
 
     name: str
     x: Sequence[float] | Sequence[str]
     y: Sequence[float]
+    weight: Sequence[float] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

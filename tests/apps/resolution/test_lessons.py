@@ -4,9 +4,9 @@ import numpy as np
 
 from factorwise.apps.resolution import lessons
 from factorwise.apps.resolution.labelled import ComparedLabels, LabelledPairs
-from factorwise.apps.resolution.lessons import Judged, Lesson, Trial, effective_number, held_out, trials
+from factorwise.apps.resolution.lessons import Lesson, Trial, effective_number, held_out, trials
 from factorwise.inference.mcmc.linkage import LinkGraph
-from factorwise.metrics.clustering import b_cubed
+from factorwise.metrics.clustering import Tally, b_cubed
 from resolution_cases import lesson
 
 
@@ -51,7 +51,7 @@ def test_the_score_of_all_records_is_b_cubed():
     given = lesson()
     labels = draws.integers(0, 40, 120)
     everyone = Trial(given, given, np.ones(120, bool))
-    assert abs(everyone.score(labels).f1 - b_cubed(given.entity, labels).f1) < 1e-12
+    assert abs(everyone.score(labels).score.f1 - b_cubed(given.entity, labels).f1) < 1e-12
 
 
 def test_the_score_of_some_records_counts_the_others_in_their_clusters():
@@ -62,9 +62,8 @@ def test_the_score_of_some_records_counts_the_others_in_their_clusters():
     )
     judged = np.array([True, True, False, False, False])
     score = Trial(given, given, judged).score(np.array([7, 7, 7, 8, 7]))
-    assert score == Judged(2 * 2 / 3, 2.0, 2)
-    assert abs(score.f1 - 0.8) < 1e-12
-    assert score.plus(Judged(1.0, 1.0, 1)) == Judged(2 * 2 / 3 + 1.0, 3.0, 3)
+    assert score == Tally(2 * 2 / 3, 2, 2.0, 2)
+    assert abs(score.score.f1 - 0.8) < 1e-12
 
 
 def test_a_few_large_entities_tell_little():

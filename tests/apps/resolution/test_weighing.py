@@ -5,7 +5,7 @@ import pytest
 
 from factorwise.apps.resolution import weighing
 from factorwise.apps.resolution.labelled import ComparedLabels, LabelledPairs
-from factorwise.apps.resolution.lessons import Judged, Lesson, Trial
+from factorwise.apps.resolution.lessons import Lesson, Trial
 from factorwise.apps.resolution.weighing import (
     DOUBT,
     PAIRS_ALONE,
@@ -22,7 +22,7 @@ from factorwise.inference.mcmc.linkage_search import Found, LinkSearch
 from factorwise.kernels.threads import Team
 from factorwise.learning.linkage import LinkLearner
 from factorwise.learning.linkage_calibration import Calibration
-from factorwise.metrics.clustering import b_cubed
+from factorwise.metrics.clustering import Tally, b_cubed
 from factorwise.model.linkage import LinkModel
 from resolution_cases import lesson
 
@@ -49,8 +49,8 @@ def test_the_way_that_does_best_on_entities_kept_apart_is_taken(monkeypatch, bes
     models[best] = GOOD
     found = weighed(monkeypatch, models)
     assert (found.way, found.model) == (WAYS[best].name, GOOD)
-    assert found.scores[found.way] == 1.0
-    assert [found.scores[way.name] < 0.8 for way in WAYS] == [k != best for k in range(len(WAYS))]
+    assert found.scores[found.way].f1 == 1.0
+    assert [found.scores[way.name].f1 < 0.8 for way in WAYS] == [k != best for k in range(len(WAYS))]
     assert (found.temperature, found.held_out) == (0.5, 120)
 
 
@@ -60,7 +60,7 @@ def test_the_best_way_is_taken_if_it_is_clearly_better_than_the_usual_one(monkey
     for lead, taken in ((0.9, PAIRS_ALONE), (1.1, WAYS[4])):
         f1 = np.array([0.7, 0.8, 0.8, 0.8 + 0.5 * clearly, 0.8 + lead * clearly, 0.75])
         figures = iter(np.repeat(f1, 5).tolist())  # five trials of each way
-        monkeypatch.setattr(Trial, "score", lambda trial, labels: Judged(*[next(figures)] * 2, 1))  # noqa: B023
+        monkeypatch.setattr(Trial, "score", lambda trial, labels: Tally(*[next(figures), 1] * 2))  # noqa: B023
         assert weighed(monkeypatch, [GOOD] * len(WAYS)).way == taken.name
 
 
@@ -93,10 +93,11 @@ def test_every_way_learns_a_rule_that_is_in_the_data(way):
 def test_weights_temperature_and_way_come_from_the_data_in_earnest():
     found = weigh(lesson(), UNLABELLED, LEARNER, SEARCH, seed=0, team=ALONE)
     assert list(found.scores) == [way.name for way in WAYS]
-    assert found.scores[found.way] > 0.95
+    assert found.scores[found.way].f1 > 0.95
     table = found.model.tables()[0]
     assert table[2] > table[1]
     assert found.temperature > 0.0
+    assert found.reliability.cases.sum() > found.held_out  # a pair for each record at least, on average
 
 
 def test_labelled_pairs_join_those_of_entities_in_the_start():

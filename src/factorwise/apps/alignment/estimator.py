@@ -31,6 +31,7 @@ from factorwise.learning.preferences import MetricName
 from factorwise.learning.samplerank import Callback, SampleRank
 from factorwise.learning.updates import UpdateRule, capped_rule
 from factorwise.metrics.alignment import score_matches
+from factorwise.metrics.calibration import reliability
 
 KIND = "alignment"
 
@@ -76,6 +77,9 @@ class OntologyAligner(LearnedEstimator):
         One `PassRecord` per pass: the learning curve.
     calibration_
         Slope and intercept that make a probability of a pair's score.
+    reliability_
+        How often candidate pairs are matches, by their probability, judged by what was learned from; not
+        saved.
     """
 
     _kind = KIND
@@ -138,9 +142,9 @@ class OntologyAligner(LearnedEstimator):
             callback=callback,
         )
         self._keep(learned, world.model)
-        self.calibration_: tuple[float, float] = _calibrated(
-            self._scores(candidates), entity[candidates.edges[:, 0]] == entity[candidates.edges[:, 1]]
-        )
+        scores, true = self._scores(candidates), np.equal(*entity[candidates.edges].T)
+        self.calibration_: tuple[float, float] = _calibrated(scores, true)
+        self.reliability_ = reliability(self._probability(scores), true)
         self.settings_ = plain_settings(
             {
                 "one_to_one": self.one_to_one,
@@ -173,8 +177,7 @@ class OntologyAligner(LearnedEstimator):
             require(self.search_steps >= 1, "search_steps", self.search_steps, "at least 1")
             steps = self.search_steps * candidates.n_concepts
             chosen = annealed_matching(candidates, model, steps=steps, seed=self._seed())
-        slope, intercept = self.calibration_
-        sure = expit(slope * scores[chosen] + intercept)
+        sure = self._probability(scores[chosen])
         chosen, sure = chosen[np.argsort(-sure, kind="stable")], np.sort(sure)[::-1]
         ours, theirs = list(left.by_id), list(right.by_id)
         return [
@@ -206,6 +209,10 @@ class OntologyAligner(LearnedEstimator):
 
     def _scores(self, candidates: Candidates) -> NDArray[np.float64]:
         return np.asarray(candidates.features @ self.weights_[: len(candidates.names)])
+
+    def _probability(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        slope, intercept = self.calibration_
+        return np.asarray(expit(slope * scores + intercept))
 
 
 def entities_of(left: Ontology, right: Ontology, reference: Sequence[tuple[str, str]]) -> NDArray[np.int64]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.labelled import ComparedLabels, LabelledPairs
 from factorwise.inference.mcmc.linkage import LinkGraph
+from factorwise.metrics.clustering import Tally
 from factorwise.types import Bools, Ints
 
 PARTS = 5  # one entity in so many is kept apart in a trial, or fewer
@@ -67,25 +68,6 @@ class Lesson:
         return found
 
 
-class Judged(NamedTuple):
-    """B-cubed precision and recall of some records, added up."""
-
-    precision: float = 0.0
-    recall: float = 0.0
-    records: int = 0
-
-    def plus(self, other: Judged) -> Judged:
-        """Return the sums over both."""
-        precision, recall = self.precision + other.precision, self.recall + other.recall
-        return Judged(precision, recall, self.records + other.records)
-
-    @property
-    def f1(self) -> float:
-        """Return the B-cubed F1 of all."""
-        both = self.precision + self.recall
-        return 2.0 * self.precision * self.recall / both / self.records
-
-
 class Trial(NamedTuple):
     """Records to learn from, and records with others around them to judge by.
 
@@ -97,7 +79,7 @@ class Trial(NamedTuple):
     among: Lesson
     judged: Bools
 
-    def score(self, labels: Ints) -> Judged:
+    def score(self, labels: Ints) -> Tally:
         """Judge a clustering of ``among``; others of unknown entities count for nothing."""
         known = self.among.entity >= 0
         true, cluster = self.among.entity[known].astype(np.int64), labels[known].astype(np.int64)
@@ -107,7 +89,8 @@ class Trial(NamedTuple):
         chosen = self.judged[known]
         precision = (both / np.bincount(cluster)[cluster])[chosen].sum()
         recall = (both / np.bincount(true)[true])[chosen].sum()
-        return Judged(float(precision), float(recall), int(chosen.sum()))
+        records = float(chosen.sum())
+        return Tally(float(precision), records, float(recall), records)
 
 
 def trials(lesson: Lesson, seed: int) -> list[Trial]:

@@ -103,8 +103,11 @@ def learn(
         "records": len(entity),
         "held_out": weighed.held_out,
         "way": weighed.way,
-        "b_cubed": weighed.scores[weighed.way],
-        "ways": weighed.scores,
+        "b_cubed": weighed.scores[weighed.way].f1,
+        "precision": weighed.scores[weighed.way].precision,
+        "recall": weighed.scores[weighed.way].recall,
+        "ways": {way: score.f1 for way, score in weighed.scores.items()},
+        "reliability": None if weighed.reliability is None else weighed.reliability.as_dict(),
     }
     training["seconds"] = round(time.monotonic() - begun, 2)
     parts = tuple(fields), tuple(chosen), tuple(comparisons)

@@ -15,14 +15,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from factorwise.apps.resolution.lessons import Judged, Lesson, Trial, effective_number, trials
+from factorwise.apps.resolution.lessons import Lesson, Trial, effective_number, trials
 from factorwise.distributed.mixing import Mixer, ShardLesson
 from factorwise.inference.mcmc.linkage import LinkWalk
 from factorwise.inference.mcmc.linkage_search import LinkSearch
 from factorwise.kernels.threads import Team
 from factorwise.learning.linkage import LinkLearner, LinkPass
-from factorwise.learning.linkage_calibration import Case, calibrate
+from factorwise.learning.linkage_calibration import Calibration, Case, calibrate
 from factorwise.learning.linkage_logistic import logistic_links
+from factorwise.metrics.calibration import Reliability
+from factorwise.metrics.clustering import ClusterScore, Tally
 from factorwise.model.linkage import LinkModel
 
 DOUBT = 0.1  # by the root of the entities kept apart: by how much in F1 a way must beat the usual one
@@ -69,8 +71,10 @@ class Weighed(NamedTuple):
 
     temperature
         Found on entities kept apart; 1 where there are none.
+    reliability
+        How far the probabilities at that temperature can be trusted; None where no entities are kept apart.
     scores
-        B-cubed F1 on entities kept apart, for each way that was tried; of the records that were learned from,
+        B-cubed on entities kept apart, for each way that was tried; of the records that were learned from,
         where none could be kept apart.
     held_out
         Records of entities kept apart.
@@ -78,8 +82,9 @@ class Weighed(NamedTuple):
 
     model: LinkModel
     temperature: float
+    reliability: Reliability | None
     way: str
-    scores: dict[str, float]
+    scores: dict[str, ClusterScore]
     held_out: int
 
 
@@ -111,30 +116,33 @@ def weigh(
         for trial in judged
     ]
     doubt = DOUBT / sum(effective_number(trial.among.entity[trial.judged]) for trial in judged) ** 0.5
-    scores: dict[str, float] = {}
+    scores: dict[str, ClusterScore] = {}
     walks: dict[str, list[LinkWalk]] = {}
     for way in ways:
-        total, walks[way.name] = Judged(), []
+        total, walks[way.name] = Tally(0.0, 0.0, 0.0, 0.0), []
         for trial, start in zip(judged, starts, strict=True):
             first = start[way.start]
             model = learned(trial.training, way, first, learner, seed=seed, mixer=mixer, watch=watch)
             walk = searched(trial, model, quick, seed=seed, team=team)
-            total = total.plus(trial.score(walk.labels))
+            total += trial.score(walk.labels)
             walks[way.name].append(walk)
-        scores[way.name] = total.f1
-    best = max(ways, key=lambda way: scores[way.name])
+        scores[way.name] = total.score
+    best = max(ways, key=lambda way: scores[way.name].f1)
     usual = usual_way(lesson)
-    if usual in ways and scores[best.name] <= scores[usual.name] + doubt:
+    if usual in ways and scores[best.name].f1 <= scores[usual.name].f1 + doubt:
         best = usual
-    temperature = 1.0  # what was learned from looks too certain to tell
+    calibration = Calibration(1.0, {})  # what was learned from looks too certain to tell
     if kept_apart:
         cases = [
             Case(walk, t.among.entity, t.judged) for walk, t in zip(walks[best.name], judged, strict=True)
         ]
-        temperature = calibrate(cases, seed=seed, team=team).temperature
+        calibration = calibrate(cases, seed=seed, team=team)
     first = beginning(best.start, lesson, unlabelled, seed=seed)
     model = learned(lesson, best, first, learner, seed=seed, mixer=mixer, watch=watch)
-    return Weighed(model, temperature, best.name, scores, sum(int(t.judged.sum()) for t in kept_apart))
+    number = sum(int(trial.judged.sum()) for trial in kept_apart)
+    return Weighed(
+        model, calibration.temperature, calibration.reliability, best.name, scores, held_out=number
+    )
 
 
 def usual_way(lesson: Lesson) -> Way:

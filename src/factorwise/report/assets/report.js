@@ -108,7 +108,8 @@
       borderColor: colors[at % colors.length],
       backgroundColor: colors[at % colors.length] + (section.style === "bar" ? "cc" : "55"),
       showLine: true,
-      pointRadius: one.y.length < 40 ? 3 : 0,
+      pointRadius: one.weight ? one.weight.map(part => 2 + 8 * Math.sqrt(part / Math.max(...one.weight)))
+        : one.y.length < 40 ? 3 : 0,
       borderWidth: 2,
     }));
     if (section.style === "diagonal") {

@@ -1,0 +1,59 @@
+"""How far probabilities can be trusted: what was given 0.7 should come true in seven of ten cases."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from factorwise.errors import InvalidArgumentError, ShapeError, require
+
+
+class Reliability(NamedTuple):
+    """Cases in groups by their probability; groups without a case are left out.
+
+    probability, share, cases : float64[groups]
+        The mean probability of the cases, the share of them that came true, and how many there are: the sum
+        of their weights, where they have any.
+    """
+
+    probability: NDArray[np.float64]
+    share: NDArray[np.float64]
+    cases: NDArray[np.float64]
+
+    @property
+    def error(self) -> float:
+        """Return the expected calibration error: how far shares are from probabilities, over all cases."""
+        total = float(self.cases.sum())
+        return float(self.cases @ np.abs(self.probability - self.share)) / total if total else 0.0
+
+    def as_dict(self) -> dict[str, list[float] | float]:
+        """Return the groups and the error as JSON values."""
+        groups = {name: values.tolist() for name, values in self._asdict().items()}
+        return {**groups, "error": self.error}
+
+
+def reliability(
+    probability: ArrayLike, outcome: ArrayLike, *, weight: ArrayLike | None = None, bins: int = 10
+) -> Reliability:
+    """Group cases by their probability.
+
+    probability, outcome : float[cases], bool[cases]
+    weight
+        For how many each case counts; None for one.
+    bins
+        Groups of equal width between 0 and 1.
+    """
+    chance, true = np.asarray(probability, dtype=np.float64), np.asarray(outcome, dtype=np.float64)
+    counts = np.ones(chance.shape) if weight is None else np.asarray(weight, dtype=np.float64)
+    require(bins >= 1, "bins", bins, "at least 1")
+    if not chance.shape == true.shape == counts.shape or chance.ndim != 1:
+        raise ShapeError(f"{chance.shape} probabilities and {true.shape} outcomes: give one for each case.")
+    if not ((chance >= 0) & (chance <= 1)).all():
+        raise InvalidArgumentError("probabilities lie between 0 and 1.")
+    group = np.minimum((chance * bins).astype(int), bins - 1)
+    cases = np.bincount(group, counts, bins).astype(np.float64)
+    some = cases > 0
+    mean, share = (np.bincount(group, counts * values, bins)[some] / cases[some] for values in (chance, true))
+    return Reliability(mean, share, cases[some])
