@@ -390,7 +390,7 @@ def test_ontologies_that_cannot_be_read_are_refused(refused, folder, tmp_path):
     (tmp_path / "latin.jsonl").write_bytes(b'{"id": "\xe9"}\n')
     assert "latin.jsonl:1: byte 0xe9 is not UTF-8" in refused(left=tmp_path / "latin.jsonl")
     (tmp_path / "a.dat").write_bytes((folder / "a.jsonl").read_bytes())
-    assert "does not tell what the file is. Give syntax='jsonl'" in refused(left=tmp_path / "a.dat")
+    assert "does not tell what the file is. Give --syntax jsonl" in refused(left=tmp_path / "a.dat")
     assert "there is no such file" in refused(right=tmp_path / "none.owl")
     assert "cannot be read" in refused(right=tmp_path)
     assert "there is no such file" in refused(reference=tmp_path / "none.tsv")
@@ -442,7 +442,9 @@ def test_a_file_that_holds_no_whole_aligner_is_refused(run, folder, tmp_path):
 
 def test_reports_show_weights_and_matches(fit, run, folder, tmp_path):
     assert fit("--report", tmp_path / "fit.html")["report"]["file"] == "fit.html"
-    assert "Learning curve" in (tmp_path / "fit.html").read_text()
+    page = (tmp_path / "fit.html").read_text()
+    for part in ("Learning curve", "Calibration", "Weights by template"):
+        assert part in page
     words = ("--model", folder / "m.fw", "-o", tmp_path / "o.tsv", "--report", tmp_path / "r.html")
     assert run("align", "apply", *pair(folder), *words).code == 0
     assert "brown bear" in (tmp_path / "r.html").read_text()

@@ -507,8 +507,10 @@ def test_a_model_is_not_written_over_what_it_is_learned_from(run, folder):
 
 def test_reports_show_weights_and_mentions(run, folder, tmp_path):
     words = ("--model", tmp_path / "m.fw", "--passes", 1, "--steps", 20, "--report", tmp_path / "fit.html")
-    assert run("coref", "fit", folder / "train.jsonl", *words).code == 0
-    assert "Learning curve" in (tmp_path / "fit.html").read_text()
+    assert run("coref", "fit", folder / "train.jsonl", *words, "--dev", folder / "test.jsonl").code == 0
+    page = (tmp_path / "fit.html").read_text()
+    for part in ("Learning curve", "Scores of --dev", "Weights by template"):
+        assert part in page
     words = ("--model", tmp_path / "m.fw", "-o", tmp_path / "o.jsonl", "--report", tmp_path / "r.html")
     assert run("coref", "apply", folder / "test.jsonl", *words).code == 0
     assert '"Rome"' in (tmp_path / "r.html").read_text()

@@ -205,8 +205,9 @@ def test_the_version_is_told_with_and_without_a_verb(run):
         assert run(*words) == (0, f"factorwise {factorwise.__version__}\n", "")
 
 
-def test_the_installed_command_runs():
-    done = subprocess.run([COMMAND, "--version"], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("command", [[COMMAND], [sys.executable, "-m", "factorwise"]])
+def test_the_installed_command_runs(command):
+    done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, f"factorwise {factorwise.__version__}\n")
 
 

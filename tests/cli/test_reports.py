@@ -39,6 +39,9 @@ def resolved(tmp_path_factory):
 def test_fitting_a_resolver_reports_quality_and_weights(resolved):
     found = sections(resolved / "fit.html")
     assert {"What was run", "Data", "Quality", "Ways to learn", "Fields", "Weights"} <= set(found)
+    for name, count, least, largest in found["Weights by comparison"]["rows"]:
+        told = [row[1] for row in found["Weights"]["rows"] if row[0].startswith(f"{name}, ")]
+        assert (count, least, largest) == (len(told), min(told), max(told))
     assert ["records", len(people(40))] in found["Data"]["rows"]
     quality = dict(found["Quality"]["rows"])
     ways = dict(found["Ways to learn"]["rows"])

@@ -82,6 +82,22 @@ def run_facts(options: Options, document: Mapping[str, Any], data: Mapping[str, 
     return Facts(title="What was run", rows=rows)
 
 
+def template_table(groups: Mapping[str, Sequence[float]], note: str, column: str = "template") -> Table:
+    """Return a section with the weights of each template: how many, the least, the largest."""
+    from factorwise.report import Table
+
+    def reach(name: str) -> float:
+        return max(*groups[name], 0.0) - min(*groups[name], 0.0)
+
+    names = sorted((name for name, part in groups.items() if part), key=reach, reverse=True)
+    return Table(
+        title=f"Weights by {column}",
+        note=note,
+        columns=[column, "weights", "least", "largest"],
+        rows=[[name, len(groups[name]), min(groups[name]), max(groups[name])] for name in names],
+    )
+
+
 def facts_of(title: str, values: Mapping[str, Any]) -> Facts:
     """Return a section with the entries of a summary that are plain values or lists of them."""
     from factorwise.report import Facts
@@ -139,7 +155,8 @@ def reliability_chart(found: Mapping[str, Any], cases: str, note: str) -> Chart:
     total = sum(found["cases"])
     return Chart(
         title="Calibration",
-        note=f"{note} {total:,.0f} {cases}, the larger a point the more; expected calibration error {found['error']:.4f}.",
+        note=f"{note} {total:,.0f} {cases}, the larger a point the more; expected calibration error"
+        f" {found['error']:.4f}.",
         style="diagonal",
         series=[Series(cases, found["probability"], found["share"], found["cases"])],
         x_label="probability",

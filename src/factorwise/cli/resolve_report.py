@@ -16,6 +16,7 @@ from factorwise.cli.reports import (
     probability_bars,
     reliability_chart,
     run_facts,
+    template_table,
     weights_table,
     write_page,
 )
@@ -60,6 +61,7 @@ def write_fit_report(
     fields = [[one["name"], one["kind"], one["note"]] for one in document["fields"]]
     sections += [
         Table(title="Fields", columns=["column", "kind", "note"], rows=fields),
+        comparisons_of(knowledge),
         weights_of(knowledge),
     ]
     return write_page(path, f"What was learned: {document['model']['file']}", "factorwise resolve", sections)
@@ -171,6 +173,15 @@ def weights_of(knowledge: Knowledge) -> Table:
     """Show all weights, the largest first."""
     named = dict(zip(knowledge.weight_names(), knowledge.model.weights.tolist(), strict=True))
     return weights_table(named, "What each finding adds to the score of a pair in one entity.", "finding")
+
+
+def comparisons_of(knowledge: Knowledge) -> Table:
+    """Show how much each comparison can matter."""
+    tables = (table[1:].tolist() for table in knowledge.model.tables())  # the first level is: not compared
+    groups = dict(zip((one.name for one in knowledge.comparisons), tables, strict=True))
+    return template_table(
+        groups, "The least and the most that a comparison can add to a score.", "comparison"
+    )
 
 
 def entities_of(table: pa.Table, found: Resolution, *, values: bool) -> Entities:

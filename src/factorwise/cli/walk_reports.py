@@ -13,6 +13,7 @@ from factorwise.cli.reports import (
     learning_curve,
     reliability_chart,
     run_facts,
+    template_table,
     weights_table,
     write_page,
 )
@@ -45,10 +46,21 @@ def write_walk_fit_report(
     if document.get("reliability"):
         note = "How often the candidate pairs that it learned from are matches, by their probability."
         sections.append(reliability_chart(document["reliability"], "pairs", note))
-    sections.append(weights_table(weights, "What each feature adds to the score."))
+    sections += [
+        template_table(_by_template(weights), "The least and the largest weight of each template."),
+        weights_table(weights, "What each feature adds to the score."),
+    ]
     return write_page(
         path, f"What was learned: {document['model']['file']}", f"factorwise {verb} fit", sections
     )
+
+
+def _by_template(weights: Mapping[str, float]) -> dict[str, list[float]]:
+    """Group weights by the template that their name begins with: ``template: feature``."""
+    groups: dict[str, list[float]] = {}
+    for name, value in weights.items():
+        groups.setdefault(name.partition(": ")[0], []).append(value)
+    return groups
 
 
 def write_matches_report(
