@@ -1,13 +1,17 @@
 """The pages under docs: what they show runs, what they name is there."""
 
 import ast
+import inspect
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from functools import cache
+from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +19,7 @@ import click
 import pytest
 
 from factorwise.cli import main
+from factorwise.cli.config import keys_of
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -177,6 +182,36 @@ def test_every_command_that_a_page_shows_has_the_options_it_is_given():
     assert seen > 30
 
 
+def settings_files():
+    """Yield the tables of each file that a page shows and gives to ``--config``."""
+    for page in PAGES:
+        given = {words[words.index("--config") + 1] for _, words in shown_commands() if "--config" in words}
+        for block in blocks(page):
+            if block.language == "toml" and block.title in given:
+                yield page, tomllib.loads(block.text)
+
+
+def settings_of(path, table):
+    """Yield the words that lead to a verb, and the keys of its table; deeper tables are of inner verbs."""
+    yield path, [key for key, value in table.items() if not isinstance(value, dict)]
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from settings_of((*path, name), value)
+
+
+def test_every_setting_that_a_page_shows_is_an_option_of_its_verb():
+    seen = 0
+    for page, table in settings_files():
+        for path, keys in settings_of((), table):
+            command, used = verb_of(path)
+            assert used == len(path), f"{page}: [{'.'.join(path)}]"
+            shared = isinstance(command, click.Group)
+            known = keys_of(verb_of(("doctor",))[0] if shared else command)  # doctor has those that all have
+            assert set(keys) <= set(known), f"{page}: [{'.'.join(path)}]"
+            seen += len(keys)
+    assert seen > 10
+
+
 def exists(name):
     bases = (ROOT, ROOT / "src" / "factorwise")
     return any(any(base.glob(name.rstrip("/"))) for base in bases)
@@ -247,6 +282,83 @@ def test_the_reference_has_every_public_name_of_the_package():
     within = {name for home in homes if home.is_file() for name in listed_in(home, "__all__")}
     assert len(public) > 30
     assert public - shown - within == set()
+
+
+def at(dotted):
+    """Return what a dotted name of the reference stands for; modules of the package load on first use."""
+    words = dotted.split(".")
+    value = import_module(words[0])
+    for place, word in enumerate(words[1:], 2):
+        value = getattr(value, word, None) or import_module(".".join(words[:place]))
+    return value
+
+
+def shown_names():
+    """Yield the names in the reference with their values: those it asks for, and all that a module offers."""
+    for page in PAGES:
+        if page.startswith("reference/"):
+            for dotted in re.findall(r"^::: (\S+)$", text_of(page), re.MULTILINE):
+                value = at(dotted)
+                yield dotted, value
+                if inspect.ismodule(value):
+                    own = [name for name, one in vars(value).items() if inspect.getmodule(one) is value]
+                    names = getattr(value, "__all__", own)
+                    yield from (
+                        (f"{dotted}.{name}", getattr(value, name)) for name in names if name[0] != "_"
+                    )
+
+
+@cache
+def documented_assignments():
+    """Return names and values of assignments at the top of a module with a text right after them."""
+    found = []
+    for module in [one for name, one in sys.modules.items() if name.startswith("factorwise.")]:
+        body = ast.parse(Path(module.__file__).read_text(encoding="utf-8")).body
+        for node, after in pairwise(body):
+            if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(after, ast.Expr):
+                target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
+                if isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
+                    found.append((target.id, getattr(module, target.id)))
+    return found
+
+
+def is_documented(dotted, value):
+    """Whether the reference has something to say of a name: alone, an assignment to it would say nothing."""
+    name = dotted.rpartition(".")[2]
+    if inspect.ismodule(value):
+        return bool(value.__doc__)
+    if (inspect.isclass(value) or inspect.isfunction(value)) and value.__name__ == name:
+        made = f"{name}("  # what a class of named fields says that nobody described
+        return bool(value.__doc__) and not value.__doc__.startswith(made)
+    return any(name == known and value is one for known, one in documented_assignments())
+
+
+def public_members(value):
+    """Yield the methods and properties of a class that the reference shows."""
+    for name, member in vars(value).items():
+        plain = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+        if name[0] != "_" and inspect.isfunction(plain):
+            yield name
+
+
+def test_every_name_in_the_reference_is_described():
+    """Methods too; one that a base class describes may leave it to that."""
+    shown, silent = list(shown_names()), []  # all of them loaded before assignments are looked for
+    for dotted, value in shown:
+        if not is_documented(dotted, value):
+            silent.append(dotted)
+        if inspect.isclass(value):
+            members = [name for name in public_members(value) if not inspect.getdoc(getattr(value, name))]
+            silent += [f"{dotted}.{name}" for name in members]
+    assert len(shown) > 200
+    assert silent == []
+
+
+def test_every_public_name_is_in_the_reference_or_in_what_it_shows():
+    """What is listed as the public interface is what the reference describes."""
+    listed = (ROOT / "tests" / "api.txt").read_text(encoding="utf-8")
+    public = set(re.findall(r"^(?:class |def |)(\w+)", listed, re.MULTILINE)) - {"__version__"}
+    assert public - {dotted.rpartition(".")[2] for dotted, _ in shown_names()} == set()
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("tutorials/")])

@@ -2,12 +2,23 @@
 
 import json
 import os
+import re
+import shutil
+import sys
+from importlib import metadata
+from pathlib import Path
 
 import numba
+import numpy as np
 import pytest
 
 import factorwise
+from factorwise.cli.doctor import compiled_folder
 from factorwise.cli.options import usable_processors
+from factorwise.kernels import random
+from factorwise.kernels.composition import composed_module
+
+KERNELS = Path(random.__file__).parent
 
 
 @pytest.fixture(autouse=True)
@@ -38,6 +49,7 @@ def test_json_tells_versions_processors_cache_and_data(run, tmp_path):
         "path": str(tmp_path / "cache"),
         "exists": True,
         "writable": True,
+        "modules": 0,
         "files": 2,
         "bytes": 1_510,
     }
@@ -47,7 +59,7 @@ def test_json_tells_versions_processors_cache_and_data(run, tmp_path):
 
 def test_text_tells_the_same(run, tmp_path):
     out = run("doctor").out
-    assert f"factorwise  {factorwise.__version__}" in out
+    assert re.search(rf"^  factorwise +{re.escape(factorwise.__version__)}$", out, re.MULTILINE)
     assert str(tmp_path / "cache") in out
     assert "2 files, 1.5 kB" in out
     assert "found, 1 entries" in out
@@ -88,3 +100,157 @@ def test_no_data_directory_is_no_fault_but_a_wrong_one_is(run, monkeypatch):
     document = diagnosis(run)
     assert document["data"]["found"] is False
     assert "or unset it" in document["advice"][0]
+
+
+def test_every_package_that_is_needed_and_every_extra_is_named_with_its_version(run, monkeypatch):
+    named = ["numba>=0.61", 'jax>=0.5; extra == "autodiff"', "rdflib>=7; extra == 'ontologies'"]
+    monkeypatch.setattr(metadata, "requires", lambda name: named)
+    genuine = metadata.version
+
+    def version(name):
+        if name == "jax":
+            raise metadata.PackageNotFoundError(name)
+        return "7.1" if name == "rdflib" else genuine(name)
+
+    monkeypatch.setattr(metadata, "version", version)
+    document = diagnosis(run)
+    assert set(document["versions"]) == {"factorwise", "python", "numba"}
+    assert document["extras"] == {"autodiff": {"jax": None}, "ontologies": {"rdflib": "7.1"}}
+    out = run("doctor").out
+    assert "jax not installed (pip install 'factorwise[autodiff]')" in out
+    assert "ontologies  rdflib 7.1\n" in out
+
+
+def test_a_checkout_that_is_not_installed_has_versions_too(run, monkeypatch):
+    def absent(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "requires", absent)
+    document = diagnosis(run)
+    assert document["versions"]["numpy"]
+    assert document["extras"] == {}
+
+
+def test_variables_that_decide_threads_and_places_are_told(run, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "")
+    found = diagnosis(run)["environment"]
+    assert found["OMP_NUM_THREADS"] == "3"
+    assert "NUMBA_NUM_THREADS" not in found
+    assert "OMP_NUM_THREADS" in run("doctor").out
+
+
+def compiled(run, name="kernels"):
+    return diagnosis(run)["compiled"][name]
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """A folder for compiled code with one kernel in it, of this version."""
+    random.random_uniform(np.array([1, 2], np.uint64))
+    genuine = Path(random.random_uniform.stats.cache_path)
+    assert genuine == compiled_folder(KERNELS)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
+    folder = compiled_folder(KERNELS)
+    folder.mkdir(parents=True)
+    for path in genuine.glob("random.random_uniform-*"):
+        shutil.copy(path, folder)
+    return folder
+
+
+def index_in(folder):
+    (index,) = folder.glob("*.nbi")
+    return index
+
+
+def test_compiled_kernels_are_counted_where_numba_keeps_them(run, kept):
+    files = list(kept.iterdir())
+    assert compiled(run) == {
+        "path": str(kept),
+        "writable": True,
+        "functions": 1,
+        "for_this_version": 1,
+        "bytes": sum(path.stat().st_size for path in files),
+    }
+    assert "1 functions" in run("doctor").out
+    assert "all for this version" in run("doctor").out
+
+
+def _by_another_numba(index):
+    index.write_bytes(index.read_bytes().replace(numba.__version__.encode(), b"0" * len(numba.__version__)))
+
+
+def _by_another_python(index):
+    index.rename(index.with_name(index.name.replace(f".py3{sys.version_info[1]}.", ".py39.")))
+
+
+def _of_a_module_that_is_gone(index):
+    index.rename(index.with_name(f"gone{index.name}"))
+
+
+@pytest.mark.parametrize("change", [_by_another_numba, _by_another_python, _of_a_module_that_is_gone])
+def test_code_of_another_version_is_told_from_that_of_this_one(run, kept, change):
+    change(index_in(kept))
+    found = compiled(run)
+    assert (found["functions"], found["for_this_version"]) == (1, 0)
+    assert "none for this version, so the next run compiles" in run("doctor").out
+
+
+def test_code_of_a_module_that_was_changed_since_is_of_another_version(run, tmp_path, monkeypatch, kept):
+    """The copy of a kernel's module is the same at first, and then is not."""
+    sources = tmp_path / "kernels"
+    sources.mkdir()
+    shutil.copy(KERNELS / "random.py", sources)
+    monkeypatch.setattr(factorwise.kernels, "__path__", [str(sources)])
+    shutil.copytree(kept, compiled_folder(sources))
+    for name in ("compiler.py", "primitives.py", "simd.py"):
+        (sources / name).touch()
+    assert compiled(run)["for_this_version"] == 1
+    long_after = index_in(kept).stat().st_mtime + 1e6
+    (sources / "random.py").write_text("changed")
+    os.utime(sources / "random.py", (long_after, long_after))
+    assert compiled(run)["for_this_version"] == 0
+
+
+def test_code_of_models_is_of_this_version_if_the_library_was_not_changed_since(
+    run, tmp_path, monkeypatch, kept
+):
+    cache = tmp_path / "cache"
+    composed_module("ANSWER = 42\n")
+    (module,) = cache.glob("factorwise_composed_*.py")
+    folder = compiled_folder(cache)
+    folder.mkdir(parents=True)
+    index = folder / index_in(kept).name.replace("random.", f"{module.stem}.")
+    shutil.copy(index_in(kept), index)
+    assert diagnosis(run)["cache"]["modules"] == 1
+    assert compiled(run, "models")["for_this_version"] == 1
+    os.utime(index, (1e9, 1e9))
+    os.utime(module, (1e9, 1e9))
+    found = compiled(run, "models")
+    assert (found["functions"], found["for_this_version"]) == (1, 0)
+
+
+def test_where_nothing_was_compiled_yet_nothing_is_created(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "numba"))
+    assert compiled(run)["functions"] == 0
+    assert "none yet in" in run("doctor").out
+    assert not (tmp_path / "numba").exists()
+
+
+def test_kernels_that_cannot_be_kept_bring_advice(run, tmp_path, monkeypatch):
+    """The path leads through a file, which stops even a privileged user."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache" / "one"))
+    document = diagnosis(run)
+    assert not document["compiled"]["kernels"]["writable"]
+    assert "set NUMBA_CACHE_DIR to a folder that can be written" in document["advice"][0]
+
+
+def test_code_is_kept_beside_its_source_or_else_in_the_cache_of_the_user(tmp_path, monkeypatch):
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    assert compiled_folder(tmp_path) == tmp_path / "__pycache__"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
+    monkeypatch.setattr(sys, "platform", "linux")
+    through_a_file = tmp_path / "cache" / "one" / "inside"
+    found = compiled_folder(through_a_file)
+    assert found.parent == tmp_path / "user" / "numba"
+    assert found.name.startswith("inside_")

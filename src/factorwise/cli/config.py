@@ -10,9 +10,12 @@
 
     [tag.fit]
     c2 = 0.5
+    max-iterations = 50
 
-The command line wins over the file, and the verb's table over the top; a verb in a group, as ``tag fit``,
-takes shared options from the group's table too.
+A key is a long option without its dashes in front; ``_`` does for ``-``. A flag is true or false, either of a
+pair of them may be named, and an option that may be given several times takes a list. The command line wins
+over the file, and the verb's table over the top; a verb in a group, as ``tag fit``, takes shared options from
+the group's table too.
 """
 
 from __future__ import annotations
@@ -21,23 +24,26 @@ import difflib
 import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import click
 
 NOT_IN_FILES = frozenset({"config", "help", "version"})
 
 
+class Key(NamedTuple):
+    """What a key sets: an option, or the opposite of a flag, as ``partial`` of ``--complete/--partial``."""
+
+    option: click.Option
+    opposite: bool = False
+
+
 def apply_config(context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
     """Make the file's values the defaults of the verb's options; a callback of ``--config``."""
     if path is None or context.resilient_parsing:
         return path
-    options = {
-        option.name: option
-        for option in context.command.params
-        if isinstance(option, click.Option) and option.name and option.name not in NOT_IN_FILES
-    }
-    shared = {name: option for name, option in options.items() if getattr(option, "shared", False)}
+    keys = keys_of(context.command)
+    shared = {name: key for name, key in keys.items() if getattr(key.option, "shared", False)}
     table, place, names = _read(path), "", []
     defaults: dict[str, Any] = {}
     for step in _way_to(context):
@@ -47,8 +53,18 @@ def apply_config(context: click.Context, _parameter: click.Parameter, path: Path
         defaults |= _defaults(context, path, place, table, shared, [*shared, *verbs])
         names.append(str(step.info_name))
         table, place = inner.get(names[-1], {}), f"[{'.'.join(names)}] "
-    context.default_map = defaults | _defaults(context, path, place, table, options, list(options))
+    context.default_map = defaults | _defaults(context, path, place, table, keys, list(keys))
     return path
+
+
+def keys_of(command: click.Command) -> dict[str, Key]:
+    """Return what a file may set of a verb, by the names of its long options, with ``-`` between words."""
+    found: dict[str, Key] = {}
+    for option in command.params:
+        if isinstance(option, click.Option) and option.name not in NOT_IN_FILES:
+            for opposite, names in ((False, option.opts), (True, option.secondary_opts)):
+                found |= {name[2:]: Key(option, opposite) for name in names if name.startswith("--")}
+    return found
 
 
 def _way_to(context: click.Context) -> list[click.Context]:
@@ -76,21 +92,27 @@ def _defaults(
     path: Path,
     place: str,
     given: Mapping[str, Any],
-    options: Mapping[str, click.Option],
+    keys: Mapping[str, Key],
     known: Collection[str],
 ) -> dict[str, Any]:
-    found = {}
-    for key, value in given.items():
-        name = key.replace("-", "_")
-        if name not in options:
-            _refuse_key(context, path, place, key, known)
-        _check(context, options[name], f"{path}: {place}{key}", value)
-        found[name] = value
+    found: dict[str, Any] = {}
+    said_by: dict[str, str] = {}
+    for name, value in given.items():
+        key = keys.get(name.replace("_", "-"))
+        if key is None:
+            _refuse_key(context, path, place, name, known)
+        _check(context, key.option, f"{path}: {place}{name}", value)
+        parameter = str(key.option.name)
+        if parameter in found:
+            raise click.UsageError(
+                f"{path}: {place}{said_by[parameter]!r} and {name!r} set the same: keep one of them.", context
+            )
+        found[parameter], said_by[parameter] = (not value if key.opposite else value), name
     return found
 
 
 def _refuse_key(context: click.Context, path: Path, place: str, key: str, known: Collection[str]) -> NoReturn:
-    close = difflib.get_close_matches(key, known, n=1)
+    close = difflib.get_close_matches(key.replace("_", "-"), known, n=1)
     remedy = f"Did you mean {close[0]!r}?" if close else f"Known here: {', '.join(sorted(known))}."
     raise click.UsageError(f"{path}: {place}{key!r} is not an option. {remedy}", context)
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
+import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import factorwise.kernels
 from factorwise.cli.options import Options, usable_processors, verb
 from factorwise.cli.output import aligned, emit, size_text
 from factorwise.errors import MissingDataError
@@ -16,7 +21,22 @@ from factorwise.io.data import data_directory
 from factorwise.io.provenance import versions
 from factorwise.kernels.cache import cache_directory
 
-PACKAGES = ("numpy", "numba", "scipy", "click", "tqdm", "arviz")
+PACKAGES = ("click", "numba", "numpy", "scipy")  # for a checkout that is not installed
+
+#: Variables of the environment that change where things are kept and how many threads work.
+VARIABLES = (
+    "FACTORWISE_CACHE",
+    "FACTORWISE_DATA",
+    "MKL_NUM_THREADS",
+    "NUMBA_CACHE_DIR",
+    "NUMBA_DISABLE_JIT",
+    "NUMBA_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+)
+
+_REQUIREMENT = re.compile(r"""([\w.-]+).*?(?:extra\s*==\s*["']([\w.-]+)["'])?$""")
+_COMPOSED_WITH = ("compiler.py", "primitives.py", "simd.py")  # what generated modules import
 
 
 @verb(example="factorwise doctor --json")
@@ -31,51 +51,155 @@ def command(options: Options) -> None:
 
 def examine(options: Options) -> dict[str, Any]:
     """Return what was found as JSON values, with advice on what is not as it should be."""
-    cache = cache_state(cache_directory())
-    advice = []
+    required, extras = requirements()
+    folder, kernels = cache_directory(), Path(factorwise.kernels.__path__[0])
+    cache = cache_state(folder)
+    compiled = {
+        "kernels": compiled_state(kernels),
+        "models": compiled_state(folder, [kernels / name for name in _COMPOSED_WITH]),
+    }
+    data, advice = _data_state()
     if not cache["writable"]:
         advice.append(
             f"The compile cache {cache['path']} cannot be written, so code is kept in a temporary folder:"
             " set FACTORWISE_CACHE to a folder that can."
         )
-    try:
-        folder = data_directory()
-        data = {"path": str(folder), "found": True, "sets": sorted(entry.name for entry in folder.iterdir())}
-    except MissingDataError as error:
-        data = {"path": os.environ.get("FACTORWISE_DATA") or None, "found": False, "sets": []}
-        if data["path"]:
-            advice.append(str(error))
+    if not compiled["kernels"]["writable"]:
+        advice.append(
+            f"Compiled kernels cannot be kept in {compiled['kernels']['path']}, so every run compiles them"
+            " again: set NUMBA_CACHE_DIR to a folder that can be written."
+        )
     return {
-        "versions": versions(PACKAGES),
+        "versions": versions(required),
+        "extras": {
+            extra: {name: versions(names)[name] for name in names} for extra, names in sorted(extras.items())
+        },
         "platform": sysconfig.get_platform(),
         "processors": {"all": os.cpu_count(), "usable": usable_processors()},
         "threads": options.threads,
+        "environment": {name: os.environ[name] for name in VARIABLES if os.environ.get(name)},
         "cache": cache,
+        "compiled": compiled,
         "data": data,
         "advice": advice,
     }
 
 
+def requirements() -> tuple[list[str], dict[str, list[str]]]:
+    """Return the packages that factorwise needs, and those of each extra, as its own metadata name them."""
+    try:
+        named = metadata.requires("factorwise") or []
+    except metadata.PackageNotFoundError:
+        return list(PACKAGES), {}
+    required: list[str] = []
+    extras: dict[str, list[str]] = {}
+    for text in named:
+        found = _REQUIREMENT.match(text)
+        assert found is not None, "every requirement begins with a name"
+        name, extra = found.groups()
+        (required if extra is None else extras.setdefault(extra, [])).append(name)
+    return required, extras
+
+
 def cache_state(folder: Path) -> dict[str, Any]:
     """Measure a cache folder without creating it."""
-    sizes = []
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            with suppress(FileNotFoundError):  # another process may be replacing it
-                sizes.append((Path(parent) / name).lstat().st_size)
-    nearest = next(place for place in (folder, *folder.parents) if os.access(place, os.F_OK))
+    sizes = [size for _, size in _files(folder)]
     return {
         "path": str(folder),
-        "exists": folder == nearest,
-        "writable": nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK),
+        "exists": os.access(folder, os.F_OK),
+        "writable": _could_write(folder),
+        "modules": sum(1 for _ in folder.glob("factorwise_composed_*.py")),
         "files": len(sizes),
         "bytes": sum(sizes),
     }
 
 
+def compiled_state(sources: Path, library: Sequence[Path] = ()) -> dict[str, Any]:
+    """Measure what was compiled of the modules in a folder.
+
+    Code is for this version if Python and numba are those that made it, if its module was not changed since,
+    and neither was what is compiled into it.
+
+    library
+        What is compiled into every module beside its own text.
+    """
+    folder = compiled_folder(sources)
+    maker = str(versions(["numba"])["numba"]).encode()
+    since = max((path.stat().st_mtime for path in library), default=0.0)
+    entries = [(path, size) for path, size in _files(folder) if path.suffix in (".nbi", ".nbc")]
+    indices = [path for path, _ in entries if path.suffix == ".nbi"]
+    return {
+        "path": str(folder),
+        "writable": _could_write(folder),
+        "functions": len(indices),
+        "for_this_version": sum(_is_current(path, sources, since, maker) for path in indices),
+        "bytes": sum(size for _, size in entries),
+    }
+
+
+def compiled_folder(sources: Path) -> Path:
+    """Return where numba keeps what it compiled of the modules in a folder.
+
+    Beside them, unless ``NUMBA_CACHE_DIR`` names another place, or they cannot be written to: then in the
+    user's cache folder.
+    """
+    sources = sources.absolute()
+    name = f"{sources.name}_{hashlib.sha1(str(sources).encode(), usedforsecurity=False).hexdigest()}"
+    if own := os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(own) / name
+    beside = sources / "__pycache__"
+    if _could_write(beside):
+        return beside
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111  Path.home() fails without a home
+    mac = sys.platform == "darwin"
+    users = home / "Library" / "Caches" if mac else Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+    return users / "numba" / name
+
+
+def _is_current(index: Path, sources: Path, since: float, maker: bytes) -> bool:
+    """Whether numba of the version ``maker`` would take what an index lists; it is searched, never loaded."""
+    module, _, rest = index.name.partition(".")
+    source = sources / f"{module}.py"
+    python = f".py{sys.version_info[0]}{sys.version_info[1]}.nbi"
+    try:
+        content, made = index.read_bytes(), index.stat().st_mtime
+        digest = hashlib.sha256(source.read_bytes()).digest()
+        unchanged = digest in content or made >= source.stat().st_mtime
+    except OSError:  # the module is gone, or another process is replacing its index
+        return False
+    return rest.endswith(python) and maker in content[:64] and unchanged and made >= since
+
+
+def _files(folder: Path) -> Iterator[tuple[Path, int]]:
+    """Yield the files below a folder, and their sizes."""
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):  # another process may be replacing it
+                yield (path := Path(parent) / name), path.lstat().st_size
+
+
+def _could_write(folder: Path) -> bool:
+    """Whether a folder can be written, or be made and then written."""
+    nearest = next(place for place in (folder, *folder.parents) if os.access(place, os.F_OK))
+    return nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
+
+
+def _data_state() -> tuple[dict[str, Any], list[str]]:
+    """Return what is known of the data directory, and advice if it is not where it should be."""
+    try:
+        folder = data_directory()
+    except MissingDataError as error:
+        path = os.environ.get("FACTORWISE_DATA") or None
+        return {"path": path, "found": False, "sets": []}, [str(error)] if path else []
+    return {"path": str(folder), "found": True, "sets": sorted(one.name for one in folder.iterdir())}, []
+
+
 def _lines(document: dict[str, Any]) -> Iterator[str]:
     yield "versions"
     yield from aligned((name, version or "not installed") for name, version in document["versions"].items())
+    if document["extras"]:
+        yield "extras"
+        yield from aligned(_extra_rows(document["extras"]))
     cache, data, processors = document["cache"], document["data"], document["processors"]
     state = "writable" if cache["writable"] else "not writable"
     yield "machine"
@@ -84,6 +208,7 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
             ("platform", document["platform"]),
             ("processors", f"{processors['usable']} usable of {processors['all']}"),
             ("threads", str(document["threads"])),
+            *document["environment"].items(),
         ]
     )
     yield "compile cache"
@@ -91,7 +216,8 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         [
             ("folder", cache["path"]),
             ("state", state if cache["exists"] else f"not there yet, {state}"),
-            ("content", f"{cache['files']} files, {size_text(cache['bytes'])}"),
+            ("content", f"{cache['modules']} models, {cache['files']} files, {size_text(cache['bytes'])}"),
+            *((f"code of {name}", _compiled_text(found)) for name, found in document["compiled"].items()),
         ]
     )
     yield "data directory (FACTORWISE_DATA)"
@@ -99,3 +225,22 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
     found = f"found, {len(data['sets'])} entries" if data["found"] else "not found"
     yield from aligned([("folder", where), ("state", found)])
     yield from document["advice"]
+
+
+def _extra_rows(extras: dict[str, dict[str, str | None]]) -> Iterator[tuple[str, str]]:
+    for extra, packages in extras.items():
+        text = ", ".join(f"{name} {version or 'not installed'}" for name, version in packages.items())
+        missing = None in packages.values()
+        yield extra, f"{text} (pip install 'factorwise[{extra}]')" if missing else text
+
+
+def _compiled_text(found: dict[str, Any]) -> str:
+    functions, current = found["functions"], found["for_this_version"]
+    if not functions:
+        return f"none yet in {found['path']}: the first run compiles"
+    share = "all" if current == functions else str(current) if current else "none"
+    hint = "" if current else ", so the next run compiles"
+    return (
+        f"{functions} functions, {size_text(found['bytes'])}, {share} for this version{hint}"
+        f" ({found['path']})"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
@@ -20,6 +20,7 @@ class _Count(click.ParamType):  # type: ignore[type-arg]
     """A whole number, which may be written as 5e6."""
 
     name = "count"
+    toml_type: ClassVar[Any] = ((int, float, str), "a whole number, such as 5000000 or 5e6")
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         try:

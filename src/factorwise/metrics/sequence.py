@@ -55,8 +55,8 @@ _STRICT = MappingProxyType(
         "BILOU": _Rules("OBILU", "*B *U", "BI= BL= II= IL=", "L* U*"),
     }
 )
-#: Names of the strict schemes.
 SCHEMES = tuple(_STRICT)
+"""Names of the strict schemes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from factorwise.kernels.partitions import NEW
+from factorwise.kernels import partitions
 
 __all__ = ["NEW", "PartitionDiff", "Retype", "Transfer"]
+
+NEW = partitions.NEW
+"""As the target of a transfer: a cluster that does not exist yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ BATCH = {
 }
 ONLINE = ("l2sgd", "adagrad", "ap", "pa", "arow")
 ALGORITHMS = (*BATCH, *ONLINE)
+"""Names of the algorithms that train a chain: over all sentences at once, or sentence by sentence."""
 # how often, unless the user says otherwise, as in CRFsuite
 MOST_PASSES = {"l2sgd": 1000, "adagrad": 100, "ap": 100, "pa": 100, "arow": 100}
 _LINE_SEARCHES = ("MoreThuente", "Backtracking", "StrongBacktracking")

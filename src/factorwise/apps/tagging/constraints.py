@@ -22,6 +22,7 @@ _SCHEMES = {
     "BILOU": ("BILU", "IL", "BI"),
 }
 SCHEMES = tuple(_SCHEMES)
+"""Names of the schemes that can be demanded of label sequences."""
 
 
 @dataclass(frozen=True, eq=False)

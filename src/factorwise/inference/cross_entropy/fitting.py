@@ -19,6 +19,7 @@ from factorwise.inference.cross_entropy.base import (
 )
 
 Around = Literal["zero", "previous"]
+"""Where a ridge pulls the parameters of a family to: to zero, or to those of the round before."""
 
 RIDGE = 1e-3  # lets the odds that one parameter learns reach about 200 to 1
 STEPS = 500

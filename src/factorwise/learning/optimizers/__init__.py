@@ -59,6 +59,7 @@ METHODS: dict[str, Callable[[Problem, OptimizerConfig, Watch | None], Optimum]] 
     "coordinate_descent": coordinate_descent,
     "powell": powell,
 }
+"""What `minimize` can be told to use, by name."""
 
 
 def minimize(

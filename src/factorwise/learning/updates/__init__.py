@@ -48,7 +48,6 @@ __all__ = [
     "learn_sparse",
 ]
 
-# What the name stands for, called with the settings that the name leaves open.
 RULES: dict[str, Callable[..., UpdateRule]] = {
     "unit": Unit,
     "mira": partial(PassiveAggressive, variant="PA-I"),
@@ -60,6 +59,7 @@ RULES: dict[str, Callable[..., UpdateRule]] = {
     "arow": Arow,
     "adagrad": AdaGrad,
 }
+"""What the name of a rule stands for, called with the settings that the name leaves open."""
 
 
 def as_rule(rule: str | UpdateRule, **settings: Any) -> UpdateRule:

@@ -63,3 +63,4 @@ class PassiveAggressive(UpdateRule):
 
 
 Mira = PassiveAggressive
+"""The name by which the paper on SampleRank calls it; as it stands it is "PA-I"."""
