@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from factorwise.cli import main, resolve, resolve_data
+from factorwise.cli import main, resolve
 from factorwise.io.models import ModelFile, write_model
 from record_cases import people, read_csv, without, write_csv
 
@@ -380,7 +380,7 @@ def test_an_ending_that_says_nothing_of_a_format_is_refused_with_those_that_do(r
 
 
 def test_a_folder_that_cannot_be_written_to_is_refused_before_the_work(refused, tmp_path, monkeypatch):
-    monkeypatch.setattr(resolve_data, "can_write", lambda folder: False)
+    monkeypatch.setattr("factorwise.cli.files.can_write", lambda folder: False)
     assert "cannot be written to" in refused()
 
 

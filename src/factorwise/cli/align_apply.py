@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from factorwise.cli.align_data import ontology_options, read_side
-from factorwise.cli.files import STANDARD, check_target, writing
+from factorwise.cli.files import STANDARD, check_different, check_target, writing
 from factorwise.cli.learned import check_kind
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
@@ -66,7 +66,8 @@ def command(
     """
     if output != STANDARD:
         check_target("--output", Path(output), left, right, model)
-    check_report(report, no_values, left, right, model, output)
+    check_different({"--output": output, "--report": report})
+    check_report(report, no_values, left, right, model)
 
     # scikit-learn takes its time to load: help, and mistakes in options, do not wait for it
     from factorwise.apps.alignment.estimator import KIND, OntologyAligner

@@ -14,6 +14,7 @@ from factorwise.cli.options import Options
 from factorwise.cli.output import notice
 from factorwise.errors import DataFileError
 from factorwise.io.alignments import EQUIVALENT, Correspondence, parse_alignment, read_alignment
+from factorwise.io.listing import some
 from factorwise.io.ontologies import Ontology, read_ontology
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -89,6 +90,7 @@ def check_known(matches: Sequence[Correspondence], name: str, left: Side, right:
     if not unknown:
         return
     concept, side = unknown[0]
+    lacking = some(one for one, whose in unknown if whose is side)
     if all(row.source in theirs and row.target in ours for row in matches):
         remedy = f"It fits with the ontologies exchanged: give {right.name} {left.name}."
     else:
@@ -96,4 +98,7 @@ def check_known(matches: Sequence[Correspondence], name: str, left: Side, right:
         guess = f"Did you mean {close[0]!r}? " if close else ""
         remedy = f"{guess}Give the ontologies that its columns are about, in that order."
     more = f" (one of {len(unknown)} unknown ids)" if len(unknown) > 1 else ""
-    raise DataFileError(f"{name}: {concept!r} is no concept of {side.name}{more}. {remedy}")
+    raise DataFileError(
+        f"{name}: {concept!r} is no concept of {side.name}{more}. {remedy} Not there are {lacking}; there are"
+        f" {some(side.ontology.by_id)}."
+    )

@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from factorwise.cli.align_data import check_known, ontology_options, read_reference, read_side
-from factorwise.cli.files import check_target, shown, speaking_of
+from factorwise.cli.files import check_different, check_target, shown, speaking_of
 from factorwise.cli.learned import TOP, curve, curve_lines, largest, weight_lines
 from factorwise.cli.learning import check_complete, learning_options, watch
 from factorwise.cli.options import Options, verb
@@ -66,7 +66,8 @@ def command(options: Options, **given: Any) -> None:
     report, no_values = given.pop("report"), given.pop("no_values")
     inputs = (given["left"], given["right"], given["reference"])
     check_target("--model", given["model"], *inputs)
-    check_report(report, no_values, *inputs, given["model"])
+    check_different({"--model": given["model"], "--report": report})
+    check_report(report, no_values, *inputs)
     document, weights = fit(options, **given)
     document["report"] = None
     if report is not None:
@@ -119,6 +120,7 @@ def fit(
         },
         "training": settings,
         "curve": curve(aligner.history_),
+        "reliability": aligner.reliability_.as_dict(),
         "seconds": clock.seconds(),
         "peak_memory": peak_memory(),
     }

@@ -13,7 +13,9 @@ from factorwise.cli.align_data import read_matches, read_reference
 from factorwise.cli.files import STANDARD, shown
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice
+from factorwise.errors import DataFileError
 from factorwise.io.alignments import Correspondence
+from factorwise.io.listing import some
 from factorwise.metrics.alignment import OperatingPoint, match_curve, score_matches
 
 CURVE_LINES = 10  # points of the curve that are shown to people; JSON has all
@@ -67,10 +69,19 @@ def _notice_exchange(
     kept: Sequence[Correspondence],
     document: Mapping[str, Any],
 ) -> None:
-    """Tell if nothing is right because the sides were given in another order, or nothing was found."""
+    """Tell if nothing is right because the sides were given in another order, or nothing was found.
+
+    And refuse matches of which no concept stands in the reference: they are of other ontologies.
+    """
     if not kept:
         notice(options, f"there is no match to score in {document['file']}.")
     elif not document["scores"]["recall"]:
+        known, found = {one for pair in truth for one in pair}, [one for row in kept for one in _pair(row)]
+        if known.isdisjoint(found):
+            raise DataFileError(
+                f"{document['file']} and the reference have no concept in common: {some(found)} against"
+                f" {some(one for pair in truth for one in pair)}. Give the reference of the same ontologies."
+            )
         exchanged = {(row.target, row.source) for row in kept}
         right = sum(pair in exchanged for pair in truth)
         if right:

@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from factorwise.apps.coreference.documents import Document
-from factorwise.cli.coref_data import gathered, given_documents
+from factorwise.cli.coref_data import check_like_training, gathered, given_documents
 from factorwise.cli.coref_prediction import resolved
-from factorwise.cli.files import STANDARD, check_target, shown, writing
+from factorwise.cli.files import STANDARD, check_different, check_target, shown, writing
 from factorwise.cli.learned import check_kind
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
@@ -59,7 +59,8 @@ def command(
     """
     if output != STANDARD:
         check_target("--output", Path(output), input_file, model)
-    check_report(report, no_values, input_file, model, output)
+    check_different({"--output": output, "--report": report})
+    check_report(report, no_values, input_file, model)
 
     # scikit-learn takes its time to load: help, and mistakes in options, do not wait for it
     from factorwise.apps.coreference.estimator import KIND, CoreferenceResolver
@@ -70,6 +71,8 @@ def command(
     clock = Clock()
     with clock.part("reading"):
         documents = given_documents(input_file)
+    told = resolver.settings_.get("mentions_told", ())
+    check_like_training(options, documents, shown(input_file), resolver.types, told)
     began = time.perf_counter()
     together = gathered(
         documents,

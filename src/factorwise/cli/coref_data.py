@@ -13,9 +13,13 @@ from factorwise.apps.coreference.documents import (
     discourses,
     parse_documents,
     read_documents,
+    told_of_mentions,
 )
 from factorwise.cli.files import STANDARD, reading, shown, speaking_of
+from factorwise.cli.options import Options
+from factorwise.cli.output import notice
 from factorwise.errors import DataFileError, InvalidArgumentError
+from factorwise.io.listing import some
 
 SCOPES = ("document", "topic")
 
@@ -51,6 +55,34 @@ def gathered(
                 )
     with speaking_of(name):
         return discourses(documents, scope=scope, types=types, without_types=without_types)
+
+
+def check_like_training(
+    options: Options,
+    documents: Sequence[Document],
+    name: str,
+    types: Collection[str] | None,
+    told: Sequence[str],
+) -> None:
+    """Refuse documents without any mention of a model's types; remark on keys that mentions lack.
+
+    told
+        Keys that mentions had when the model was learned.
+    """
+    there = sorted({mention.type for document in documents for mention in document.mentions} - {""})
+    if types is not None and not set(types) & set(there):
+        found = f"those here are {some(there, 8)}" if there else "no mention here has a 'type'"
+        raise DataFileError(
+            f"{name}: the model is for mentions of type {some(sorted(types), 8)}, but {found}. Give documents"
+            " with such mentions, or another model."
+        )
+    missing = [key for key in told if key not in told_of_mentions(documents)]
+    if missing:
+        notice(
+            options,
+            f"the mentions of {name} have no {some(missing)}, which those that the model was learned from"
+            " had: entities are found less surely.",
+        )
 
 
 def check_truth(together: Sequence[Discourse], name: str) -> int:

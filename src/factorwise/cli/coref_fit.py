@@ -14,7 +14,7 @@ from factorwise.apps.coreference.documents import Discourse, Document, Scope
 from factorwise.cli.coref_data import SCOPES, check_truth, check_types, gathered, given_documents
 from factorwise.cli.coref_prediction import resolved
 from factorwise.cli.coref_scores import score_lines, size_of
-from factorwise.cli.files import STANDARD, check_target, shown
+from factorwise.cli.files import STANDARD, check_different, check_target, shown
 from factorwise.cli.learned import TOP, curve, curve_lines, largest, weight_lines
 from factorwise.cli.learning import Names, check_complete, learning_options, watch
 from factorwise.cli.options import Options, verb
@@ -81,7 +81,8 @@ def command(options: Options, **given: Any) -> None:
     report, no_values = given.pop("report"), given.pop("no_values")
     request = Request(**given)
     request.check()
-    check_report(report, no_values, request.train, request.dev, request.model)
+    check_different({"--model": request.model, "--report": report})
+    check_report(report, no_values, request.train, request.dev)
     document, weights = fit(options, request)
     document["report"] = None
     if report is not None:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 import numpy as np
 
+from factorwise.cli.files import check_target
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory
@@ -44,7 +45,13 @@ def command(options: Options, output: Path) -> None:
     its citations, and does both for the rest. Prints scores before and after and writes a page to look at.
     Needs no other data. The first run compiles, for about a minute.
     """
-    output.mkdir(parents=True, exist_ok=True)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.UsageError(
+            f"--output {str(output)!r} cannot be made: {error.strerror or error}. Give another folder."
+        ) from error
+    check_target("--output", output / REPORT)
     document = run(options, output / REPORT)
     emit(document, _lines(document), as_json=options.json)
     for name, (before, after) in document["scores"].items():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -13,6 +14,8 @@ import click
 
 from factorwise.errors import DataFileError, EmptyWorldError, InvalidArgumentError
 from factorwise.io.atomic import atomic_text
+from factorwise.io.file_kinds import EncodingError
+from factorwise.io.table_formats import written_format
 
 STANDARD = "-"  # standard input or output in place of a file
 
@@ -24,7 +27,16 @@ def shown(path: str) -> str:
 
 def check_target(option: str, path: Path, *inputs: str | Path | None) -> None:
     """Refuse a file that could not be written or is an input, before work is spent on its content."""
-    if any(one is not None and Path(one).exists() and path.exists() and path.samefile(one) for one in inputs):
+    try:
+        _check_target(option, path, inputs)
+    except OSError as error:
+        raise click.UsageError(f"{option} cannot be used: {error.strerror or error}.") from error
+
+
+def _check_target(option: str, path: Path, inputs: Sequence[str | Path | None]) -> None:
+    with suppress(FileNotFoundError, NotADirectoryError):
+        path.lstat()  # raises if no file can have such a name
+    if any(one is not None and _is_same(path, one) for one in inputs):
         raise click.UsageError(f"{option} {str(path)!r} is also read from: give another file.")
     if path.is_dir():
         raise click.UsageError(f"{option} {str(path)!r} is a folder: give the path of a file in it.")
@@ -32,6 +44,48 @@ def check_target(option: str, path: Path, *inputs: str | Path | None) -> None:
         raise click.UsageError(
             f"{option} {str(path)!r}: the folder {str(path.parent)!r} does not exist. Make it first."
         )
+    if not can_write(path.resolve().parent):
+        raise click.UsageError(
+            f"{option} {str(path)!r}: the folder {str(path.parent)!r} cannot be written to. Change its"
+            " permissions, or give another."
+        )
+
+
+def _is_same(path: Path, other: str | Path) -> bool:
+    try:
+        return path.samefile(other)
+    except OSError:  # one of them is not there, or has a name that no file can have: readers tell
+        return False
+
+
+def can_write(folder: Path) -> bool:
+    """Whether files can be made in a folder, as far as its permissions tell."""
+    return os.access(folder, os.W_OK)
+
+
+def check_different(targets: Mapping[str, str | Path | None]) -> None:
+    """Refuse one file for two outputs, of which the second would take the place of the first.
+
+    targets
+        The file of each option; None where it was not given.
+    """
+    seen: dict[Path, str] = {}
+    for option, path in targets.items():
+        if path is None or path == STANDARD:
+            continue
+        other = seen.setdefault(Path(path).resolve(), option)
+        if other != option:
+            raise click.UsageError(f"{option} and {other} are both {str(path)!r}: give two files.")
+
+
+def check_tables(targets: Mapping[str, Path | None]) -> None:
+    """Refuse endings of formats that tables are not written in."""
+    for option, path in targets.items():
+        try:
+            if path is not None:
+                written_format(path)
+        except InvalidArgumentError as error:
+            raise click.UsageError(f"{option}: {error}") from None
 
 
 @contextmanager
@@ -43,6 +97,16 @@ def reading(path: str) -> Iterator[None]:
         raise DataFileError(str(error)) from None
     except OSError as error:
         raise _unreadable(path, error) from error
+
+
+@contextmanager
+def reading_utf8(path: str) -> Iterator[None]:
+    """The same for a file whose encoding no option of the verb can name."""
+    try:
+        with reading(path):
+            yield
+    except EncodingError as error:
+        raise DataFileError(f"{error.fault} Convert the file to UTF-8.") from error
 
 
 def read_text(path: Path) -> str:
@@ -87,6 +151,7 @@ def writing(output: str, encoding: str = "utf-8") -> Iterator[TextIO]:
 
 
 def _unreadable(path: str, error: OSError) -> DataFileError:
+    name = path if error.filename is None else os.fsdecode(error.filename)
     return DataFileError(
-        f"{path}: cannot be read: {error.strerror or error}. Check the path and its permissions."
+        f"{name}: cannot be read: {error.strerror or error}. Check the path and its permissions."
     )

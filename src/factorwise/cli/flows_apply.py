@@ -10,14 +10,15 @@ from typing import Any
 
 import click
 
-from factorwise.cli.files import STANDARD, check_target, writing
-from factorwise.cli.flows_data import features_option, read_counts, read_features
+from factorwise.cli.files import STANDARD, check_different, check_tables, check_target, writing
+from factorwise.cli.flows_data import features_option, naming, read_counts, read_features
 from factorwise.cli.learned import check_kind
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory
 from factorwise.cli.reports import check_report, report_options, report_row
 from factorwise.errors import ConvergenceWarning
+from factorwise.io.listing import some
 from factorwise.io.tables import write_table
 
 
@@ -64,9 +65,11 @@ def command(
     which it begins; in a tree of times, that at which it ends. --features are needed if those of `flows fit`
     were for its sequences alone. With --json a summary is printed if a file is written, otherwise the flows.
     """
+    check_different({"--output": output, "--report": report})
     if output != STANDARD:
         check_target("--output", Path(output), counts, model, *features)
-    check_report(report, no_values, counts, model, output, *features)
+        check_tables({"--output": Path(output)})
+    check_report(report, no_values, counts, model, *features)
 
     # SciPy and scikit-learn take their time to load: help, and mistakes in options, do not wait for them
     from factorwise.apps.collective.estimator import CollectiveModel
@@ -79,7 +82,15 @@ def command(
     clock = Clock()
     with clock.part("reading"):
         known = read_counts(counts, loaded.places_)
-    with clock.part("flows"), warnings.catch_warnings(record=True, category=ConvergenceWarning) as caught:
+    if uncounted := known.uncounted():
+        notice(
+            options, f"{counts} has no count at {some(uncounted)}, which the model knows: taken as not made."
+        )
+    with (
+        clock.part("flows"),
+        naming(counts, *features),
+        warnings.catch_warnings(record=True, category=ConvergenceWarning) as caught,
+    ):
         warnings.simplefilter("always", ConvergenceWarning)
         flows = loaded.predict(known, features=used)
     for warning in caught:

@@ -9,8 +9,8 @@ from typing import Any
 import click
 import numpy as np
 
-from factorwise.cli.files import check_target, reading
-from factorwise.cli.flows_data import features_option, read_counts, read_features, read_parents
+from factorwise.cli.files import check_different, check_target, reading_utf8
+from factorwise.cli.flows_data import features_option, naming, read_counts, read_features, read_parents
 from factorwise.cli.learned import TOP, largest, weight_lines
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
@@ -96,7 +96,8 @@ def command(options: Options, **given: Any) -> None:
     inputs = (given["counts"], *given["features"], given["places"], given["flows"], given["parents"])
     report, no_values = given.pop("report"), given.pop("no_values")
     check_target("--model", given["model"], *inputs)
-    check_report(report, no_values, *inputs, given["model"])
+    check_different({"--model": given["model"], "--report": report})
+    check_report(report, no_values, *inputs)
     document, weights = fit(options, **given)
     document["report"] = None
     if report is not None:
@@ -127,14 +128,15 @@ def fit(
     with clock.part("reading"):
         used = read_features(features)
         if places is not None:
-            with reading(places):
+            with reading_utf8(places):
                 near = by_distance(*read_distances(places))
-            used = near if used is None else near.joined(used)
+            with naming(places, *features):
+                used = near if used is None else near.joined(used)
         known = read_counts(counts, None if used is None else used.places)
         used = staying(known.places) if used is None else used
         estimator = CollectiveModel(**settings, parents=read_parents(parents))
     with clock.part("training"):
-        with reading(flows or counts):
+        with reading_utf8(flows or counts), naming(counts, *features, flows, parents):
             estimator.fit(known, features=used, flows=flows, callback=_watch(options))
         if show_progress(options) and not options.verbose:
             click.echo(err=True)  # the passes were told on one line

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from factorwise.cli.files import reading
+from factorwise.cli.files import reading_utf8
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit
 
@@ -33,7 +33,7 @@ def command(options: Options, file: str, truth: str) -> None:
     """
     from factorwise.apps.collective import score_tables
 
-    with reading(file), reading(truth):
+    with reading_utf8(file), reading_utf8(truth):
         score, sizes = score_tables(file, truth)
     scores = {name: value if math.isfinite(value) else None for name, value in asdict(score).items()}
     document = {"file": file, **sizes, "scores": scores}

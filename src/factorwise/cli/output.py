@@ -12,7 +12,7 @@ import click
 from factorwise.cli.options import Options
 
 #: Arguments that remedies in errors name, and that are options here.
-_ARGUMENTS = re.compile(r"\b(encoding|prefix_ids)=(?:True\b|'([^']*)')")
+_ARGUMENTS = re.compile(r"\b(encoding|prefix_ids|syntax)=(?:True\b|'([^']*)')")
 
 
 def emit(document: dict[str, Any], lines: Iterable[str], *, as_json: bool) -> None:

@@ -12,7 +12,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.cli.files import speaking_of
+from factorwise.cli.files import can_write, check_tables, speaking_of
 from factorwise.cli.learned import check_kind
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, printable, size_text
@@ -21,9 +21,7 @@ from factorwise.cli.reports import check_report, report_options, report_row
 from factorwise.cli.resolve_blocks import blocking_report
 from factorwise.cli.resolve_data import (
     Records,
-    can_write,
     check_outputs,
-    check_tables,
     given_fields,
     given_pairs,
     read_records,
@@ -200,17 +198,22 @@ class Request:
             )
         if self.checkpoint is None or check_checkpoint_address(self.checkpoint, self.in_shards):
             return
-        check_checkpoint_mode(self.checkpoint, self.in_shards)
         folder = Path(self.checkpoint)
-        place = next(one for one in (folder, *folder.resolve().parents) if one.exists())
+        try:
+            place = next(one for one in (folder, *folder.resolve().parents) if one.exists())
+        except OSError as error:
+            raise click.UsageError(f"--checkpoint cannot be used: {error.strerror or error}.") from error
         if not place.is_dir() or not can_write(place):
             why = "cannot be written to" if place.is_dir() else "is no folder"
             raise click.UsageError(f"--checkpoint {self.checkpoint!r}: {str(place)!r} {why}.")
+        check_checkpoint_mode(self.checkpoint, self.in_shards)
 
 
 def resolve(options: Options, request: Request) -> dict[str, Any]:
     """Read, learn if there is no model, find entities, write, and return the summary."""
     clock = Clock()
+    if request.model is not None:
+        check_kind(request.model, "resolution")
     with clock.part("reading"):
         records = read_records(request.files, **request.reading)
         fields = given_fields(request.fields, records)
@@ -230,7 +233,6 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
     with clock.part("loading"):  # numba takes its time: help, and mistakes in files, do not wait
         from factorwise.apps.resolution.constraints import Constraints
         from factorwise.apps.resolution.estimator import EntityResolver
-        from factorwise.apps.resolution.knowledge import KIND
 
     settings: dict[str, Any] = {
         "rounds": request.rounds,
@@ -239,8 +241,8 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
         "n_jobs": options.threads,
     }
     if request.model is not None:
-        check_kind(request.model, KIND)
         resolver = EntityResolver.load(request.model, **settings)
+        _check_columns(options, records, resolver, known)
     else:
         notice(options, "no model was given: weights are found from the records themselves, without labels.")
         resolver = EntityResolver(fields=fields, **settings)
@@ -296,6 +298,20 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
             values=not request.no_values,
         )
     return document
+
+
+def _check_columns(options: Options, records: Records, resolver: EntityResolver, known: Known | None) -> None:
+    """Refuse records with other columns than the model was learned from; remark on further ones."""
+    from factorwise.apps.resolution.agreement import check_columns, extra_columns
+
+    fields = resolver.knowledge_.fields
+    tables = {records.name: records.table} | ({} if known is None else {known.name: known.table})
+    for name, table in tables.items():
+        with speaking_of(name):
+            check_columns(table, fields, records.leave_out)
+    further = extra_columns(records.table, fields, records.leave_out)
+    if further:
+        notice(options, f"the model does not know, and does not compare, the columns {', '.join(further)}.")
 
 
 def _constrained(options: Options, request: Request, ids: pa.Array) -> dict[str, NDArray[np.int64]]:

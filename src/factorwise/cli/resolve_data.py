@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +11,10 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.cli.files import check_target, reading, speaking_of
+from factorwise.cli.files import check_different, check_target, reading, speaking_of
 from factorwise.cli.learning import Names
-from factorwise.errors import DataFileError, InvalidArgumentError
-from factorwise.io.table_formats import written_format
+from factorwise.errors import DataFileError
+from factorwise.io.listing import some
 
 if TYPE_CHECKING:  # Arrow takes its time to load: help, and mistakes in options, do not wait for it
     import pyarrow as pa
@@ -214,38 +213,10 @@ def check_outputs(targets: Mapping[str, Path | None], *inputs: str | Path | None
         The file of each option; None where it was not given.
     """
     files = [one if one is None else str(one).rpartition("::")[0] or str(one) for one in inputs]
-    seen: dict[Path, str] = {}
+    check_different(targets)
     for option, path in targets.items():
-        if path is None:
-            continue
-        try:
+        if path is not None:
             check_target(option, path, *files)
-        except OSError as error:
-            raise click.UsageError(f"{option} cannot be used: {error.strerror or error}.") from error
-        place = path.resolve()
-        if place in seen:
-            raise click.UsageError(f"{option} and {seen[place]} are both {str(path)!r}: give two files.")
-        seen[place] = option
-        if not can_write(place.parent):
-            raise click.UsageError(
-                f"{option} {str(path)!r}: the folder {str(path.parent)!r} cannot be written to. Change its"
-                " permissions, or give another."
-            )
-
-
-def can_write(folder: Path) -> bool:
-    """Whether files can be made in a folder, as far as its permissions tell."""
-    return os.access(folder, os.W_OK)
-
-
-def check_tables(targets: Mapping[str, Path | None]) -> None:
-    """Refuse endings of formats that tables are not written in."""
-    for option, path in targets.items():
-        try:
-            if path is not None:
-                written_format(path)
-        except InvalidArgumentError as error:
-            raise click.UsageError(f"{option}: {error}") from None
 
 
 def write_output(path: Path, table: pa.Table) -> None:
@@ -289,5 +260,8 @@ def _found(values: pa.ChunkedArray, known: pa.Array, place: str) -> NDArray[np.i
     if len(missing):
         named = ", ".join(f"{values[row].as_py()!r} (pair {row + 1})" for row in missing[:_SHOWN].tolist())
         more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
-        raise DataFileError(f"{place}: no record has the id {named}{more}. Correct it, or take the pair out.")
+        raise DataFileError(
+            f"{place}: no record has the id {named}{more}; ids are such as"
+            f" {some(known[:_SHOWN].to_pylist())}. Correct it, or take the pair out."
+        )
     return rows

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from factorwise.cli.files import speaking_of
+from factorwise.cli.files import reading_utf8, speaking_of
 from factorwise.cli.learned import check_kind
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice
@@ -75,6 +75,8 @@ def command(
     """
     if model is not None and fields is not None:
         raise click.UsageError("--fields is for explaining without a model; --model has fields of its own.")
+    if model is not None:
+        check_kind(model, "resolution")
     records = read_records(files, **reading)
     rows = (row_of(one, records), row_of(other, records))
     if rows[0] == rows[1]:
@@ -95,11 +97,14 @@ def command(
 
 
 def _knowledge(options: Options, records: Records, model: Path | None, fields: Path | None) -> Knowledge:
-    from factorwise.apps.resolution.knowledge import KIND, Knowledge
+    from factorwise.apps.resolution.agreement import check_columns
+    from factorwise.apps.resolution.knowledge import Knowledge
 
     if model is not None:
-        check_kind(model, KIND)
-        return Knowledge.load(model)
+        knowledge = Knowledge.load(model)
+        with speaking_of(records.name):
+            check_columns(records.table, knowledge.fields, records.leave_out)
+        return knowledge
     from factorwise.apps.resolution.estimator import EntityResolver
 
     notice(options, "no model was given: weights are found from the records themselves, without labels.")
@@ -113,13 +118,14 @@ def _knowledge(options: Options, records: Records, model: Path | None, fields: P
 
 def _entity_of(records: Records, path: str) -> tuple[np.ndarray[Any, Any], list[Any]]:
     """Read for each record the number of its entity, and the names of the entities."""
-    table = given_table(path, ["id", "entity"])
+    with reading_utf8(path):
+        table = given_table(path, ["id", "entity"])
     rows = rows_of(records.ids, table.column("id").combine_chunks())
     if (rows < 0).any():
         first = records.ids[int(np.flatnonzero(rows < 0)[0])].as_py()
         raise DataFileError(
-            f"{path}: lacks {int((rows < 0).sum())} of the records, the first of them {first!r}. Give what"
-            f" `resolve apply` wrote for {records.name}."
+            f"{path}: lacks {int((rows < 0).sum())} of the records, the first of them {first!r}; its ids are"
+            f" such as {table.column('id')[0].as_py()!r}. Give what `resolve apply` wrote for {records.name}."
         )
     coded = table.column("entity").combine_chunks().dictionary_encode()
     numbers = np.asarray(coded.indices.fill_null(-1), dtype=np.int64)[rows]

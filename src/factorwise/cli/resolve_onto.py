@@ -103,7 +103,11 @@ def known_entities(found: pa.Table, ids: pa.Array) -> pa.Array:
     """Return the entity of each record, joined by id as text; null where none is known."""
     rows = rows_of(ids, found.column("id").combine_chunks())
     if (rows < 0).all():
-        raise DataFileError("no old record has an entity: the ids of the two files have nothing in common.")
+        here, there = ids[0].as_py(), found.column("id")[0].as_py()
+        raise DataFileError(
+            "no old record has an entity: the ids of the two files have nothing in common; they are such as"
+            f" {here!r} and {there!r}. Give the records that --onto speaks of with --old."
+        )
     import pyarrow as pa
 
     return found.column("entity").combine_chunks().take(pa.array(rows, mask=rows < 0))

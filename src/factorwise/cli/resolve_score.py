@@ -9,6 +9,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.cli.files import reading_utf8
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice
 from factorwise.cli.resolve_data import given_table, rows_of
@@ -50,7 +51,8 @@ def command(
     records (B-cubed), of the best one-to-one matching of entities by their overlap (CEAF-e) or by the records
     they share (CEAF-m), and of entities that are found exactly (cluster).
     """
-    found = given_table(file, ["id", "entity"])
+    with reading_utf8(file):
+        found = given_table(file, ["id", "entity"])
     known, name = _truth(truth, [id_column, entity], encoding), " and ".join(truth)
     both = joined(file, found, name, known.rename_columns(["id", "entity"]), (id_column, entity))
     for count, text in (

@@ -13,9 +13,9 @@ from typing import Any, TextIO
 import click
 import numpy as np
 
-from factorwise.cli.files import STANDARD, check_target, shown, writing
+from factorwise.cli.files import STANDARD, check_different, check_target, shown, writing
 from factorwise.cli.options import Options, verb
-from factorwise.cli.output import aligned, emit, size_text
+from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, peak_memory
 from factorwise.cli.reports import check_report, report_options, report_row
 from factorwise.cli.tag_options import ColumnNumbers, Layout, layout_options, read_table
@@ -84,7 +84,8 @@ def command(
         raise click.UsageError("--marginals, --nbest and --spans exclude each other: give one of them.")
     if output != STANDARD:
         check_target("--output", Path(output), input_file, model)
-    check_report(report, no_values, input_file, model, output)
+    check_different({"--output": output, "--report": report})
+    check_report(report, no_values, input_file, model)
     saved = load_model(model)
     given = Layout(separator=separator, encoding=encoding, comment=comment)
     layout = given.or_else(saved.layout)
@@ -92,6 +93,12 @@ def command(
     clock = Clock()
     began = time.perf_counter()
     used = columns_for(saved, table, columns, shown(input_file))
+    if columns is None and saved.all is not None and table.n_columns > saved.all:
+        notice(
+            options,
+            f"{shown(input_file)} has {table.n_columns} columns where the training data had {saved.all}: read"
+            f" are {', '.join(map(str, used))} (counted from 0); name others with --columns.",
+        )
     rows, start = saved.encoder.encode_columns([table.column(number) for number in used], table.start)
     with Team(options.threads) as team:
         predictions = Predictions(saved.tagger, rows, start, team)

@@ -18,6 +18,7 @@ from factorwise.apps.tagging.training import HeldOut, Measure, Sentences, train
 from factorwise.cli.tag_options import check_labels, column_number
 from factorwise.errors import DataFileError, ImpossibleError, InvalidArgumentError
 from factorwise.io.conll import ColumnFile
+from factorwise.io.listing import some
 from factorwise.kernels.threads import Team
 from factorwise.learning.chain_structure import Supervision
 from factorwise.learning.priors import Prior
@@ -90,7 +91,8 @@ class Source:
                 guess = f" Did you mean {close[0]!r}?" if close else ""
                 raise DataFileError(
                     f"{self.name}, line {line}: the label {label!r} is not among the {len(labels)} of the"
-                    f" training data.{guess} Correct it, or train with sentences that have it."
+                    f" training data, which are {some(labels, 8)}.{guess} Correct it, or train with sentences"
+                    " that have it."
                 )
         table = np.array([*map(number.__getitem__, names), -1], dtype=np.int32)
         return table[codes]

@@ -98,13 +98,29 @@ def columns_for(
     for template in model.templates.templates:
         for part in template.parts:
             if part.column >= len(numbers) or numbers[part.column] >= table.n_columns:
-                _refuse(template.text, part.column, numbers, table, name)
+                _refuse(model, template.text, part.column, numbers, table, name)
+    if chosen is None and without_labels:
+        _refuse_labels(model, numbers, table, name)
     # what no template asks for may be missing: any column can stand in
     there = [number if number < table.n_columns else 0 for number in numbers]
     return there[: model.templates.n_columns]
 
 
-def _refuse(template: str, column: int, numbers: Sequence[int], table: ColumnFile, name: str) -> None:
+def _refuse_labels(model: LoadedTagger, numbers: Sequence[int], table: ColumnFile, name: str) -> None:
+    """Refuse a file that lacks another column than that of the labels, which would be taken for that one."""
+    for number in numbers[1:]:
+        values = table.encoded(number)[0] if number < table.n_columns else []
+        if values and set(values) <= set(model.tagger.labels):
+            raise DataFileError(
+                f"{name}: has {table.n_columns} columns where the training data had {model.all}, and column"
+                f" {number} (counted from 0), which is to be read, holds labels, such as {values[0]!r}. Add"
+                " the column that is missing, or say with --columns which are to be read."
+            )
+
+
+def _refuse(
+    model: LoadedTagger, template: str, column: int, numbers: Sequence[int], table: ColumnFile, name: str
+) -> None:
     if column >= len(numbers):
         given = ",".join(map(str, numbers))
         raise DataFileError(
@@ -112,10 +128,15 @@ def _refuse(template: str, column: int, numbers: Sequence[int], table: ColumnFil
             f" {len(numbers)}: name as many as it was trained on."
         )
     count = table.n_columns
+    then = (
+        ""
+        if model.all is None
+        else f" The training data had {model.all}, with labels in column {model.label}."
+    )
     raise DataFileError(
         f"{name}: template {template!r} of the tagger asks for column {numbers[column]} (counted from 0), but"
-        f" the file has {count}. Give a file with the columns of the training data, name the right ones with"
-        " --columns, or give another --separator."
+        f" the file has {count}.{then} Give a file with the columns of the training data, name the right ones"
+        " with --columns, or give another --separator."
     )
 
 

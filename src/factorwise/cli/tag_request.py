@@ -12,8 +12,10 @@ import click
 from factorwise.apps.tagging.config import TrainingConfig
 from factorwise.apps.tagging.global_constraints import ConstraintSet
 from factorwise.apps.tagging.global_tagger import AUTO, candidates_of
+from factorwise.apps.tagging.model_file import KIND
 from factorwise.apps.tagging.templates import FeatureTemplateError, TemplateSet
-from factorwise.cli.files import STANDARD, check_target, read_text, speaking_of
+from factorwise.cli.files import STANDARD, check_different, check_target, read_text, speaking_of
+from factorwise.cli.learned import check_kind
 from factorwise.cli.reports import check_report
 from factorwise.cli.tag_data import ClassWeights
 from factorwise.cli.tag_options import Layout
@@ -181,6 +183,15 @@ class Request:
         if self.train == STANDARD == self.held_out:
             raise click.UsageError("only one of TRAIN and --held-out can be standard input.")
         if self.constraint_file is not None:
+            if not self.constraint_file.exists():
+                raise click.UsageError(
+                    f"--global {str(self.constraint_file)!r}: there is no such file. Give a file of"
+                    f" constraints, or {AUTO!r} for all that can be said of the labels."
+                )
             read_text(self.constraint_file)
-        check_target("--model", self.model, self.train, self.held_out)
-        check_report(self.report, self.no_values, self.train, self.held_out, self.model)
+        inputs = (self.train, self.held_out, self.templates, self.constraint_file, self.warm_start)
+        check_different({"--model": self.model, "--report": self.report})
+        check_target("--model", self.model, *inputs)
+        check_report(self.report, self.no_values, *inputs)
+        if self.warm_start is not None:
+            check_kind(self.warm_start, KIND)

@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 
 from factorwise.errors import DataFileError, InvalidArgumentError
 from factorwise.io.atomic import atomic_text
+from factorwise.io.file_kinds import refuse_other_kind
 from factorwise.io.ontologies import shown
 
 EQUIVALENT = "="
@@ -76,6 +77,7 @@ def _rows(content: bytes, name: str) -> Iterator[Correspondence]:
         try:
             line = raw.decode().rstrip("\r")
         except UnicodeDecodeError as fault:
+            refuse_other_kind(content, name, "a text with a match on each line")
             raise DataFileError(
                 f"{where}: byte {raw[fault.start]:#04x} is not UTF-8 text. Convert the file to UTF-8."
             ) from None

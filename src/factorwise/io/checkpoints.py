@@ -37,8 +37,14 @@ def write_checkpoint(folder: str | os.PathLike[str], fingerprint: str, state: Ch
     write_model(place / FILE, ModelFile(kind=KIND, metadata=metadata, arrays=arrays))
 
 
-def read_checkpoint(folder: str | os.PathLike[str], fingerprint: str) -> Checkpoint | None:
-    """Return the checkpoint of this run; None where there is none yet."""
+def read_checkpoint(
+    folder: str | os.PathLike[str], fingerprint: str, *, begun: bool = False
+) -> Checkpoint | None:
+    """Return the checkpoint of this run; None where there is none yet.
+
+    begun
+        Whether ``fingerprint`` is only how that of the run begins, as far as it is known.
+    """
     place = Path(folder) / FILE
     if not place.exists():
         return None
@@ -48,7 +54,8 @@ def read_checkpoint(folder: str | os.PathLike[str], fingerprint: str) -> Checkpo
         raise DataFileError(
             f"{place}: is damaged or no checkpoint. Give another folder, or remove it to begin anew."
         ) from error
-    if file.metadata.get("fingerprint") != fingerprint:
+    found = str(file.metadata.get("fingerprint"))
+    if not (found.startswith(fingerprint) if begun else found == fingerprint):
         raise DataFileError(
             f"{place}: is the checkpoint of another run (other records, model, settings or seed). Give"
             " another folder, or remove it to begin anew."

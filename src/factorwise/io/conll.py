@@ -24,10 +24,12 @@ from numpy.typing import NDArray
 
 from factorwise.errors import DataFileError, InvalidArgumentError, ShapeError, require
 from factorwise.io.atomic import atomic_text
+from factorwise.io.file_kinds import refuse_other_kind
 from factorwise.types import Bools, Ints
 
 _BLOCK = 1 << 17  # bytes looked at in one go
 _TOKENS = 1 << 14  # tokens in a chunk of text written
+_WANTED = "a text with a token and its columns on each line"
 _FIELD = re.compile(rb"[^ \t\n]+")
 _SPACE, _TAB, _NEWLINE = b" \t\n"
 
@@ -394,6 +396,7 @@ def _as_utf8(content: bytes, name: str, encoding: str) -> bytes:
             " Common ones are 'utf-8', 'latin-1' and 'utf-16'."
         ) from None
     except UnicodeDecodeError as error:
+        refuse_other_kind(content, name, _WANTED)
         line = content.count(b"\n", 0, error.start) + 1
         other = "utf-16" if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "latin-1"
         raise DataFileError(
@@ -401,6 +404,7 @@ def _as_utf8(content: bytes, name: str, encoding: str) -> bytes:
             f" another encoding, name it, as in encoding={other!r}; otherwise repair the line."
         ) from None
     if (position := content.find(b"\0")) >= 0:
+        refuse_other_kind(content, name, _WANTED)
         line = content.count(b"\n", 0, position) + 1
         raise DataFileError(
             f"{name}, line {line}: a NUL byte, which no text has. Check that this is a text file;"

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from factorwise.errors import DataFileError
+from factorwise.io.file_kinds import EncodingError, refuse_other_kind
 from factorwise.io.table_columns import refuse_repeated, require_columns
 
 _DELIMITERS = (",", "\t", ";", "|")
@@ -105,12 +106,18 @@ def refuse_encoding(path: Path, encoding: str) -> None:
     """Raise an error that names the line, if the file is not text in ``encoding``."""
     problem = decoding_problem(path, encoding)
     if problem is not None:
+        _refuse_other_kind(path)
         line, found = problem
-        raise DataFileError(
-            f"{path}, line {line}: the bytes {found} are not text in {encoding}."
-            " Name the file's encoding, for example encoding='cp1252' or encoding='latin-1',"
-            " or convert the file to UTF-8."
+        raise EncodingError(
+            f"{path}, line {line}: the bytes {found} are not text in {encoding}.",
+            "Name the file's encoding, for example encoding='cp1252' or encoding='latin-1', or convert the"
+            " file to UTF-8.",
         )
+
+
+def _refuse_other_kind(path: Path) -> None:
+    with opened(path) as stream:
+        refuse_other_kind(stream.read(16), str(path), "a table in text, Parquet or DuckDB")
 
 
 def _encoding(path: Path, asked: str | None) -> str:
@@ -141,6 +148,7 @@ def _header(path: Path, head: str, delimiter: str, encoding: str) -> list[str]:
     if any("\ufffd" in name for name in names):
         refuse_encoding(path, encoding)
     if any("\0" in name for name in names):
+        _refuse_other_kind(path)
         raise DataFileError(
             f"{path}: the header line holds NUL characters, so this is no delimited text in {encoding}."
             " Name its encoding, such as encoding='utf-16-le', or give a CSV, Parquet or JSON lines file."

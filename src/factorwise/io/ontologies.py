@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from factorwise.errors import DataFileError
+from factorwise.io.file_kinds import refuse_other_kind
 
 _CONCEPT_KINDS = {"class", "concept", "category"}
 _OTHER_KINDS = {"object_property", "datatype_property", "annotation_property", "property", "individual"}
@@ -166,6 +167,7 @@ def json_lines(content: bytes, name: str) -> Iterator[tuple[int, dict[str, Any]]
         try:
             record = json.loads(line.decode())
         except UnicodeDecodeError as fault:
+            refuse_other_kind(content, name, "a text with a JSON object on each line")
             raise DataFileError(
                 f"{name}:{number}: byte {line[fault.start]:#04x} is not UTF-8 text. Convert the file to"
                 " UTF-8."

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from factorwise.errors import DataFileError, MissingExtraError
+from factorwise.io.file_kinds import refuse_other_kind
 from factorwise.io.ontologies import Concept, Ontology, is_generated
 
 FORMATS = {
@@ -55,6 +56,7 @@ def parse_rdf(
             " 'n3' or 'json-ld'."
         ) from fault
     except Exception as fault:  # every parser of rdflib has its own kind of error
+        refuse_other_kind(content, name, "RDF")
         raise DataFileError(
             f"{name}{_line(fault)}: this is not RDF in the format {form!r} ({_first_line(fault)}). Repair the"
             " file, or give the syntax that it has: syntax='xml', 'turtle', 'nt', 'n3' or 'json-ld'."

@@ -109,8 +109,12 @@ class ShardStore:
         files.move(draft, posixpath.join(folder, name))
         self._clear(keeping={name, *(file.name for file in manifest.files)})
 
-    def latest(self, fingerprint: str) -> Manifest | None:
-        """Return the manifest of the last checkpoint of this run; None where there is none."""
+    def latest(self, fingerprint: str, *, begun: bool = False) -> Manifest | None:
+        """Return the manifest of the last checkpoint of this run; None where there is none.
+
+        begun
+            Whether ``fingerprint`` is only how that of the run begins, as far as it is known.
+        """
         files, folder = self._opened()
         names = sorted(filter(_MANIFEST.fullmatch, self._names()))
         if not names:
@@ -124,7 +128,8 @@ class ShardStore:
             raise DataFileError(
                 f"{self.address}: {names[-1]} is damaged. Give another folder, or remove it to begin anew."
             ) from error
-        if not known or found.fingerprint != fingerprint:
+        same = found.fingerprint.startswith(fingerprint) if begun else found.fingerprint == fingerprint
+        if not known or not same:
             raise DataFileError(
                 f"{self.address}: is the checkpoint of another run (other records, model, settings, seed or"
                 " number of shards). Give another folder, or remove it to begin anew."

@@ -133,9 +133,10 @@ def records_table(records: Iterable[Mapping[str, Any]], origin: str) -> pa.Table
 
 def _no_file(path: Path) -> str:
     folder = path.parent
-    names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
-    close = difflib.get_close_matches(path.name, names, n=1)
-    guess = f" Did you mean {str(folder / close[0])!r}?" if close else " Check the path."
+    # without endings: two short names with the same one would always look alike
+    names = {entry.stem: entry.name for entry in folder.iterdir()} if folder.is_dir() else {}
+    close = difflib.get_close_matches(path.stem, names, n=1, cutoff=0.75)
+    guess = f" Did you mean {str(folder / names[close[0]])!r}?" if close else " Check the path."
     return f"there is no file {str(path)!r}.{guess}"
 
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from factorwise.errors import CountsError, ShapeError
 from factorwise.io.keyed_rows import KeyedRows, in_order, read_keyed_rows
+from factorwise.io.listing import some
 from factorwise.io.tables import TableSource
 from factorwise.types import Floats
 
@@ -119,14 +120,19 @@ class Counts:
             series.append(Series(name, times[first : last + 1], block))
         return cls(known, tuple(series))
 
+    def uncounted(self) -> list[str]:
+        """Return the places at which nothing was ever counted."""
+        never = np.all([np.isnan(one.counts).all(axis=0) for one in self.series], axis=0)
+        return [place for place, none in zip(self.places, never.tolist(), strict=True) if none]
+
     def at(self, places: Sequence[str]) -> Counts:
         """Return the counts at other places: those without counts have none that were made."""
         if self.places == tuple(places):
             return self
         number = {label: index for index, label in enumerate(places)}
-        for label in self.places:
-            if label not in number:
-                raise CountsError(f"{label!r} {_unknown(label, tuple(places))}")
+        unknown = [label for label in self.places if label not in number]
+        if unknown:
+            raise CountsError(_unknown("place", unknown, tuple(places)))
         order = [number[label] for label in self.places]
         series = []
         for one in self.series:
@@ -141,18 +147,21 @@ def places_of(
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the number of each record's place; refuse places that are not known."""
     number = {label: index for index, label in enumerate(known)}
-    for row, label in enumerate(rows.keys[column]):
-        if label not in number:
-            raise CountsError(f"{_where(rows, row)}: {column} {label!r} {_unknown(label, known)}")
+    unknown = [row for row, label in enumerate(rows.keys[column]) if label not in number]
+    if unknown:
+        labels = [rows.keys[column][row] for row in unknown]
+        raise CountsError(f"{_where(rows, unknown[0])}: {_unknown(column, labels, known)}")
     return np.array([number[label] for label in rows.keys[column]], dtype=np.int64)
 
 
-def _unknown(label: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(label, known, n=1)
+def _unknown(column: str, labels: Sequence[str], known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(labels[0], known, n=1)
     guess = f" Did you mean {close[0]!r}?" if close else ""
+    others = [label for label in labels if label != labels[0]]
+    more = f" Unknown are {some(others)}, too." if others else ""
     return (
-        f"is none of the {len(known)} places that are known.{guess} Leave it out, or fit a model with"
-        " features for that place."
+        f"{column} {labels[0]!r} is none of the {len(known)} places that are known, which are {some(known)}."
+        f"{guess}{more} Leave it out, or fit a model with features for that place."
     )
 
 

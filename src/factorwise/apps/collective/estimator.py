@@ -18,8 +18,9 @@ from factorwise.apps.collective.flows import Flows
 from factorwise.apps.collective.learning import Callback, CollectiveProblem, Parameters, Pass, hard_em
 from factorwise.apps.collective.model_file import Learned, read_learned, write_learned
 from factorwise.apps.collective.noise import Noise, NoiseKind
-from factorwise.apps.collective.truth import flows_like
+from factorwise.apps.collective.truth import flows_like, true_flows
 from factorwise.errors import ConvergenceWarning, InvalidArgumentError, require
+from factorwise.io.listing import difference
 from factorwise.io.tables import TableSource
 from factorwise.metrics.flows import score_flows
 from factorwise.types import Floats
@@ -150,12 +151,15 @@ class CollectiveModel(BaseEstimator):  # type: ignore[misc]
                 "the model was fitted with features that belong to the sequences it was fitted to: give those"
                 " of these counts, too."
             )
-        if used.places != self.places_ or used.names != self.feature_names_:
-            raise InvalidArgumentError(
-                f"the model was fitted with {len(self.places_)} places and the features"
-                f" {', '.join(self.feature_names_)}, but {len(used.places)} places with"
-                f" {', '.join(used.names)} were given: give the same places and features, in that order."
-            )
+        for what, fitted, given in (
+            ("places", self.places_, used.places),
+            ("features", self.feature_names_, used.names),
+        ):
+            if fitted != given:
+                raise InvalidArgumentError(
+                    f"the model was fitted with other {what}: {difference(fitted, given)}: give the same"
+                    " places and features, in that order."
+                )
         known = _ordered(counts, used.places)
         flows = self._problem(known, used).flows(Parameters(self.weights_, self.initial_))
         for series in flows.series:
@@ -242,9 +246,10 @@ class CollectiveModel(BaseEstimator):  # type: ignore[misc]
 
 def _from_flows(problem: CollectiveProblem, source: TableSource) -> Parameters:
     """Return the parameters of highest likelihood for true flows."""
+    steps = {one.series.name: one.structure.names for one in problem.sequences}
+    arrays = true_flows(problem.places, steps, source)  # first: a wrong table is told before the work
     start = problem.start()
     found = problem.flows(start)
-    arrays = flows_like(found, source)
     known = tuple(replace(one, expected=true) for one, true in zip(found.series, arrays, strict=True))
     return problem.refitted(Flows(found.places, known), start)
 

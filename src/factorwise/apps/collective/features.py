@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from factorwise.apps.collective.counts import places_of
 from factorwise.errors import DataFileError, InvalidArgumentError, ShapeError
 from factorwise.io.keyed_rows import KeyedRows, in_order, read_keyed_rows
+from factorwise.io.listing import difference, some
 from factorwise.io.tables import TableSource
 from factorwise.types import Bools, Floats
 
@@ -113,16 +114,17 @@ class TransitionFeatures:
 
     def resolved(self, steps: Iterable[tuple[str, str]]) -> NDArray[np.int64]:
         """Return the table of each sequence and step."""
-        found = []
-        for sequence, time in steps:
-            options: tuple[Step, ...] = ((sequence, time), (None, time), (sequence, None), ANY)
-            table = next((self.table_of[step] for step in options if step in self.table_of), None)
-            if table is None:
-                raise InvalidArgumentError(
-                    f"there are no features for {_step_text((sequence, time))}but the model needs them at"
-                    " each step: give a table that has that time."
-                )
-            found.append(table)
+        wanted = list(steps)
+        found = [_lookup(self, step) for step in wanted]
+        missing = [step for step, table in zip(wanted, found, strict=True) if table is None]
+        if missing:
+            sequence, _ = missing[0]
+            lacking = some(time for name, time in missing if name == sequence)
+            there = ", ".join(_step_text(step).removesuffix(": ") for step in list(self.table_of)[:3])
+            raise InvalidArgumentError(
+                f"there are no features for sequence {sequence!r}, time {lacking}, but the model needs them"
+                f" at each step. There are some for {there}: give a table that has all times."
+            )
         return np.array(found, dtype=np.int64)
 
     def joined(self, other: TransitionFeatures) -> TransitionFeatures:
@@ -130,7 +132,8 @@ class TransitionFeatures:
         if self.places != other.places:
             odd = sorted(set(self.places) ^ set(other.places)) or ["their order"]
             raise InvalidArgumentError(
-                f"two tables of features name different places, such as {odd[0]!r}: give each all places."
+                f"two tables of features name different places, such as {odd[0]!r}; in the second,"
+                f" {difference(self.places, other.places)}. Give each all places."
             )
         steps = {
             step

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from factorwise.apps.collective.counts import ONLY, places_of
 from factorwise.apps.collective.flows import Flows
 from factorwise.errors import DataFileError
 from factorwise.io.keyed_rows import KeyedRows, in_order, read_keyed_rows
+from factorwise.io.listing import some
 from factorwise.io.table_columns import require_columns
 from factorwise.io.tables import TableSource
 from factorwise.metrics.flows import FlowScore, score_flows
@@ -37,6 +38,7 @@ def read_flows(source: TableSource) -> tuple[KeyedRows, Floats]:
 def score_tables(found: TableSource, truth: TableSource) -> tuple[FlowScore, dict[str, int]]:
     """Compare two tables of flows; return how well they agree, and the sizes of what was compared."""
     ours, theirs = _moves(found), _moves(truth)
+    _refuse_strangers(ours, theirs, found, truth)
     moves = [*ours, *(move for move in theirs if move not in ours)]
     expected, true = (np.array([side.get(move, 0.0) for move in moves]) for side in (ours, theirs))
     places = {place for move in moves for place in move[2:]}
@@ -50,19 +52,51 @@ def score_tables(found: TableSource, truth: TableSource) -> tuple[FlowScore, dic
 
 def flows_like(flows: Flows, source: TableSource) -> list[Floats]:
     """Return the true flows from a table as arrays like ``expected`` of each sequence of ``flows``."""
+    return true_flows(flows.places, {series.name: series.steps for series in flows.series}, source)
+
+
+def true_flows(
+    places: Sequence[str], steps: Mapping[str, Sequence[str]], source: TableSource
+) -> list[Floats]:
+    """Return true flows from a table, float64[steps, from, to] for each sequence.
+
+    steps
+        The names of the steps of each sequence.
+    """
     rows, members = read_flows(source)
-    starts, ends = (places_of(rows, column, flows.places) for column in ("from", "to"))
-    names = rows.keys.get("sequence") or [flows.series[0].name] * len(rows)
-    arrays = {series.name: np.zeros_like(series.expected) for series in flows.series}
-    steps = {series.name: {step: k for k, step in enumerate(series.steps)} for series in flows.series}
+    starts, ends = (places_of(rows, column, places) for column in ("from", "to"))
+    names = rows.keys.get("sequence") or [next(iter(steps))] * len(rows)
+    arrays = {name: np.zeros((len(own), len(places), len(places))) for name, own in steps.items()}
+    order = {name: {step: k for k, step in enumerate(own)} for name, own in steps.items()}
     for row, (name, time) in enumerate(zip(names, rows.keys["time"], strict=True)):
-        if name not in arrays or time not in steps[name]:
+        if name not in arrays or time not in order[name]:
+            own = some(steps[name]) if name in steps else "none"
             raise DataFileError(
                 f"{rows.where(row)}: sequence {name!r} has no step at time {time!r} in the counts, whose"
-                f" sequences are {_listed(list(arrays))}. Give the flows that belong to the counts."
+                f" sequences are {some(in_order(steps))}; the steps of that one are {own}. Give the flows"
+                " that belong to the counts."
             )
-        arrays[name][steps[name][time], starts[row], ends[row]] += members[row]
+        arrays[name][order[name][time], starts[row], ends[row]] += members[row]
     return list(arrays.values())
+
+
+def _refuse_strangers(
+    ours: Mapping[Move, float], theirs: Mapping[Move, float], found: TableSource, truth: TableSource
+) -> None:
+    """Refuse tables that have no step or no place in common: they are not about the same."""
+    names = [source if isinstance(source, str) else "the table" for source in (found, truth)]
+    kinds: dict[str, Callable[[Move], Iterable[str]]] = {
+        "sequence": lambda move: move[:1],
+        "time": lambda move: move[1:2],
+        "place": lambda move: move[2:],
+    }
+    for what, parts in kinds.items():
+        mine, other = ([part for move in moves for part in parts(move)] for moves in (ours, theirs))
+        if set(mine).isdisjoint(other):
+            raise DataFileError(
+                f"{names[0]} and {names[1]} have no {what} in common: {some(mine)} against {some(other)}."
+                " Give the true flows of the counts that the flows were found for."
+            )
 
 
 def _moves(source: TableSource) -> dict[Move, float]:
@@ -78,8 +112,3 @@ def _moves(source: TableSource) -> dict[Move, float]:
             )
         moves[move] = float(members[row])
     return moves
-
-
-def _listed(names: Sequence[str], most: int = 5) -> str:
-    ordered = in_order(names)
-    return ", ".join(map(repr, ordered[:most])) + (", ..." if len(ordered) > most else "")

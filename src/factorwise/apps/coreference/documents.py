@@ -19,11 +19,14 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 
 from factorwise.errors import DataFileError, EmptyWorldError, InvalidArgumentError
+from factorwise.io.file_kinds import refuse_other_kind
 from factorwise.types import Ints
 
 Scope = Literal["document", "topic"]
 
 _KINDS = ("NAM", "NOM", "PRO")
+#: What a mention may say that features look at, and what it is called in files.
+_TOLD = {"type": "type", "kind": "mtype", "head": "head", "head_pos": "head_pos"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,7 @@ def parse_documents(content: bytes, *, name: str = "input") -> list[Document]:
     """Read documents from the bytes of JSON lines; ``name`` is for errors."""
     found: list[Document] = []
     lines_of: dict[str, int] = {}
+    refuse_other_kind(content, name, "a text with a JSON object on each line")
     for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         if not line.strip():
             continue
@@ -153,6 +157,16 @@ def parse_documents(content: bytes, *, name: str = "input") -> list[Document]:
             f"{name}: holds no document. Give one JSON object a line with 'tokens' and 'mentions'."
         )
     return found
+
+
+def told_of_mentions(documents: Iterable[Document]) -> list[str]:
+    """Return the keys that some mentions have, of those beside their place that features look at."""
+    mentions = [mention for document in documents for mention in document.mentions]
+    return [
+        key
+        for name, key in _TOLD.items()
+        if any(getattr(mention, name) not in (None, "") for mention in mentions)
+    ]
 
 
 def document_from(

@@ -10,7 +10,13 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.apps.coreference.documents import Discourse, Document, discourses, document_from
+from factorwise.apps.coreference.documents import (
+    Discourse,
+    Document,
+    discourses,
+    document_from,
+    told_of_mentions,
+)
 from factorwise.apps.coreference.resolution import (
     AGGREGATES,
     discourse_model,
@@ -145,6 +151,7 @@ class CoreferenceResolver(LearnedEstimator):
                 "aggregates": list(self.aggregates),
                 "search_steps": self.search_steps,
                 "random_state": self._seed(),
+                "mentions_told": told_of_mentions(_as_documents(documents)),
                 "learning": {
                     "update": rule.as_dict(),
                     "accept": self.accept,

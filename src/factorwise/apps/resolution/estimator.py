@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from factorwise.apps.resolution.agreement import check_columns
 from factorwise.apps.resolution.answers import Resolution
 from factorwise.apps.resolution.blocking import Candidates, Rule
 from factorwise.apps.resolution.constraints import Constraints
@@ -23,7 +24,13 @@ from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.labelled import labelled_pairs
 from factorwise.apps.resolution.linking import Linked, link
 from factorwise.apps.resolution.naming import entity_names
-from factorwise.apps.resolution.resolving import Keeping, default_budget, draw_posterior, searched
+from factorwise.apps.resolution.resolving import (
+    Keeping,
+    default_budget,
+    draw_posterior,
+    run_mark,
+    searched,
+)
 from factorwise.apps.resolution.sharded import Shards, searched_in_shards
 from factorwise.apps.resolution.training import entity_column, entity_numbers, learn, learn_without_labels
 from factorwise.apps.resolution.updating import below, place
@@ -31,6 +38,8 @@ from factorwise.apps.resolution.weighing import WAYS
 from factorwise.distributed.mixing import Mixer
 from factorwise.errors import InvalidArgumentError, require
 from factorwise.inference.mcmc.linkage_search import LinkSearch, Progress
+from factorwise.io.checkpoints import read_checkpoint
+from factorwise.io.shard_files import ShardStore
 from factorwise.io.tables import ids_of, read_table
 from factorwise.kernels.threads import Team, thread_count
 from factorwise.learning.linkage import LinkLearner, LinkPass
@@ -214,21 +223,27 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         table = read_table(records)
         ids = _ids(table, id)
+        check_columns(table, self.knowledge_.fields)
         if constraints is not None:
             constraints.check(ids)
-        seed = self._seed()
+        seed, search = self._seed(), self._search(table.num_rows)
+        run = run_mark(ids, self.knowledge_, search, seed)
+        if checkpoint is not None:  # told before the work if it is that of another run
+            if shards is None:
+                read_checkpoint(checkpoint, run, begun=True)
+            else:
+                ShardStore(fspath(checkpoint)).latest(run, begun=True)
         with Team(thread_count(self.n_jobs)) as team:
             executor = None if shards is None else shards.executor
             found_links = link(table, self.knowledge_, constraints=constraints, team=team, executor=executor)
             if linked is not None:
                 linked(found_links)
-            search = self._search(table.num_rows)
             if shards is None:
-                keeping = None if checkpoint is None else Keeping(Path(checkpoint), checkpoint_seconds)
+                keeping = None if checkpoint is None else Keeping(Path(checkpoint), checkpoint_seconds, run)
                 found = searched(found_links, search, seed=seed, team=team, keeping=keeping, watch=watch)
             else:
                 found = searched_in_shards(
-                    found_links, search, shards, seed=seed, checkpoint=checkpoint, watch=watch
+                    found_links, search, shards, seed=seed, checkpoint=checkpoint, run=run, watch=watch
                 )
             temperature = self.knowledge_.temperature
             chances = found_links.walk.home_chances(temperature, team=team)
@@ -274,7 +289,10 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         before = read_table(old)
         names = entity_column(before, entity)
         columns = [one.name for one in self.knowledge_.fields if one.kind != "ignore"]
-        table = below(before, read_table(new), columns, id)
+        after = read_table(new)
+        for part in (before, after):
+            check_columns(part, self.knowledge_.fields)
+        table = below(before, after, columns, id)
         ids = _ids(table, id)
         if constraints is not None:
             constraints.check(ids)

@@ -83,8 +83,10 @@ def _rows(values: pa.ChunkedArray, ids: pa.Array, name: str) -> NDArray[np.int64
     if len(unknown):
         some = ", ".join(f"{values[k].as_py()!r} (pair {k + 1})" for k in unknown[:_SHOWN].tolist())
         more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
+        there = ", ".join(map(repr, ids[:_SHOWN].to_pylist()))
         raise InvalidArgumentError(
-            f"labelled pairs, {name!r}: no record has the id {some}{more}. Correct it, or take the pair out."
+            f"labelled pairs, {name!r}: no record has the id {some}{more}; ids are such as {there}. Correct"
+            " it, or take the pair out."
         )
     return rows
 

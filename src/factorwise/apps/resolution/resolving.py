@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
+from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.linking import Linked
 from factorwise.inference.mcmc.linkage_posterior import CHAINS, DRAWS, LinkPosterior, link_posterior
 from factorwise.inference.mcmc.linkage_search import Found, LinkSearch, Progress, SearchState
@@ -29,10 +31,15 @@ def default_budget(n_records: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """Where and how often a search leaves a checkpoint."""
+    """Where and how often a search leaves a checkpoint.
+
+    run
+        What `run_mark` says of it.
+    """
 
     folder: Path
     seconds: float = 60.0
+    run: str = ""
 
 
 def searched(
@@ -47,7 +54,7 @@ def searched(
     """Search from where the walk is, or from the checkpoint of the same run."""
     if keeping is None:
         return search.run(linked.walk, seed=seed, team=team, watch=watch)
-    mark = fingerprint(linked, search, seed)
+    mark = f"{keeping.run}{fingerprint(linked, search, seed)}"
     saved = read_checkpoint(keeping.folder, mark)
     resume = None if saved is None else _state(saved)
     last = time.monotonic()
@@ -59,6 +66,14 @@ def searched(
             last = time.monotonic()
 
     return search.run(linked.walk, seed=seed, team=team, resume=resume, watch=watch, keep=keep)
+
+
+def run_mark(ids: pa.Array, knowledge: Knowledge, search: LinkSearch, seed: int) -> str:
+    """Return what tells a run from others as far as can be said before the work; a fingerprint begins so."""
+    ends = (len(ids), ids[0].as_py(), ids[-1].as_py())
+    digest = hashlib.sha256(repr((search, seed, knowledge.temperature, ends)).encode())
+    digest.update(np.ascontiguousarray(knowledge.model.weights).data)
+    return f"{digest.hexdigest()[:16]} "
 
 
 def fingerprint(linked: Linked, search: LinkSearch, seed: int) -> str:

@@ -41,17 +41,20 @@ def searched_in_shards(
     *,
     seed: int,
     checkpoint: str | PathLike[str] | None = None,
+    run: str = "",
     watch: Callable[[Progress], None] | None = None,
 ) -> Found:
     """Search for the entities by rounds over shards, and bring the walk to what was found.
 
     checkpoint
         A folder, or an address that Arrow or fsspec knows, which every worker can reach.
+    run
+        What `factorwise.apps.resolution.resolving.run_mark` says of it.
     """
     walk, sharding = linked.walk, shards.sharding
     keeping = None
     if checkpoint is not None:
-        mark = f"{fingerprint(linked, search, seed)} {sharding.shards} {sharding.exchange}"
+        mark = f"{run}{fingerprint(linked, search, seed)} {sharding.shards} {sharding.exchange}"
         keeping = ShardKeeping(ShardStore(fspath(checkpoint)), mark, shards.every)
     apart, cluster = walk.settings.tolist()
     found = search_shards(

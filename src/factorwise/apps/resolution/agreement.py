@@ -1,0 +1,69 @@
+"""Whether records have the columns, and in them the kinds of values, that a resolver was learned from."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from factorwise.apps.resolution.fields import KINDS, FieldSpec
+from factorwise.apps.resolution.normal_forms import normal_forms
+from factorwise.errors import InvalidArgumentError
+from factorwise.io.listing import some
+
+SAMPLE = 1_000  # values looked at in each column
+FEWEST = 5  # values that must all be of another kind for the column to be taken for another
+_LISTED = 8
+_OF_LETTERS = {"name", "email", "address", "list"}  # kinds that no column of numbers can be
+
+
+def check_columns(table: pa.Table, fields: Sequence[FieldSpec], hidden: Collection[str] = ()) -> None:
+    """Refuse records that lack columns, or whose columns hold something else, with all differences.
+
+    hidden
+        Columns that are not compared, such as that of the ids.
+    """
+    compared = [field for field in fields if field.kind != "ignore"]
+    missing = [field.name for field in compared if field.name not in table.column_names]
+    if missing:
+        are = "are no columns" if len(missing) > 1 else "is no column"
+        extra = extra_columns(table, fields, hidden)
+        others = f" Columns that the model does not know: {some(extra, _LISTED)}." if extra else ""
+        raise InvalidArgumentError(
+            f"there {are} {some(missing, _LISTED)}, which {'are' if len(missing) > 1 else 'is'} to be"
+            f" compared; there are {', '.join(table.column_names)}.{others} Rename columns as they were when"
+            " the model was learned, add them, empty if the values are not known, or use another model."
+        )
+    wrong = [text for field in compared if (text := _mismatch(table.column(field.name), field))]
+    if wrong:
+        raise InvalidArgumentError(
+            f"{'; '.join(wrong)}. Give the columns what they held when the model was learned, or use another"
+            " model."
+        )
+
+
+def extra_columns(table: pa.Table, fields: Sequence[FieldSpec], hidden: Collection[str] = ()) -> list[str]:
+    """Return the columns that a resolver has not seen when it was learned."""
+    known = {*hidden, *(field.name for field in fields)}
+    return [name for name in table.column_names if name not in known]
+
+
+def _mismatch(column: pa.ChunkedArray, field: FieldSpec) -> str:
+    """Say how a column differs from what is expected of it; nothing if it does not."""
+    nested = pa.types.is_nested(column.type)
+    expected = f"column {field.name!r} is to hold {KINDS[field.kind]} (kind {field.kind})"
+    if (nested and field.kind != "list") or (_is_number(column.type) and field.kind in _OF_LETTERS):
+        return f"{expected}, but its type is {column.type}"
+    if not pa.types.is_string(column.type):
+        return ""
+    rows = np.linspace(0, len(column) - 1, min(len(column), SAMPLE), dtype=np.int64)
+    given = column.take(pa.array(rows)).drop_null()  # from all over: the first may be from one odd source
+    there = ~normal_forms(given, FieldSpec(field.name, "category"))["text"].missing
+    if there.sum() < FEWEST or not all(form.missing.all() for form in normal_forms(given, field).values()):
+        return ""
+    return f"{expected}, but holds text that is none, such as {given[int(there.argmax())].as_py()!r}"
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))

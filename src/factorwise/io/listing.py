@@ -1,0 +1,30 @@
+"""Values named in messages: the first of them, and how many more there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+
+def some(values: Iterable[object], most: int = 3) -> str:
+    """Name the first ``most`` different values.
+
+    >>> some(["a", "b", "a", "c", "d", "e"])
+    "'a', 'b', 'c' and 2 more"
+    """
+    different = list(dict.fromkeys(values))
+    more = f" and {len(different) - most} more" if len(different) > most else ""
+    return ", ".join(map(repr, different[:most])) + more
+
+
+def difference(expected: Sequence[str], given: Sequence[str]) -> str:
+    """Say what is missing and what is too much; that the order differs if nothing is.
+
+    >>> difference(["name", "born"], ["name", "dob"])
+    "'born' is missing and 'dob' is extra"
+    """
+    parts = []
+    for names, others, verdict in ((expected, given, "missing"), (given, expected, "extra")):
+        odd = [name for name in names if name not in others]
+        if odd:
+            parts.append(f"{some(odd, 8)} {'is' if len(odd) == 1 else 'are'} {verdict}")
+    return " and ".join(parts) or f"{some(given)} stand in another order than {some(expected)}"

@@ -1,0 +1,75 @@
+"""Records beside the columns that a resolver was learned from."""
+
+import pyarrow as pa
+import pytest
+
+from factorwise.apps.resolution.agreement import FEWEST, check_columns, extra_columns
+from factorwise.apps.resolution.fields import KINDS, FieldSpec
+from factorwise.errors import InvalidArgumentError
+
+VALUES = {
+    "name": "Ann Lee",
+    "text": "a red house",
+    "number": "3.5",
+    "date": "1999-12-31",
+    "category": "red",
+    "identifier": "AB-17",
+    "list": "red|green",
+    "address": "12 High Street",
+    "email": "ann@mail.org",
+    "phone": "0123 456789",
+    "location": "Leeds",
+    "ignore": "anything",
+}
+
+
+def table(value, rows=FEWEST):
+    return pa.table({"id": list(range(rows)), "x": [value] * rows})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_of_the_kind_that_was_learned_are_accepted(kind):
+    check_columns(table(VALUES[kind]), [FieldSpec("x", kind)])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("value", [None, "", "unknown", "n/a", "-"])
+def test_missing_values_are_of_every_kind(kind, value):
+    check_columns(table(value), [FieldSpec("x", kind)])
+
+
+@pytest.mark.parametrize("kind", ["number", "date"])
+def test_a_column_of_which_no_value_can_be_read_is_refused_and_one_with_a_few_such_is_not(kind):
+    field = [FieldSpec("x", kind)]
+    with pytest.raises(
+        InvalidArgumentError, match=rf"kind {kind}\), but holds text that is none, such as 'so"
+    ):
+        check_columns(table("soon"), field)
+    check_columns(table("soon", FEWEST - 1), field)
+    mixed = pa.table({"x": ["soon"] * FEWEST + [VALUES[kind]]})
+    check_columns(mixed, field)
+
+
+@pytest.mark.parametrize("kind", ["name", "email", "address", "list"])
+def test_numbers_are_no_names_nor_addresses(kind):
+    with pytest.raises(InvalidArgumentError, match="its type is int64"):
+        check_columns(table(7), [FieldSpec("x", kind)])
+
+
+@pytest.mark.parametrize("kind", ["text", "number", "date", "category", "identifier", "phone"])
+def test_numbers_may_be_years_codes_and_quantities(kind):
+    check_columns(table(1999), [FieldSpec("x", kind)])
+
+
+def test_lists_are_for_fields_of_lists_alone():
+    check_columns(table(["red", "green"]), [FieldSpec("x", "list")])
+    with pytest.raises(InvalidArgumentError, match=r"its type is list"):
+        check_columns(table(["red", "green"]), [FieldSpec("x", "text")])
+
+
+def test_missing_columns_are_named_with_those_that_are_not_known():
+    fields = [FieldSpec("a", "text"), FieldSpec("b", "text"), FieldSpec("c", "ignore")]
+    given = pa.table({"id": [1], "a": ["x"], "d": ["y"]})
+    with pytest.raises(InvalidArgumentError, match=r"there is no column 'b'.* does not know: 'd'\."):
+        check_columns(given, fields, ["id"])
+    assert extra_columns(given, fields, ["id"]) == ["d"]
