@@ -94,6 +94,11 @@ def command(
         "peak_memory": peak_memory(),
         "report": None,
     }
+    if output == STANDARD and options.json:
+        emit({"matches": [match._asdict() for match in found]}, (), as_json=True)
+    else:
+        with writing(output) as stream:
+            stream.writelines(format_alignment(found))
     if report is not None:
         from factorwise.cli.walk_reports import write_matches_report
 
@@ -101,11 +106,6 @@ def command(
         document["report"] = write_matches_report(
             report, options, document, ontologies, found, values=not no_values
         )
-    if output == STANDARD and options.json:
-        emit({"matches": [match._asdict() for match in found]}, (), as_json=True)
-        return
-    with writing(output) as stream:
-        stream.writelines(format_alignment(found))
     if output != STANDARD:
         document["bytes"] = Path(output).stat().st_size
         emit(document, _lines(document), as_json=options.json)

@@ -101,19 +101,19 @@ def command(
         "peak_memory": peak_memory(),
         "report": None,
     }
+    if output == STANDARD and options.json:
+        entries = [{"id": one.id, "entities": labels} for one, labels in zip(documents, answers, strict=True)]
+        emit({"documents": entries}, (), as_json=True)
+    else:
+        with writing(output) as stream:
+            for one, labels in zip(documents, answers, strict=True):
+                stream.write(_line(answered(one, labels)))
     if report is not None:
         from factorwise.cli.walk_reports import write_mentions_report
 
         document["report"] = write_mentions_report(
             report, options, document, documents, answers, values=not no_values
         )
-    if output == STANDARD and options.json:
-        entries = [{"id": one.id, "entities": labels} for one, labels in zip(documents, answers, strict=True)]
-        emit({"documents": entries}, (), as_json=True)
-        return
-    with writing(output) as stream:
-        for one, labels in zip(documents, answers, strict=True):
-            stream.write(_line(answered(one, labels)))
     if output != STANDARD:
         document["bytes"] = Path(output).stat().st_size
         emit(document, _lines(document), as_json=options.json)

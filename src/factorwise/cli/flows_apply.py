@@ -108,14 +108,9 @@ def command(
         "seconds": clock.seconds(),
         "report": None,
     }
-    if report is not None:
-        from factorwise.cli.flows_report import write_apply_report
-
-        document["report"] = write_apply_report(report, options, document, known, flows, values=not no_values)
     if output == STANDARD and options.json:
         emit({"flows": table.to_pylist()}, (), as_json=True)
-        return
-    if output == STANDARD or output.endswith(".csv"):
+    elif output == STANDARD or output.endswith(".csv"):
         with writing(output) as stream:
             writer = csv.writer(stream, lineterminator="\n")
             writer.writerow(table.column_names)
@@ -123,6 +118,10 @@ def command(
             writer.writerows(zip(*names, (f"{number:.8g}" for number in members), strict=True))
     else:
         write_table(output, table)
+    if report is not None:
+        from factorwise.cli.flows_report import write_apply_report
+
+        document["report"] = write_apply_report(report, options, document, known, flows, values=not no_values)
     if output != STANDARD:
         document["bytes"] = Path(output).stat().st_size
         emit(document, _lines(document), as_json=options.json)

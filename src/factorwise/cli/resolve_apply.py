@@ -345,7 +345,7 @@ def _walk(
         nonlocal walking
         report = blocking_report(linked.candidates, linked.normal)
         blocking.update(report.entry)
-        if not options.json:
+        if not options.json and not options.quiet:
             for line in report.lines:
                 click.echo(printable(line))
         clock.parts["candidates"] = time.perf_counter() - began

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,7 +15,7 @@ import numpy as np
 from factorwise.cli.files import STANDARD, check_different, check_target, shown, writing
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
-from factorwise.cli.progress import Clock, peak_memory
+from factorwise.cli.progress import Clock, cost_rows, peak_memory
 from factorwise.cli.reports import check_report, report_options, report_row
 from factorwise.cli.tag_options import ColumnNumbers, Layout, layout_options, read_table
 from factorwise.cli.tag_prediction import Predictions, columns_for, load_model
@@ -86,12 +85,11 @@ def command(
         check_target("--output", Path(output), input_file, model)
     check_different({"--output": output, "--report": report})
     check_report(report, no_values, input_file, model)
-    saved = load_model(model)
-    given = Layout(separator=separator, encoding=encoding, comment=comment)
-    layout = given.or_else(saved.layout)
-    table = read_table(input_file, layout)
     clock = Clock()
-    began = time.perf_counter()
+    with clock.part("reading"):
+        saved = load_model(model)
+        layout = Layout(separator=separator, encoding=encoding, comment=comment).or_else(saved.layout)
+        table = read_table(input_file, layout)
     used = columns_for(saved, table, columns, shown(input_file))
     if columns is None and saved.all is not None and table.n_columns > saved.all:
         notice(
@@ -99,30 +97,33 @@ def command(
             f"{shown(input_file)} has {table.n_columns} columns where the training data had {saved.all}: read"
             f" are {', '.join(map(str, used))} (counted from 0); name others with --columns.",
         )
-    rows, start = saved.encoder.encode_columns([table.column(number) for number in used], table.start)
+    with clock.part("features"):
+        rows, start = saved.encoder.encode_columns([table.column(number) for number in used], table.start)
     with Team(options.threads) as team:
         predictions = Predictions(saved.tagger, rows, start, team)
         word = used[0] if used else 0
-        found = list(predictions.spans(table, word)) if spans else None
-        page = None
+        as_json = output == STANDARD and options.json
+        with clock.part("labels"):
+            found = list(predictions.spans(table, word)) if spans else None
+            if as_json:
+                result = {"spans": found} if spans else _document(predictions, marginals, nbest)
+            elif found is None:
+                pieces = _columns(predictions, table, marginals, nbest)
+            else:
+                pieces = (json.dumps(span, ensure_ascii=False) + "\n" for span in found)
+        with clock.part("writing"):
+            if as_json:
+                emit(result, (), as_json=True)
+            else:
+                with _opened(output, layout.encoding or "utf-8") as stream:
+                    stream.writelines(pieces)
+        document = _summary(output, model, table, clock)
         if report is not None:
-            clock.parts["labels"] = time.perf_counter() - began
             truth = truth_of(table, saved.label, saved.all)
             labeled = Labeled(table, word, predictions.labels, predictions.probability, truth)
-            told = _told(output, model, table, clock)
-            page = write_apply_report(report, options, told, labeled, values=not no_values)
-        if output == STANDARD and options.json:
-            document = {"spans": found} if spans else _document(predictions, marginals, nbest)
-            emit(document, (), as_json=True)
-            return
-        if found is None:
-            pieces = _columns(predictions, table, marginals, nbest)
-        else:
-            pieces = (json.dumps(span, ensure_ascii=False) + "\n" for span in found)
-        with _opened(output, layout.encoding or "utf-8") as stream:
-            stream.writelines(pieces)
+            document["report"] = write_apply_report(report, options, document, labeled, values=not no_values)
     if output != STANDARD:
-        document = {**_summary(Path(output), table, time.perf_counter() - began), "report": page}
+        document["bytes"] = Path(output).stat().st_size
         emit(document, _lines(document), as_json=options.json)
 
 
@@ -182,8 +183,7 @@ def _opened(output: str, encoding: str) -> Iterator[TextIO]:
         ) from None
 
 
-def _told(output: str, model: Path, table: ColumnFile, clock: Clock) -> dict[str, Any]:
-    """Return what the report says of the run."""
+def _summary(output: str, model: Path, table: ColumnFile, clock: Clock) -> dict[str, Any]:
     return {
         "output": "standard output" if output == STANDARD else Path(output).name,
         "model": model.name,
@@ -191,16 +191,7 @@ def _told(output: str, model: Path, table: ColumnFile, clock: Clock) -> dict[str
         "tokens": table.n_tokens,
         "seconds": clock.seconds(),
         "peak_memory": peak_memory(),
-    }
-
-
-def _summary(output: Path, table: ColumnFile, seconds: float) -> dict[str, Any]:
-    return {
-        "output": output.name,
-        "bytes": output.stat().st_size,
-        "sentences": len(table),
-        "tokens": table.n_tokens,
-        "seconds": seconds,
+        "report": None,
     }
 
 
@@ -210,6 +201,6 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         [
             ("data", f"{document['sentences']} sentences, {document['tokens']} tokens"),
             *report_row(document["report"]),
-            ("time", f"{document['seconds']:.2f} s for features, labels and writing"),
+            *cost_rows(document),
         ]
     )

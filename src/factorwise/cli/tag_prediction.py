@@ -156,7 +156,7 @@ class Predictions:
         """Label of each token, on the most probable path."""
         return list(map(self._tagger.labels.__getitem__, self.codes.tolist()))
 
-    @property
+    @cached_property
     def probability(self) -> NDArray[np.float64]:
         """Probability of each of these labels, at its token."""
         found, _ = self._tagger.marginals(self._rows, self._start, self._team)
