@@ -1,14 +1,13 @@
 """The examples and what the README shows: run as a reader would run them, with their results."""
 
 import math
-import os
 import re
-import subprocess
-import sys
 from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
+
+from running import run_script
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = {path.stem: path for path in sorted((ROOT / "examples").glob("*.py"))}
@@ -16,16 +15,6 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 LINKS = re.compile(r"\]\((?!https?:)([^)#]+)")
 LONGEST = {"README block": 15, "example": 40}
-
-
-def run(script, *arguments, folder=ROOT):
-    """Run a script where warnings are errors; return what it prints."""
-    command = [sys.executable, "-W", "error", str(script), *map(str, arguments)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=folder, env=os.environ, timeout=300
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
 
 
 def numbers(text):
@@ -52,7 +41,7 @@ def test_the_chain_agrees_with_the_sum_over_all_paths():
     }
     total = sum(paths.values())
     rainy = [sum(p for path, p in paths.items() if path[day]) / total for day in range(5)]
-    output = run(EXAMPLES["chain_marginals"])
+    output = run_script(EXAMPLES["chain_marginals"], ROOT)
     *found, best, log_partition = numbers(output)
     assert found == [round(p, 3) for p in rainy]
     assert best == round(math.log(max(paths.values())), 3)
@@ -61,7 +50,7 @@ def test_the_chain_agrees_with_the_sum_over_all_paths():
 
 
 def test_belief_propagation_comes_near_the_junction_tree():
-    output = run(EXAMPLES["ising_grid"])
+    output = run_script(EXAMPLES["ising_grid"], ROOT)
     approximate, exact, worst = numbers(output)
     assert exact == 54.6797
     assert 0 < abs(approximate - exact) < 0.5
@@ -70,7 +59,7 @@ def test_belief_propagation_comes_near_the_junction_tree():
 
 
 def test_a_trained_proposer_needs_fewer_jumps_than_a_uniform_one():
-    output = run(EXAMPLES["adaptive_proposer"])
+    output = run_script(EXAMPLES["adaptive_proposer"], ROOT)
     by = {name: float(weight) for name, weight in re.findall(r"merge by (.+?) +(-?\d+\.\d+)", output)}
     assert by["pairs: count of alike"] > 1 > -1 > by["pairs: count of unlike"]
     (trained_score, trained), (uniform_score, uniform) = re.findall(r"score (\S+) after (\d+) jumps", output)
@@ -79,7 +68,7 @@ def test_a_trained_proposer_needs_fewer_jumps_than_a_uniform_one():
 
 
 def test_clustering_finds_the_people_with_about_the_exact_probabilities():
-    output = run(EXAMPLES["clustering"])
+    output = run_script(EXAMPLES["clustering"], ROOT)
     *shares, score = numbers(output)
     assert score == 5.0
     assert "[0, 0, 1, 2, 2, 3]" in output
@@ -89,13 +78,13 @@ def test_clustering_finds_the_people_with_about_the_exact_probabilities():
 
 
 def test_the_template_of_ones_own_passes_its_check():
-    output = run(EXAMPLES["own_template"])
+    output = run_script(EXAMPLES["own_template"], ROOT)
     assert "difference agrees with statistics along 500 random diffs" in output
     assert numbers(output) == [-2.0]
 
 
 def test_skip_edges_carry_what_a_clear_mention_says_to_the_unclear_ones():
-    output = run(EXAMPLES["skip_chain"])
+    output = run_script(EXAMPLES["skip_chain"], ROOT)
     chain, skip_chain, by_pseudo_likelihood = numbers(output)
     assert 1 / 3 < chain < 0.8  # one mention in three is clear; the others are a guess between two tags
     assert min(skip_chain, by_pseudo_likelihood) > 0.95
@@ -106,7 +95,7 @@ def readme_block(number, folder):
     """Run one block of the README from a file: compiling needs the source of functions."""
     script = folder / "block.py"
     script.write_text(BLOCKS[number], encoding="utf-8")
-    return run(script, folder=folder)
+    return run_script(script, folder)
 
 
 def test_the_readme_has_five_short_blocks():

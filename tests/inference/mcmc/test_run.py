@@ -4,7 +4,7 @@ import signal
 import sys
 import threading
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, count
 
 import numpy as np
 import pytest
@@ -53,13 +53,15 @@ class Interrupting:
 
     def __init__(self, kernel, at=None):
         self.kernel, self.model, self.at = kernel, kernel.model, at
-        self.steps = 0
+        self.counter = count(1)  # no thread of several can see the same number, or pass one by
 
     def step(self, stream, world, temperature=1.0):
-        self.steps += 1
-        if self.steps == self.at:
-            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        if next(self.counter) == self.at:
+            self.disturb()
         return self.kernel.step(stream, world, temperature)
+
+    def disturb(self):
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     def transitions(self, world, temperature=1.0):
         return self.kernel.transitions(world, temperature)
@@ -232,9 +234,11 @@ def test_ctrl_c_returns_the_draws_so_far_of_every_chain(monkeypatch):
 def test_ctrl_c_leaves_every_chain_with_as_many_counted_labels(monkeypatch):
     monkeypatch.setattr(run, "STINT", 0.0)
     kernel, world = labeling()
-    cut = fw.sample(Interrupting(kernel, at=50), world, draws=100_000, chains=3, threads=2, engine="plain")
-    assert cut.interrupted
-    np.testing.assert_array_equal(cut.label_counts.sum(axis=2), cut.n_draws)
+    for at in range(10, 60):  # from when threads are still being started
+        sampler = Interrupting(kernel, at=at)
+        cut = fw.sample(sampler, world, draws=100_000, chains=3, threads=2, engine="plain")
+        assert cut.interrupted
+        np.testing.assert_array_equal(cut.label_counts.sum(axis=2), cut.n_draws)
 
 
 def test_ctrl_c_before_the_first_draw_is_an_interrupt():
@@ -251,13 +255,11 @@ def test_ctrl_c_returns_the_best_world_of_an_annealing_so_far():
 
 def test_an_error_in_one_chain_ends_them_all():
     class Failing(Interrupting):
-        def step(self, stream, world, temperature=1.0):
-            if self.steps == 20:
-                raise ZeroDivisionError("broken")
-            return super().step(stream, world, temperature)
+        def disturb(self):
+            raise ZeroDivisionError("broken")
 
     with pytest.raises(ZeroDivisionError, match="broken"):
-        fw.sample(Failing(clustering()), SINGLETONS, draws=10**9, threads=2, engine="plain")
+        fw.sample(Failing(clustering(), at=20), SINGLETONS, draws=10**9, threads=2, engine="plain")
 
 
 def test_the_plain_and_the_compiled_engine_draw_the_same_clusterings():

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -31,6 +31,7 @@ from factorwise.world.partition import Partition
 PROGRESS_AFTER = 2.0  # seconds: short runs show no bar
 SLICE = 1_000  # steps of a leg of burn-in: between two looks at the clock and at Ctrl-C
 STINT = 0.1  # seconds that a thread stays with one chain while others wait
+HEED = 0.2  # seconds after which Ctrl-C is heeded at the latest
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +302,7 @@ def _work(
     workers = min(threads or os.cpu_count() or 1, len(crew))
     lock = threading.Lock()
     waiting = deque(crew)
+    begin = threading.Event()  # set when `turns` has all: Ctrl-C could find a thread that it does not know of
     last = legs
     interrupted = False
     hidden = None if progress else True
@@ -324,6 +326,7 @@ def _work(
                     bar.update(steps)
 
         def take_turns() -> None:
+            begin.wait()
             while waiting:
                 try:
                     chain = waiting.popleft()
@@ -339,17 +342,31 @@ def _work(
         turns: list[Future[None]] = []
         try:
             turns.extend(pool.submit(take_turns) for _ in range(workers))
-            wait(turns, return_when=FIRST_EXCEPTION)
+            begin.set()
+            _wait(turns)
         except KeyboardInterrupt:
             interrupted = True
             with lock:
                 last = max(chain.legs for chain in crew)
-            wait(turns, return_when=FIRST_EXCEPTION)
+            begin.set()
+            _wait(turns)
         finally:
             last = 0
+            begin.set()
         for turn in turns:
             turn.result()
     return interrupted
+
+
+def _wait(turns: Sequence[Future[None]]) -> None:
+    """Wait until all have ended or one has failed.
+
+    A bit at a time: a Ctrl-C that comes just as the thread goes to sleep is heeded only when it wakes.
+    """
+    failed, running = False, True
+    while running and not failed:
+        done, others = wait(turns, timeout=HEED, return_when=FIRST_EXCEPTION)
+        failed, running = any(turn.exception() for turn in done), bool(others)
 
 
 def _samples(crew: list[_Chain], pairs: NDArray[np.int64], interrupted: bool) -> Samples:
