@@ -15,7 +15,7 @@ from factorwise.cli.learned import check_kind
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory
-from factorwise.cli.reports import check_report, report_options, report_row
+from factorwise.cli.reports import Page, check_report, report_options, report_row
 from factorwise.io.alignments import Correspondence, format_alignment
 
 
@@ -103,9 +103,8 @@ def command(
         from factorwise.cli.walk_reports import write_matches_report
 
         ontologies = [side.ontology for side in sides]
-        document["report"] = write_matches_report(
-            report, options, document, ontologies, found, values=not no_values
-        )
+        page = Page(report, options, (left, right, model))
+        document["report"] = write_matches_report(page, document, ontologies, found, values=not no_values)
     if output != STANDARD:
         document["bytes"] = Path(output).stat().st_size
         emit(document, _lines(document), as_json=options.json)

@@ -10,13 +10,13 @@ import click
 import numpy as np
 
 from factorwise.cli.align_data import check_known, ontology_options, read_reference, read_side
-from factorwise.cli.files import check_different, check_target, shown, speaking_of
+from factorwise.cli.files import check_different, check_target, files_among, shown, speaking_of
 from factorwise.cli.learned import TOP, curve, curve_lines, largest, weight_lines
 from factorwise.cli.learning import check_complete, learning_options, watch
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress
-from factorwise.cli.reports import check_report, report_options, report_row
+from factorwise.cli.reports import Page, check_report, report_options, report_row
 from factorwise.io.learned import LearnedWeights, write_learned
 from factorwise.io.provenance import provenance
 
@@ -73,7 +73,7 @@ def command(options: Options, **given: Any) -> None:
     if report is not None:
         from factorwise.cli.walk_reports import write_walk_fit_report
 
-        document["report"] = write_walk_fit_report(report, options, document, weights, "align")
+        document["report"] = write_walk_fit_report(Page(report, options, inputs), document, weights, "align")
     emit(document, _lines(document), as_json=options.json)
 
 
@@ -103,7 +103,7 @@ def fit(
         aligner.fit(ours.ontology, theirs.ontology, pairs, callback=tell)
         check_complete(aligner.history_, settings["passes"])
     with clock.part("writing"):
-        files = [path for path in (left, right, reference) if Path(path).is_file()]
+        files = files_among((left, right, reference))
         record = provenance(configuration=aligner.settings_, seed=options.seed, data=files)
         learned = LearnedWeights(
             aligner.weights_, aligner.weight_names_, aligner.settings_, aligner.history_, record

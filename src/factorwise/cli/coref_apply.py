@@ -18,7 +18,7 @@ from factorwise.cli.learned import check_kind
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress
-from factorwise.cli.reports import check_report, report_options, report_row
+from factorwise.cli.reports import Page, check_report, report_options, report_row
 
 
 @verb(example="factorwise coref apply test.jsonl --model coref.fw -o found.jsonl")
@@ -111,9 +111,8 @@ def command(
     if report is not None:
         from factorwise.cli.walk_reports import write_mentions_report
 
-        document["report"] = write_mentions_report(
-            report, options, document, documents, answers, values=not no_values
-        )
+        page = Page(report, options, (input_file, model))
+        document["report"] = write_mentions_report(page, document, documents, answers, values=not no_values)
     if output != STANDARD:
         document["bytes"] = Path(output).stat().st_size
         emit(document, _lines(document), as_json=options.json)

@@ -14,13 +14,13 @@ from factorwise.apps.coreference.documents import Discourse, Document, Scope
 from factorwise.cli.coref_data import SCOPES, check_truth, check_types, gathered, given_documents
 from factorwise.cli.coref_prediction import resolved
 from factorwise.cli.coref_scores import score_lines, size_of
-from factorwise.cli.files import STANDARD, check_different, check_target, shown
+from factorwise.cli.files import STANDARD, check_different, check_target, files_among, shown
 from factorwise.cli.learned import TOP, curve, curve_lines, largest, weight_lines
 from factorwise.cli.learning import Names, check_complete, learning_options, watch
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress
-from factorwise.cli.reports import check_report, report_options, report_row
+from factorwise.cli.reports import Page, check_report, report_options, report_row
 from factorwise.io.learned import LearnedWeights, write_learned
 from factorwise.io.provenance import provenance
 from factorwise.metrics.coreference import score_documents
@@ -88,7 +88,8 @@ def command(options: Options, **given: Any) -> None:
     if report is not None:
         from factorwise.cli.walk_reports import write_walk_fit_report
 
-        document["report"] = write_walk_fit_report(report, options, document, weights, "coref")
+        page = Page(report, options, (request.train, request.dev))
+        document["report"] = write_walk_fit_report(page, document, weights, "coref")
     emit(document, _lines(document), as_json=options.json)
 
 
@@ -160,7 +161,7 @@ def fit(options: Options, request: Request) -> tuple[dict[str, Any], dict[str, f
         resolver.fit(documents, callback=watch(options, request.metric))
         check_complete(resolver.history_, request.passes)
     with clock.part("writing"):
-        files = [path for path in (request.train, request.dev) if path and Path(path).is_file()]
+        files = files_among((request.train, request.dev))
         record = provenance(configuration=resolver.settings_, seed=options.seed, data=files)
         learned = LearnedWeights(
             resolver.weights_, resolver.weight_names_, resolver.settings_, resolver.history_, record

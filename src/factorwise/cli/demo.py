@@ -83,8 +83,9 @@ def run(options: Options, report: Path) -> dict[str, Any]:
         "peak_memory": peak_memory(),
     }
     from factorwise.cli.demo_report import write_demo_report
+    from factorwise.cli.reports import Page
 
-    document["report"] = write_demo_report(report, options, document, authors, citations)
+    document["report"] = write_demo_report(Page(report, options), document, authors, citations)
     document["report"]["path"] = str(report)
     return document
 

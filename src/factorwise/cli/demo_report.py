@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from factorwise.cli.options import Options
-from factorwise.cli.reports import run_facts, write_page
+from factorwise.cli.reports import Page, run_facts, write_page
 from factorwise.cli.resolve_report import convergence, entities_of, pairs_of, sizes_of, weights_of
 from factorwise.cli.tag_report import confusion
 from factorwise.report import Section, Sentence, Sentences, Table
@@ -17,10 +15,11 @@ if TYPE_CHECKING:
 
 
 def write_demo_report(
-    path: Path, options: Options, document: Mapping[str, Any], authors: _Authors, citations: _Citations
+    page: Page, document: Mapping[str, Any], authors: _Authors, citations: _Citations
 ) -> dict[str, Any]:
     """Write scores, entities, doubtful pairs, weights, and citations with their fields."""
     found, knowledge = authors.found, authors.resolver.knowledge_
+    records = authors.table.drop_columns("id")  # told of each record anyway
     scores = [[name, before, after] for name, (before, after) in document["scores"].items()]
     true = [label for labels in citations.truth for label in labels]
     predicted = [label for labels in citations.predicted for label in labels]
@@ -32,8 +31,8 @@ def write_demo_report(
             columns=["task", "simple rule", "learned"],
             rows=scores,
         ),
-        entities_of(authors.table, found, values=True),
-        pairs_of(authors.table, found, knowledge, values=True),
+        entities_of(records, found, values=True),
+        pairs_of(records, found, knowledge, values=True),
         convergence(authors.rounds),
         sizes_of(found),
         weights_of(knowledge),
@@ -48,7 +47,7 @@ def write_demo_report(
             ],
         ),
         confusion(true, predicted),
-        run_facts(options, document, {"papers": document["papers"], "people": document["people"]}),
+        run_facts(page, document, {"papers": document["papers"], "people": document["people"]}),
     ]
     title = "Who is who in a bibliography, and what its citations say"
-    return write_page(path, title, "factorwise demo", sections)
+    return write_page(page, title, "factorwise demo", sections)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
@@ -23,6 +23,11 @@ STANDARD = "-"  # standard input or output in place of a file
 def shown(path: str) -> str:
     """Return the name of an input for messages."""
     return "standard input" if path == STANDARD else path
+
+
+def files_among(names: Iterable[str | Path | None]) -> list[str | Path]:
+    """Return those of the inputs of a verb that are files: not standard input, no table of a database."""
+    return [name for name in names if name is not None and Path(name).is_file()]
 
 
 def check_target(option: str, path: Path, *inputs: str | Path | None) -> None:

@@ -16,7 +16,7 @@ from factorwise.cli.learned import check_kind
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory
-from factorwise.cli.reports import check_report, report_options, report_row
+from factorwise.cli.reports import Page, check_report, report_options, report_row
 from factorwise.errors import ConvergenceWarning
 from factorwise.io.listing import some
 from factorwise.io.tables import write_table
@@ -121,7 +121,8 @@ def command(
     if report is not None:
         from factorwise.cli.flows_report import write_apply_report
 
-        document["report"] = write_apply_report(report, options, document, known, flows, values=not no_values)
+        page = Page(report, options, (counts, model, *features))
+        document["report"] = write_apply_report(page, document, known, flows, values=not no_values)
     if output != STANDARD:
         document["bytes"] = Path(output).stat().st_size
         emit(document, _lines(document), as_json=options.json)

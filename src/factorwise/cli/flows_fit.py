@@ -9,13 +9,13 @@ from typing import Any
 import click
 import numpy as np
 
-from factorwise.cli.files import check_different, check_target, reading_utf8
+from factorwise.cli.files import check_different, check_target, files_among, reading_utf8
 from factorwise.cli.flows_data import features_option, naming, read_counts, read_features, read_parents
 from factorwise.cli.learned import TOP, largest, weight_lines
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress
-from factorwise.cli.reports import check_report, report_options, report_row
+from factorwise.cli.reports import Page, check_report, report_options, report_row
 
 NOISE = ("poisson", "gaussian", "multinomial", "exact")
 
@@ -103,7 +103,7 @@ def command(options: Options, **given: Any) -> None:
     if report is not None:
         from factorwise.cli.flows_report import write_fit_report
 
-        document["report"] = write_fit_report(report, options, document, weights)
+        document["report"] = write_fit_report(Page(report, options, inputs), document, weights)
     if not document["training"]["settled"]:
         passes = document["training"]["passes"]
         notice(options, f"the objective was still falling after {passes} passes: give more with --passes.")
@@ -141,8 +141,7 @@ def fit(
         if show_progress(options) and not options.verbose:
             click.echo(err=True)  # the passes were told on one line
     with clock.part("writing"):
-        named = (counts, *features, places, flows, parents)
-        estimator.save(model, [path for path in named if path is not None and Path(path).is_file()])
+        estimator.save(model, files_among((counts, *features, places, flows, parents)))
     blocks = [series.counts for series in known.series]
     history = estimator.history_
     weights = estimator.weights_by_name()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from factorwise.cli.options import Options
-from factorwise.cli.reports import facts_of, learning_curve, run_facts, weights_table, write_page
+from factorwise.cli.reports import Page, facts_of, learning_curve, run_facts, weights_table, write_page
 from factorwise.report import Chart, Facts, Matrix, Section, Series
 from factorwise.types import Floats
 
@@ -22,12 +20,10 @@ MOST_STEPS = 48
 MOST_SEQUENCES = 5
 
 
-def write_fit_report(
-    path: Path, options: Options, document: Mapping[str, Any], weights: Mapping[str, float]
-) -> dict[str, Any]:
+def write_fit_report(page: Page, document: Mapping[str, Any], weights: Mapping[str, float]) -> dict[str, Any]:
     """Write what was learned: data, the fall of the objective, weights."""
     sections: list[Section] = [
-        run_facts(options, document, {"model": document["model"]["file"]}),
+        run_facts(page, document, {"model": document["model"]["file"]}),
         facts_of("Data", document["data"]),
         facts_of("Training", document["training"]),
     ]
@@ -36,18 +32,18 @@ def write_fit_report(
         sections.append(curve)
     sections.append(weights_table(weights, "What each feature adds to the log odds of a move."))
     title = f"How a population moves: {document['model']['file']}"
-    return write_page(path, title, "factorwise flows fit", sections)
+    return write_page(page, title, "factorwise flows fit", sections)
 
 
 def write_apply_report(
-    path: Path, options: Options, document: Mapping[str, Any], counts: Counts, flows: Flows, *, values: bool
+    page: Page, document: Mapping[str, Any], counts: Counts, flows: Flows, *, values: bool
 ) -> dict[str, Any]:
     """Write what was found: flows over time, and counts beside what the flows say they should be."""
     names = flows.places if values else tuple(f"place {k + 1}" for k in range(len(flows.places)))
     busiest = np.sum([series.expected.sum(axis=(0, 1)) for series in flows.series], axis=0)
     shown = np.sort(np.argsort(-busiest, kind="stable")[:MOST_PLACES])
     sections: list[Section] = [
-        run_facts(options, document, {"model": document["model"]}),
+        run_facts(page, document, {"model": document["model"]}),
         Facts(
             title="Result",
             rows=[
@@ -86,7 +82,7 @@ def write_apply_report(
     left = len(flows) - MOST_SEQUENCES
     if left > 0:
         sections.append(Facts(title="Not shown", rows=[("further sequences", left)]))
-    return write_page(path, f"Flows in {document['output']}", "factorwise flows apply", sections)
+    return write_page(page, f"Flows in {document['output']}", "factorwise flows apply", sections)
 
 
 def _totals(counted: Floats, expected: Floats, times: tuple[str, ...], name: str) -> Chart:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import platform
 import shlex
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import numpy as np
 
 from factorwise import __version__
-from factorwise.cli.files import check_target
+from factorwise.cli.files import check_target, files_among
 from factorwise.cli.options import Options
 from factorwise.cli.output import size_text
 from factorwise.cli.progress import cost_rows
 from factorwise.errors import DataFileError
+from factorwise.io.provenance import provenance
 
 if TYPE_CHECKING:
     from factorwise.report import Chart, Facts, Section, Table
@@ -59,7 +58,19 @@ def check_report(report: Path | None, no_values: bool, *used: str | Path | None)
     check_target("--report", report, *used)
 
 
-def run_facts(options: Options, document: Mapping[str, Any], data: Mapping[str, Any]) -> Facts:
+class Page(NamedTuple):
+    """Where a report goes, and what is told of the run that made it.
+
+    read
+        The files that the run read, as far as they are files and were given.
+    """
+
+    path: Path
+    options: Options
+    read: Sequence[str | Path | None] = ()
+
+
+def run_facts(page: Page, document: Mapping[str, Any], data: Mapping[str, Any]) -> Facts:
     """Return what was run, with what, and what it cost.
 
     document
@@ -69,15 +80,20 @@ def run_facts(options: Options, document: Mapping[str, Any], data: Mapping[str, 
     """
     from factorwise.report import Facts
 
+    record = provenance(seed=page.options.seed, data=files_among(page.read))
     rows = [
-        ("command", shlex.join(["factorwise", *sys.argv[1:]])),
+        ("command", shlex.join(["factorwise", *record["command"][1:]])),
+        ("time", record["time"]),
         *data.items(),
-        ("seed", options.seed),
-        ("threads", options.threads),
+        *(
+            (f"read: {one['name']}", f"{size_text(one['bytes'])}, SHA-256 {one['sha256']}")
+            for one in record["data"]
+        ),
+        ("seed", record["seed"]),
+        ("threads", page.options.threads),
         *((name, text) for name, text in cost_rows(document)),
-        ("factorwise", __version__),
-        ("Python", platform.python_version()),
-        ("system", f"{platform.system()} {platform.machine()}"),
+        *record["versions"].items(),
+        ("platform", record["platform"]),
     ]
     return Facts(title="What was run", rows=rows)
 
@@ -164,16 +180,16 @@ def reliability_chart(found: Mapping[str, Any], cases: str, note: str) -> Chart:
     )
 
 
-def write_page(path: Path, title: str, subtitle: str, sections: list[Section]) -> dict[str, Any]:
+def write_page(page: Page, title: str, subtitle: str, sections: list[Section]) -> dict[str, Any]:
     """Write the report, and return its entry in the summary."""
     from factorwise.report import Report, write_report
 
-    page = Report(title=title, subtitle=subtitle, sections=sections, version=__version__)
+    made = Report(title=title, subtitle=subtitle, sections=sections, version=__version__)
     try:
-        size = write_report(path, page)
+        size = write_report(page.path, made)
     except OSError as error:
-        raise DataFileError(f"{path}: cannot be written ({error.strerror or error}).") from error
-    return {"file": path.name, "bytes": size}
+        raise DataFileError(f"{page.path}: cannot be written ({error.strerror or error}).") from error
+    return {"file": page.path.name, "bytes": size}
 
 
 def report_row(entry: Mapping[str, Any] | None) -> list[tuple[str, str]]:

@@ -17,7 +17,7 @@ from factorwise.cli.learned import check_kind
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, printable, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory
-from factorwise.cli.reports import check_report, report_options, report_row
+from factorwise.cli.reports import Page, check_report, report_options, report_row
 from factorwise.cli.resolve_blocks import blocking_report
 from factorwise.cli.resolve_data import (
     Records,
@@ -167,11 +167,14 @@ class Request:
         """Return all files to be written."""
         return {**self.targets(), "--report": self.report}
 
+    def inputs(self) -> list[str | Path | None]:
+        """Return all files to be read, as far as they were given."""
+        return [*self.files, self.model, self.fields, self.must_link, self.cannot_link, self.onto, self.old]
+
     def check(self) -> None:
         """Refuse options that do not go together, and files that could not be written."""
-        inputs = [*self.files, self.model, self.fields, self.must_link, self.cannot_link, self.onto, self.old]
         check_report(self.report, self.no_values)
-        check_outputs(self.outputs(), *inputs)
+        check_outputs(self.outputs(), *self.inputs())
         check_tables(self.targets())
         unused: dict[str, Any] = {"--checkpoint": self.checkpoint, "--canonical": self.canonical}
         unused |= {"--ray": self.ray, "--shards": self.shards, "--report": self.report}
@@ -288,10 +291,9 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
         from factorwise.cli.resolve_report import write_apply_report
 
         document["report"] = write_apply_report(
-            request.report,
-            options,
+            Page(request.report, options, request.inputs()),
             document,
-            records.table,
+            records.content,
             found,
             resolver.knowledge_,
             rounds,

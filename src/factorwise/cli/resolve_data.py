@@ -38,7 +38,7 @@ class Records:
     sources
         The number of each record's source, from 0 on; None where none is known.
     leave_out
-        Columns that are not compared.
+        Columns that are not compared, that of the ids first.
     """
 
     name: str
@@ -46,6 +46,11 @@ class Records:
     ids: pa.Array
     sources: NDArray[np.int32] | None
     leave_out: tuple[str, ...]
+
+    @property
+    def content(self) -> pa.Table:
+        """Return what records say: all columns but that of the ids."""
+        return self.table.drop_columns(self.leave_out[0])
 
 
 def record_options(function: F) -> F:

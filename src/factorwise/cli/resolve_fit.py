@@ -10,12 +10,12 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.cli.files import speaking_of, writing
+from factorwise.cli.files import files_among, speaking_of, writing
 from factorwise.cli.learned import TOP, curve, curve_lines, weight_lines
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory
-from factorwise.cli.reports import check_report, report_options, report_row
+from factorwise.cli.reports import Page, check_report, report_options, report_row
 from factorwise.cli.resolve_blocks import BlockingReport, blocking_report
 from factorwise.cli.resolve_data import (
     Records,
@@ -150,8 +150,7 @@ def command(
     with clock.part("writing"):
         if write_fields is not None:
             _write_fields(write_fields, knowledge.fields)
-        read = [name for name in (*files, pairs) if name is not None and Path(name).is_file()]
-        knowledge.save(model, options.seed, read)
+        knowledge.save(model, options.seed, files_among((*files, pairs)))
     document: dict[str, Any] = {
         "model": {"file": model.name, "bytes": model.stat().st_size},
         "data": {**_data(records, labels), "pairs": 0 if judged is None else judged.num_rows},
@@ -168,7 +167,8 @@ def command(
     if report is not None:
         from factorwise.cli.resolve_report import write_fit_report
 
-        document["report"] = write_fit_report(report, options, document, knowledge)
+        page = Page(report, options, (*files, fields, pairs))
+        document["report"] = write_fit_report(page, document, knowledge)
     if entity is None:
         how = "without labels" if judged is None else "from pairs and from what records look like"
         notice(options, f"no column of entities was given: the weights were found {how}.")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from factorwise.cli.options import Options
 from factorwise.cli.reports import (
+    Page,
     learning_curve,
     probability_bars,
     reliability_chart,
@@ -33,13 +32,11 @@ LONGEST = 200  # characters of a value
 QUALITY = {"precision": "precision", "recall": "recall", "b_cubed": "F1"}
 
 
-def write_fit_report(
-    path: Path, options: Options, document: Mapping[str, Any], knowledge: Knowledge
-) -> dict[str, Any]:
+def write_fit_report(page: Page, document: Mapping[str, Any], knowledge: Knowledge) -> dict[str, Any]:
     """Write what was learned: data, quality, curve, weights."""
     training = document["training"]
     sections: list[Section] = [
-        run_facts(options, document, {"model": document["model"]["file"]}),
+        run_facts(page, document, {"model": document["model"]["file"]}),
         Facts(title="Data", rows=[*document["data"].items(), *_settings(training)]),
     ]
     if "b_cubed" in training:
@@ -64,7 +61,7 @@ def write_fit_report(
         comparisons_of(knowledge),
         weights_of(knowledge),
     ]
-    return write_page(path, f"What was learned: {document['model']['file']}", "factorwise resolve", sections)
+    return write_page(page, f"What was learned: {document['model']['file']}", "factorwise resolve", sections)
 
 
 def _settings(training: Mapping[str, Any]) -> list[tuple[str, str | int | float]]:
@@ -96,8 +93,7 @@ def calibration_of(training: Mapping[str, Any]) -> Chart:
 
 
 def write_apply_report(
-    path: Path,
-    options: Options,
+    page: Page,
     document: Mapping[str, Any],
     table: pa.Table,
     found: Resolution,
@@ -110,7 +106,7 @@ def write_apply_report(
     sizes = np.unique(found.labels, return_counts=True)[1]
     search = document["search"]
     sections: list[Section] = [
-        run_facts(options, document, {"model": document["model"] or "none: without labels"}),
+        run_facts(page, document, {"model": document["model"] or "none: without labels"}),
         Facts(
             title="Result",
             rows=[
@@ -142,7 +138,7 @@ def write_apply_report(
     if knowledge.training.get("reliability"):
         sections.append(calibration_of(knowledge.training))
     sections.append(weights_of(knowledge))
-    return write_page(path, f"Entities of {document['output']}", "factorwise resolve apply", sections)
+    return write_page(page, f"Entities of {document['output']}", "factorwise resolve apply", sections)
 
 
 def convergence(rounds: Sequence[Progress]) -> Chart:
@@ -236,7 +232,8 @@ def pairs_of(table: pa.Table, found: Resolution, knowledge: Knowledge, *, values
     ]
     return Pairs(
         title="Doubtful pairs",
-        note="How probable it is that both are one, and what their comparison adds to the score.",
+        note="How probable it is that both are one, and what their comparison adds to the score; what other"
+        " records say for or against is in the probability, too.",
         columns=columns,
         pairs=pairs,
     )

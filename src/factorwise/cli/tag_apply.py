@@ -16,7 +16,7 @@ from factorwise.cli.files import STANDARD, check_different, check_target, shown,
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory
-from factorwise.cli.reports import check_report, report_options, report_row
+from factorwise.cli.reports import Page, check_report, report_options, report_row
 from factorwise.cli.tag_options import ColumnNumbers, Layout, layout_options, read_table
 from factorwise.cli.tag_prediction import Predictions, columns_for, load_model
 from factorwise.cli.tag_report import Labeled, truth_of, write_apply_report
@@ -121,7 +121,8 @@ def command(
         if report is not None:
             truth = truth_of(table, saved.label, saved.all)
             labeled = Labeled(table, word, predictions.labels, predictions.probability, truth)
-            document["report"] = write_apply_report(report, options, document, labeled, values=not no_values)
+            page = Page(report, options, (input_file, model))
+            document["report"] = write_apply_report(page, document, labeled, values=not no_values)
     if output != STANDARD:
         document["bytes"] = Path(output).stat().st_size
         emit(document, _lines(document), as_json=options.json)

@@ -20,11 +20,11 @@ from factorwise.apps.tagging.progress import TrainingBar
 from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.apps.tagging.training import HeldOut, Sentences, train
 from factorwise.apps.tagging.warm import carried_over
-from factorwise.cli.files import STANDARD, shown
+from factorwise.cli.files import files_among, shown
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import emit
 from factorwise.cli.progress import Clock, show_progress
-from factorwise.cli.reports import report_options
+from factorwise.cli.reports import Page, report_options
 from factorwise.cli.tag_data import (
     Source,
     Trial,
@@ -241,8 +241,7 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
     if request.report is not None:
         told = describe(read_tagger(request.model), request.model, SHOWN, None)
         document["report"] = write_fit_report(
-            request.report,
-            options,
+            Page(request.report, options, _files(request)),
             document,
             trained.steps,
             told,
@@ -333,4 +332,4 @@ def _settings(request: Request, source: Source, config: TrainingConfig) -> dict[
 def _files(request: Request) -> list[str | Path]:
     """Return the files that the model was made from, as far as they can be read again."""
     used = [request.train, request.held_out, request.warm_start, request.constraint_file]
-    return [path for path in used if path is not None and path != STANDARD and Path(path).is_file()]
+    return files_among(used)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.apps.tagging.training import Step
-from factorwise.cli.options import Options
-from factorwise.cli.reports import facts_of, probability_bars, reliability_chart, run_facts, write_page
+from factorwise.cli.reports import Page, facts_of, probability_bars, reliability_chart, run_facts, write_page
 from factorwise.cli.tag_scores import scored
 from factorwise.io.conll import ColumnFile
 from factorwise.metrics.calibration import reliability
@@ -25,8 +23,7 @@ HIDDEN = "\u2022"  # stands for a word that is left out
 
 
 def write_fit_report(
-    path: Path,
-    options: Options,
+    page: Page,
     document: Mapping[str, Any],
     steps: Sequence[Step],
     learned: Mapping[str, Any],
@@ -42,7 +39,7 @@ def write_fit_report(
         The held-out sentences, if there are any.
     """
     sections: list[Section] = [
-        run_facts(options, document, {"model": document["model"]["file"]}),
+        run_facts(page, document, {"model": document["model"]["file"]}),
         facts_of("Data", document["data"]),
         facts_of("Training", document["training"]),
     ]
@@ -92,7 +89,7 @@ def write_fit_report(
         )
     moves = [[" \u2192 ".join(one["labels"]), one["weight"]] for one in learned["strongest_transitions"]]
     sections.append(Table(title="Transitions", columns=["labels", "weight"], rows=moves))
-    return write_page(path, f"A tagger: {document['model']['file']}", "factorwise tag fit", sections)
+    return write_page(page, f"A tagger: {document['model']['file']}", "factorwise tag fit", sections)
 
 
 class Judged(NamedTuple):
@@ -157,14 +154,14 @@ class Labeled(NamedTuple):
 
 
 def write_apply_report(
-    path: Path, options: Options, document: Mapping[str, Any], found: Labeled, *, values: bool
+    page: Page, document: Mapping[str, Any], found: Labeled, *, values: bool
 ) -> dict[str, Any]:
     """Write what was labeled: sentences shaded by doubt, how often each label, how sure."""
     _, _, labels, probability, truth = found
     names, counts = np.unique(labels, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     sections: list[Section] = [
-        run_facts(options, document, {"model": document["model"]}),
+        run_facts(page, document, {"model": document["model"]}),
         Facts(
             title="Result",
             rows=[
@@ -185,7 +182,7 @@ def write_apply_report(
     if truth is not None and len(truth):
         sections += quality_of(_judged(found, truth))
     sections.append(_sentences(found, values=values))
-    return write_page(path, f"Labels of {document['output']}", "factorwise tag apply", sections)
+    return write_page(page, f"Labels of {document['output']}", "factorwise tag apply", sections)
 
 
 def _judged(found: Labeled, truth: Sequence[str]) -> Judged:
@@ -195,13 +192,13 @@ def _judged(found: Labeled, truth: Sequence[str]) -> Judged:
 
 
 def write_score_report(
-    path: Path, options: Options, document: Mapping[str, Any], truth: Sequence[str], labels: Sequence[str]
+    page: Page, document: Mapping[str, Any], truth: Sequence[str], labels: Sequence[str]
 ) -> dict[str, Any]:
     """Write the scores: by type, and which labels are taken for which."""
     found = document["spans"] or document["labels"]
     means = [(name, found[name]["f1"]) for name in MEANS if name in found]
     sections: list[Section] = [
-        run_facts(options, document, {"file": document["file"]}),
+        run_facts(page, document, {"file": document["file"]}),
         Facts(
             title="Scores",
             rows=[
@@ -212,7 +209,7 @@ def write_score_report(
         by_type(document),
         confusion(truth, labels),
     ]
-    return write_page(path, f"Scores of {document['file']}", "factorwise tag score", sections)
+    return write_page(page, f"Scores of {document['file']}", "factorwise tag score", sections)
 
 
 def confusion(truth: Sequence[str], labels: Sequence[str]) -> Matrix:

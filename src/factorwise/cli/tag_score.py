@@ -13,7 +13,7 @@ from factorwise.cli.files import shown
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice
 from factorwise.cli.progress import Clock, peak_memory
-from factorwise.cli.reports import check_report, report_options, report_row
+from factorwise.cli.reports import Page, check_report, report_options, report_row
 from factorwise.cli.tag_options import Layout, check_labels, column_number, layout_options, read_table
 from factorwise.cli.tag_report import write_score_report
 from factorwise.cli.tag_scores import scored
@@ -79,7 +79,9 @@ def command(
     if report is not None:
         cost = {"seconds": clock.seconds(), "peak_memory": peak_memory()}
         truth, predicted = (list(table.column(column)) for column in columns)
-        document["report"] = write_score_report(report, options, {**document, **cost}, truth, predicted)
+        document["report"] = write_score_report(
+            Page(report, options, (file,)), {**document, **cost}, truth, predicted
+        )
     if document["unusual"]:
         notice(
             options,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from factorwise.cli.coref_scores import METRICS
-from factorwise.cli.options import Options
 from factorwise.cli.reports import (
+    Page,
     facts_of,
     learning_curve,
     reliability_chart,
@@ -31,11 +30,11 @@ CONTEXT = 6  # words on each side of a mention
 
 
 def write_walk_fit_report(
-    path: Path, options: Options, document: Mapping[str, Any], weights: Mapping[str, float], verb: str
+    page: Page, document: Mapping[str, Any], weights: Mapping[str, float], verb: str
 ) -> dict[str, Any]:
     """Write data, settings, the learning curve and all weights."""
     sections: list[Section] = [
-        run_facts(options, document, {"model": document["model"]["file"]}),
+        run_facts(page, document, {"model": document["model"]["file"]}),
         facts_of("Data", document["data"]),
         facts_of("Training", document["training"]),
         learning_curve(document["curve"], "value", "pass", str(document["training"]["metric"])),
@@ -51,7 +50,7 @@ def write_walk_fit_report(
         weights_table(weights, "What each feature adds to the score."),
     ]
     return write_page(
-        path, f"What was learned: {document['model']['file']}", f"factorwise {verb} fit", sections
+        page, f"What was learned: {document['model']['file']}", f"factorwise {verb} fit", sections
     )
 
 
@@ -64,8 +63,7 @@ def _by_template(weights: Mapping[str, float]) -> dict[str, list[float]]:
 
 
 def write_matches_report(
-    path: Path,
-    options: Options,
+    page: Page,
     document: Mapping[str, Any],
     sides: Sequence[Ontology],
     found: Sequence[Correspondence],
@@ -82,7 +80,7 @@ def write_matches_report(
     beyond = len(found) - len(rows)
     note = f"{beyond:,} less certain matches are not shown." if beyond else ""
     sections: list[Section] = [
-        run_facts(options, document, {"model": document["model"]}),
+        run_facts(page, document, {"model": document["model"]}),
         Facts(
             title="Result",
             rows=[
@@ -93,12 +91,11 @@ def write_matches_report(
         ),
         Table(title="Matches", note=note, columns=columns, rows=rows),
     ]
-    return write_page(path, f"Matches in {document['output']}", "factorwise align apply", sections)
+    return write_page(page, f"Matches in {document['output']}", "factorwise align apply", sections)
 
 
 def write_mentions_report(
-    path: Path,
-    options: Options,
+    page: Page,
     document: Mapping[str, Any],
     documents: Sequence[Document],
     answers: Sequence[Sequence[int | None]],
@@ -125,7 +122,7 @@ def write_mentions_report(
         entities.append(Entity(str(rows[0][1] if values else rows[0][0]), None, rows))
     left = len(ordered) - len(entities)
     sections: list[Section] = [
-        run_facts(options, document, {"model": document["model"]}),
+        run_facts(page, document, {"model": document["model"]}),
         Facts(
             title="Result",
             rows=[(name, document[name]) for name in ("documents", "mentions", "entities", "left_out")],
@@ -135,6 +132,7 @@ def write_mentions_report(
             note=f"{left:,} smaller entities are not shown." if left else "",
             columns=["mention", *(["text", "before", "after"] if values else [])],
             entities=entities,
+            noun="mentions",
         ),
     ]
-    return write_page(path, f"Entities of {document['output']}", "factorwise coref apply", sections)
+    return write_page(page, f"Entities of {document['output']}", "factorwise coref apply", sections)

@@ -89,11 +89,14 @@ class Entities(Section):
 
     columns
         Names of the values of a member; the first is its id.
+    noun
+        What members are called.
     """
 
     kind: ClassVar[str] = "entities"
     columns: Sequence[str]
     entities: Sequence[Entity]
+    noun: str = "records"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 "use strict";
 // Data becomes text nodes only: nothing that a record holds is ever read as markup.
 (() => {
-  const STEP = 50; // entries that are shown at a time
+  const STEP = 20; // entries that are shown at a time
+  const BARS = 12; // steps of a waterfall; the smaller ones are one
   const sections = JSON.parse(document.getElementById("data").textContent);
   const colors = ["#2563a8", "#c2571a", "#2f7d4f", "#8a4fa3", "#9a7d0a", "#b3403a"];
 
@@ -24,8 +25,18 @@
     return size !== 0 && (size < 1e-4 || size >= 1e7) ? value.toExponential(3) : String(+value.toPrecision(6));
   }
 
-  const cell = (value, extra = "") =>
-    make("td", { class: `${typeof value === "number" ? "number" : ""} ${extra}`.trim() }, shown(value));
+  const cell = (value, text = shown(value)) =>
+    make("td", { class: typeof value === "number" ? "number" : "" }, text);
+
+  // how a column writes its numbers: all with as many decimals, so that they can be compared at a glance
+  function writer(values) {
+    const numbers = values.filter(value => typeof value === "number");
+    const largest = numbers.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+    if (numbers.every(Number.isInteger) || largest < 1e-3 || largest >= 1e7) return shown;
+    const digits = largest < 10 ? 4 : largest < 1000 ? 2 : 1;
+    return value => typeof value === "number" ? value.toLocaleString("en",
+      { minimumFractionDigits: digits, maximumFractionDigits: digits }) : shown(value);
+  }
 
   // a list of which so many are shown, with a search, an order and a button for more
   function browser(entries, orders, text, entry, noun) {
@@ -66,9 +77,10 @@
     let by = -1, down = false, limit = STEP;
     const body = make("tbody");
     const numeric = section.columns.map((_, at) => section.rows.some(row => typeof row[at] === "number"));
+    const writers = section.columns.map((_, at) => writer(section.rows.map(row => row[at])));
     const search = make("input", { type: "search", placeholder: "Search rows", "aria-label": "Search rows" });
     const told = make("span", { class: "note", role: "status" });
-    const more = make("button", { type: "button", onclick: () => { limit += 10 * STEP; refresh(); } }, "Show more");
+    const more = make("button", { type: "button", onclick: () => { limit += 25 * STEP; refresh(); } }, "Show more");
     const head = make("tr", {}, ...section.columns.map((name, at) => make("th",
       { scope: "col", class: numeric[at] ? "number" : "" },
       make("button", { type: "button", onclick: () => { down = by === at ? !down : numeric[at]; by = at; refresh(); } },
@@ -76,7 +88,7 @@
     function refresh() {
       const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
       const rows = section.rows.filter(row => {
-        const text = row.map(shown).join(" ").toLowerCase();
+        const text = row.map((value, at) => writers[at](value)).join(" ").toLowerCase();
         return words.every(word => text.includes(word));
       });
       if (by >= 0) {
@@ -84,7 +96,8 @@
         rows.sort((a, b) => a[by] === b[by] ? 0 : a[by] === null ? 1 : b[by] === null ? -1 :
           sign * (numeric[by] ? a[by] - b[by] : String(a[by]).localeCompare(String(b[by]))));
       }
-      body.replaceChildren(...rows.slice(0, limit).map(row => make("tr", {}, ...row.map(value => cell(value)))));
+      body.replaceChildren(...rows.slice(0, limit).map(row => make("tr", {},
+        ...row.map((value, at) => cell(value, writers[at](value))))));
       told.textContent = `${Math.min(limit, rows.length)} of ${rows.length.toLocaleString("en")} rows`;
       more.hidden = rows.length <= limit;
     }
@@ -124,7 +137,7 @@
       options: {
         animation: false, maintainAspectRatio: false,
         scales: { x: axis(section.x_label, named || section.style === "bar" ? {} : { type: "linear" }),
-          y: axis(section.y_label, section.log_y ? { type: "logarithmic",
+          y: axis(section.y_label, section.log_y ? { type: "logarithmic", suggestedMin: section.style === "bar" ? 0.5 : undefined,
             ticks: { color: ink, callback: value => Number.isInteger(Math.log10(value)) ? shown(value) : "" } } : {}) },
         plugins: { legend: { display: datasets.length > 1, labels: { color: ink } } },
       },
@@ -132,16 +145,40 @@
     return place;
   }
 
-  // members side by side; a value that another member has otherwise is marked
+  const wordsOf = value => shown(value).split(/\s+/).filter(Boolean);
+
+  // the words of a column that at most half of the rows have
+  function rareWords(rows, at) {
+    const counts = new Map();
+    let filled = 0;
+    for (const row of rows) {
+      const words = new Set(wordsOf(row[at]));
+      filled += words.size > 0;
+      words.forEach(word => counts.set(word, (counts.get(word) || 0) + 1));
+    }
+    return word => 2 * counts.get(word) <= filled;
+  }
+
+  // members side by side, with the words marked in which they differ
   function members(columns, rows) {
-    const differs = columns.map((_, at) => at > 0 &&
-      new Set(rows.map(row => shown(row[at])).filter(Boolean)).size > 1);
-    const used = columns.map((_, at) => at === 0 || rows.some(row => shown(row[at])));
-    const pick = values => values.filter((_, at) => used[at]);
+    const used = columns.map((_, at) => at).filter(at => at === 0 || rows.some(row => shown(row[at])));
+    const rare = columns.map((_, at) => at === 0 ? () => false : rareWords(rows, at));
+    const parts = (value, at) => shown(value).split(/(\s+)/)
+      .map(part => part.trim() && rare[at](part) ? make("mark", {}, part) : part);
     return make("div", { class: "scroll" }, make("table", {},
-      make("thead", {}, make("tr", {}, ...pick(columns).map(name => make("th", { scope: "col" }, name)))),
-      make("tbody", {}, ...rows.map(row => make("tr", {},
-        ...pick(row.map((value, at) => cell(value, differs[at] && shown(value) ? "differs" : ""))))))));
+      make("thead", {}, make("tr", {}, ...used.map(at => make("th", { scope: "col" }, columns[at])))),
+      make("tbody", {}, ...rows.map(row => make("tr", {}, ...used.map(at => make("td", {}, ...parts(row[at], at))))))));
+  }
+
+  // what a group of rows says for the most part: the most frequent value of each column but the ids
+  function gist(rows) {
+    const values = rows[0].slice(1).map((_, at) => {
+      const counts = new Map();
+      rows.map(row => shown(row[at + 1])).filter(Boolean)
+        .forEach(value => counts.set(value, (counts.get(value) || 0) + 1));
+      return [...counts].reduce((most, one) => one[1] > most[1] ? one : most, ["", 0])[0];
+    });
+    return make("span", { class: "gist" }, values.filter(Boolean).slice(0, 4).join(" \u00b7 "));
   }
 
   function entry(summary, body) {
@@ -157,24 +194,30 @@
       { "most doubtful first": (a, b) => doubt(a) - doubt(b), "largest first": (a, b) => b.members.length - a.members.length,
         "by name": (a, b) => a.name.localeCompare(b.name) },
       one => [one.name, ...one.members.flat().map(shown)].join(" "),
-      one => entry([make("span", { class: "name" }, one.name), make("span", {}, `${one.members.length} records`),
+      one => entry([make("span", { class: "name" }, one.name), gist(one.members),
+        make("span", {}, `${one.members.length} ${section.noun}`),
         make("span", {}, one.coherence === null ? "" : `coherence ${one.coherence.toFixed(3)}`)],
       () => [members(section.columns, one.members)]), "entities");
   }
 
   function waterfall(steps) {
+    const few = steps.length <= BARS + 1 ? steps : [...steps.slice(0, BARS),
+      [`${steps.length - BARS} smaller ones`, steps.slice(BARS).reduce((sum, one) => sum + one[1], 0)]];
     let sum = 0;
-    const spans = steps.map(([name, value]) => { const from = sum; sum += value; return [name, value, from, sum]; });
+    const spans = few.map(([name, value]) => { const from = sum; sum += value; return [name, value, from, sum]; });
     spans.push(["all", sum, 0, sum]);
     const ends = spans.flatMap(([, , from, to]) => [from, to]);
     const low = Math.min(0, ...ends), high = Math.max(0, ...ends), wide = high - low || 1;
+    const place = value => `${100 * (value - low) / wide}%`;
     const grid = make("div", { class: "steps" });
     for (const [name, value, from, to] of spans) {
       const bar = make("span", { class: name === "all" ? "sum" : value < 0 ? "down" : "up" });
-      bar.style.left = `${100 * (Math.min(from, to) - low) / wide}%`;
+      const zero = make("span", { class: "zero" });
+      bar.style.left = place(Math.min(from, to));
       bar.style.width = `${Math.max(0.4, 100 * Math.abs(to - from) / wide)}%`;
-      grid.append(make("span", {}, name), make("div", { class: "bar" }, bar),
-        make("span", {}, (value > 0 ? "+" : "") + value.toFixed(2)));
+      zero.style.left = place(0);
+      grid.append(make("span", {}, name), make("div", { class: "bar" }, bar, zero),
+        make("span", { class: "number" }, (value > 0 ? "+" : "") + value.toFixed(2)));
     }
     return grid;
   }
@@ -185,6 +228,7 @@
         "likeliest first": (a, b) => b.probability - a.probability },
       one => [...one.one, ...one.two].map(shown).join(" "),
       one => entry([make("span", { class: "name" }, `${shown(one.one[0])} and ${shown(one.two[0])}`),
+        make("span", { class: "gist" }, one.one.slice(1, 2).concat(one.two.slice(1, 2)).map(shown).join(" \u2248 ")),
         make("span", {}, `probability ${one.probability.toFixed(3)}`),
         make("span", {}, one.together ? "together" : "apart")],
       () => [members(section.columns, [one.one, one.two]), one.steps.length ? waterfall(one.steps) : ""]), "pairs");
@@ -227,7 +271,7 @@
         ...section.columns.map(name => make("th", { scope: "col", class: "number" }, name)));
       grid.replaceChildren(make("table", {}, make("thead", {}, head), make("tbody", {}, ...values.map((row, r) =>
         make("tr", {}, make("th", { scope: "row" }, section.rows[r]), ...row.map(value => {
-          const made = cell(value || null, "number");
+          const made = make("td", { class: "number" }, shown(value || null));
           made.style.background = `rgb(37 99 168 / ${(0.7 * share(value)).toFixed(3)})`;
           return made;
         }))))));
