@@ -339,6 +339,15 @@ def test_labels_of_held_out_sentences_must_be_known(refused, tmp_path):
     assert "Did you mean 'I-NP'?" in message
 
 
+def test_a_few_held_out_sentences_with_other_labels_are_left_out_and_told(folder, run, tmp_path):
+    (tmp_path / "h.txt").write_text("the DT B-NP\n\n" * 12 + "x SYM I-LST\n")
+    words = ("--model", tmp_path / "m.fw", "--held-out", tmp_path / "h.txt", "--json", "--max-iterations", 5)
+    done = run("tag", "fit", folder / "train.txt", *words)
+    assert json.loads(done.out)["held_out"]["sentences"] == 12
+    assert "1 of 13 sentences of" in done.err
+    assert "labels that the training data lack ('I-LST')" in done.err
+
+
 # applying
 
 

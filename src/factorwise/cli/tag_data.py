@@ -24,6 +24,8 @@ from factorwise.learning.chain_structure import Supervision
 from factorwise.learning.priors import Prior
 from factorwise.rng import Stream
 
+MOST_STRANGE = 0.1  # share of held-out sentences that may have labels which the training data lack
+
 ClassWeights = Mapping[str, float] | Literal["balanced"] | None
 
 
@@ -80,22 +82,38 @@ class Source:
             raise DataFileError(f"{self.name}: no token has a label other than {unknown!r}. Label some.")
         return names, codes
 
-    def codes_among(self, labels: Sequence[str], unknown: str | None) -> NDArray[np.int32]:
-        """Return the number of each token's label among those of another file; refuse any other label."""
+    def codes_among(
+        self, labels: Sequence[str], unknown: str | None, tell: Callable[[str], None]
+    ) -> NDArray[np.int32]:
+        """Return the number of each token's label among those of another file: -1 for one that is not there.
+
+        Refuse them if they are in more than a few sentences: they are written in another way then.
+
+        tell
+            Told of labels that are not there.
+        """
         names, codes = self.labels(unknown)
         number = {label: code for code, label in enumerate(labels)}
-        for place, label in enumerate(names):
-            if label not in number:
-                line = int(self.file.line[int((codes == place).argmax())])
-                close = difflib.get_close_matches(label, labels, n=1)
-                guess = f" Did you mean {close[0]!r}?" if close else ""
-                raise DataFileError(
-                    f"{self.name}, line {line}: the label {label!r} is not among the {len(labels)} of the"
-                    f" training data, which are {some(labels, 8)}.{guess} Correct it, or train with sentences"
-                    " that have it."
-                )
-        table = np.array([*map(number.__getitem__, names), -1], dtype=np.int32)
+        strange = [place for place, label in enumerate(names) if label not in number]
+        if strange:
+            odd = np.add.reduceat(np.isin(codes, strange), self.file.start[:-1]) > 0
+            if odd.mean() > MOST_STRANGE:
+                raise self._strange_label(labels, names[strange[0]], int((codes == strange[0]).argmax()))
+            tell(
+                f"{odd.sum():,} of {len(odd):,} sentences of {self.name} are left out: they have labels that"
+                f" the training data lack ({some(map(names.__getitem__, strange))})."
+            )
+        table = np.array([*(number.get(name, -1) for name in names), -1], dtype=np.int32)
         return table[codes]
+
+    def _strange_label(self, labels: Sequence[str], label: str, token: int) -> DataFileError:
+        close = difflib.get_close_matches(label, labels, n=1)
+        guess = f" Did you mean {close[0]!r}?" if close else ""
+        return DataFileError(
+            f"{self.name}, line {self.file.line[token]}: the label {label!r} is not among the {len(labels)}"
+            f" of the training data, which are {some(labels, 8)}.{guess} Correct it, or train with sentences"
+            " that have it."
+        )
 
 
 def check_same_columns(source: Source, other: Source) -> None:
@@ -171,11 +189,20 @@ def taken_apart(
 
 
 def from_another_file(
-    source: Source, encoder: ColumnEncoder, labels: Sequence[str], unknown: str | None, patience: int | None
+    source: Source,
+    encoder: ColumnEncoder,
+    labels: Sequence[str],
+    unknown: str | None,
+    patience: int | None,
+    tell: Callable[[str], None],
 ) -> HeldOut:
-    """Encode a held-out file; sentences with unknown labels are left out."""
+    """Encode a held-out file; sentences with unknown labels are left out.
+
+    tell
+        Told of sentences that are left out because training lacks their labels.
+    """
     rows, start = encoder.encode_columns(source.columns(), source.file.start)
-    found = Sentences(rows, start, Supervision(source.codes_among(labels, unknown)))
+    found = Sentences(rows, start, Supervision(source.codes_among(labels, unknown, tell)))
     able = found.complete
     if not able.any():
         raise DataFileError(

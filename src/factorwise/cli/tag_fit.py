@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from factorwise.apps.tagging.training import HeldOut, Sentences, train
 from factorwise.apps.tagging.warm import carried_over
 from factorwise.cli.files import files_among, shown
 from factorwise.cli.options import Options, verb
-from factorwise.cli.output import emit
+from factorwise.cli.output import emit, notice
 from factorwise.cli.progress import Clock, show_progress
 from factorwise.cli.reports import Page, report_options
 from factorwise.cli.tag_data import (
@@ -195,7 +196,7 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
         sentences = Sentences(rows, start, known, encoder.slots())
         unknown = candidates is not None and not candidates.learned
         apart = unknown and request.global_folds == 0
-        sentences, held_out = _held_out(request, options.seed, sentences, other, encoder, labels, apart)
+        sentences, held_out = _held_out(options, request, sentences, other, encoder, labels, apart)
     trials: list[Trial] = []
     if request.cross_validate is not None:
         with clock.part("cross-validation"):
@@ -266,8 +267,8 @@ def _source(request: Request, path: str) -> Source:
 
 
 def _held_out(
+    options: Options,
     request: Request,
-    seed: int,
     sentences: Sentences,
     other: Source | None,
     encoder: ColumnEncoder,
@@ -281,9 +282,11 @@ def _held_out(
     """
     if other is not None:
         unknown, patience = request.label_unknown, request.patience
-        return sentences, from_another_file(other, encoder, labels, unknown, patience)
+        tell = partial(notice, options)
+        return sentences, from_another_file(other, encoder, labels, unknown, patience, tell)
     if request.held_out_share is not None or apart:
-        return taken_apart(sentences, request.held_out_share or HELD_OUT_SHARE, seed, request.patience)
+        share = request.held_out_share or HELD_OUT_SHARE
+        return taken_apart(sentences, share, options.seed, request.patience)
     return sentences, None
 
 
