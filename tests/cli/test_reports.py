@@ -1,5 +1,6 @@
 """``--report``: pages of the verbs, with what users wrote as text only, or without it."""
 
+import hashlib
 import json
 import re
 
@@ -60,14 +61,21 @@ def test_how_far_probabilities_can_be_trusted_is_reported_and_kept_with_the_mode
     assert sections(tmp_path / "r.html")["Calibration"] == told
 
 
-def test_resolving_reports_entities_pairs_and_what_they_are_made_of(resolved, run, tmp_path):
+def test_resolving_reports_entities_pairs_and_what_they_are_made_of(resolved, run, tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["factorwise", "resolve", "apply", str(resolved / "records.csv")])
     words = ("--id", "id", "--model", resolved / "m.fw", "-o", tmp_path / "o.csv", "--posterior", "--json")
     done = run("resolve", "apply", resolved / "records.csv", *words, "--report", tmp_path / "r.html")
     assert json.loads(done.out)["report"]["file"] == "r.html"
     found = sections(tmp_path / "r.html")
     assert {"Result", "Convergence", "Sizes of entities", "Confidence", "Entities", "Weights"} <= set(found)
     entities = found["Entities"]
+    assert entities["columns"].count("id") == 1
     assert "surname" in entities["columns"]
+    facts = dict(found["What was run"]["rows"])
+    digest = hashlib.sha256((resolved / "records.csv").read_bytes()).hexdigest()
+    assert facts["read: records.csv"].endswith(f"SHA-256 {digest}")
+    assert {"when", "seed", "threads", "read: m.fw", "numpy", "platform"} <= set(facts)
+    assert facts["command"] == "factorwise resolve apply records.csv"  # nothing of the machine's folders
     assert any(EVIL in str(row) for entity in entities["entities"] for row in entity["members"])
     assert all(len(entity["members"]) > 1 for entity in entities["entities"])
     for pair in found["Doubtful pairs"]["pairs"]:
@@ -105,6 +113,11 @@ def test_fitting_a_tagger_reports_curves_and_weights(tagged):
     found = sections(tagged / "fit.html")
     assert {"Convergence", "Learning curve", "Largest weights", "Transitions"} <= set(found)
     assert any(EVIL in row[0] for row in found["Largest weights"]["rows"])
+    by_template = found["Weights by template"]["rows"]
+    assert by_template[-1][1] > 0
+    assert {"w[0]", "bias", "transitions"} <= {row[0] for row in by_template}
+    largest = max(abs(row[2]) for row in found["Largest weights"]["rows"])
+    assert largest == max(max(-least, most) for name, _, least, most in by_template if name != "transitions")
     held_out = dict(found["Held-out sentences"]["rows"])
     assert [row[0] for row in found["By type"]["rows"]] == ["PER", "(micro)", "(macro)", "(weighted)"]
     assert sum(map(sum, found["Confusion"]["steps"]["tokens"])) == held_out["tokens"]

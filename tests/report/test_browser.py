@@ -94,6 +94,15 @@ def test_pairs_show_what_they_are_made_of(page):
     assert "+0.75" in part.locator(".steps").first.inner_text()  # -1 + 2.5 - 0.75
 
 
+def test_entities_and_pairs_say_who_they_are(page):
+    part = page.locator("section[data-kind=entities]")
+    part.locator("select").select_option("most doubtful first")
+    assert part.locator("details .gist").first.inner_text().endswith("Rome")
+    part = page.locator("section[data-kind=pairs]")
+    part.locator("select").select_option("likeliest first")
+    assert part.locator("details .gist").first.inner_text() == "1 \u2248 2"
+
+
 def test_charts_are_drawn(page):
     count = "canvas => Chart.getChart(canvas).data.datasets.length"
     drawn = page.evaluate(f"[...document.querySelectorAll('.chart canvas')].map({count})")

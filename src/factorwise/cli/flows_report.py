@@ -23,7 +23,6 @@ MOST_SEQUENCES = 5
 def write_fit_report(page: Page, document: Mapping[str, Any], weights: Mapping[str, float]) -> dict[str, Any]:
     """Write what was learned: data, the fall of the objective, weights."""
     sections: list[Section] = [
-        run_facts(page, document, {"model": document["model"]["file"]}),
         facts_of("Data", document["data"]),
         facts_of("Training", document["training"]),
     ]
@@ -32,6 +31,7 @@ def write_fit_report(page: Page, document: Mapping[str, Any], weights: Mapping[s
         sections.append(curve)
     sections.append(weights_table(weights, "What each feature adds to the log odds of a move."))
     title = f"How a population moves: {document['model']['file']}"
+    sections.append(run_facts(page, document, {"model": document["model"]["file"]}))
     return write_page(page, title, "factorwise flows fit", sections)
 
 
@@ -43,7 +43,6 @@ def write_apply_report(
     busiest = np.sum([series.expected.sum(axis=(0, 1)) for series in flows.series], axis=0)
     shown = np.sort(np.argsort(-busiest, kind="stable")[:MOST_PLACES])
     sections: list[Section] = [
-        run_facts(page, document, {"model": document["model"]}),
         Facts(
             title="Result",
             rows=[
@@ -82,6 +81,7 @@ def write_apply_report(
     left = len(flows) - MOST_SEQUENCES
     if left > 0:
         sections.append(Facts(title="Not shown", rows=[("further sequences", left)]))
+    sections.append(run_facts(page, document, {"model": document["model"]}))
     return write_page(page, f"Flows in {document['output']}", "factorwise flows apply", sections)
 
 

@@ -83,7 +83,7 @@ def run_facts(page: Page, document: Mapping[str, Any], data: Mapping[str, Any]) 
     record = provenance(seed=page.options.seed, data=files_among(page.read))
     rows = [
         ("command", shlex.join(["factorwise", *record["command"][1:]])),
-        ("time", record["time"]),
+        ("when", record["time"]),
         *data.items(),
         *(
             (f"read: {one['name']}", f"{size_text(one['bytes'])}, SHA-256 {one['sha256']}")
@@ -98,19 +98,23 @@ def run_facts(page: Page, document: Mapping[str, Any], data: Mapping[str, Any]) 
     return Facts(title="What was run", rows=rows)
 
 
-def template_table(groups: Mapping[str, Sequence[float]], note: str, column: str = "template") -> Table:
+def template_table(
+    groups: Mapping[str, Sequence[float] | Floats], note: str, column: str = "template"
+) -> Table:
     """Return a section with the weights of each template: how many, the least, the largest."""
     from factorwise.report import Table
 
-    def reach(name: str) -> float:
-        return max(*groups[name], 0.0) - min(*groups[name], 0.0)
-
-    names = sorted((name for name, part in groups.items() if part), key=reach, reverse=True)
+    spans = [
+        (name, len(part), float(np.min(part)), float(np.max(part)))
+        for name, part in groups.items()
+        if len(part)
+    ]
+    spans.sort(key=lambda span: min(span[2], 0.0) - max(span[3], 0.0))
     return Table(
         title=f"Weights by {column}",
         note=note,
         columns=[column, "weights", "least", "largest"],
-        rows=[[name, len(groups[name]), min(groups[name]), max(groups[name])] for name in names],
+        rows=spans,
     )
 
 

@@ -36,7 +36,6 @@ def write_fit_report(page: Page, document: Mapping[str, Any], knowledge: Knowled
     """Write what was learned: data, quality, curve, weights."""
     training = document["training"]
     sections: list[Section] = [
-        run_facts(page, document, {"model": document["model"]["file"]}),
         Facts(title="Data", rows=[*document["data"].items(), *_settings(training)]),
     ]
     if "b_cubed" in training:
@@ -61,6 +60,7 @@ def write_fit_report(page: Page, document: Mapping[str, Any], knowledge: Knowled
         comparisons_of(knowledge),
         weights_of(knowledge),
     ]
+    sections.append(run_facts(page, document, {"model": document["model"]["file"]}))
     return write_page(page, f"What was learned: {document['model']['file']}", "factorwise resolve", sections)
 
 
@@ -106,7 +106,6 @@ def write_apply_report(
     sizes = np.unique(found.labels, return_counts=True)[1]
     search = document["search"]
     sections: list[Section] = [
-        run_facts(page, document, {"model": document["model"] or "none: without labels"}),
         Facts(
             title="Result",
             rows=[
@@ -138,6 +137,7 @@ def write_apply_report(
     if knowledge.training.get("reliability"):
         sections.append(calibration_of(knowledge.training))
     sections.append(weights_of(knowledge))
+    sections.append(run_facts(page, document, {"model": document["model"] or "none: without labels"}))
     return write_page(page, f"Entities of {document['output']}", "factorwise resolve apply", sections)
 
 

@@ -37,7 +37,7 @@ from factorwise.cli.tag_data import (
     supervision,
     taken_apart,
 )
-from factorwise.cli.tag_inspect import describe
+from factorwise.cli.tag_inspect import describe, weights_by_template
 from factorwise.cli.tag_options import ColumnNumbers, NumberList, layout_options, read_table
 from factorwise.cli.tag_prediction import Predictions
 from factorwise.cli.tag_report import Judged, write_fit_report
@@ -240,12 +240,14 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
     document = summary(request.model, source, encoder, config, trained, held_out, trials, learned, clock)
     document["report"] = None
     if request.report is not None:
-        told = describe(read_tagger(request.model), request.model, SHOWN, None)
+        saved = read_tagger(request.model)
+        told = describe(saved, request.model, SHOWN, None)
         document["report"] = write_fit_report(
             Page(request.report, options, _files(request)),
             document,
             trained.steps,
             told,
+            weights_by_template(saved),
             _judged(trained.tagger, held_out, options.threads),
             values=not request.no_values,
         )

@@ -18,6 +18,7 @@ from factorwise.cli.learned import check_kind
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
 from factorwise.learning.second_order import SecondOrder
+from factorwise.types import Floats
 
 
 @verb(example="factorwise tag inspect chunks.fw --label B-NP --top 10")
@@ -67,6 +68,16 @@ def describe(saved: SavedTagger, file: Path, top: int, label: str | None) -> dic
         "weakest_transitions": transitions[::-1][:top],
         "constraints": _constraints(tagger, label),
     }
+
+
+def weights_by_template(saved: SavedTagger) -> dict[str, Floats]:
+    """Return the weights of the attributes of each feature template, and of the transitions."""
+    tagger, slots = saved.tagger, saved.encoder.slots()
+    _, first = np.unique(slots, return_index=True)
+    names = saved.encoder.names()
+    slot = np.repeat(slots, np.diff(tagger.features.start))  # of each weight
+    groups = {names[k].partition("=")[0]: tagger.state_weights[slot == slots[k]] for k in first.tolist()}
+    return {**groups, "transitions": tagger.transition_weights}
 
 
 def _features(saved: SavedTagger, top: int, label: str | None) -> list[dict[str, Any]]:

@@ -10,7 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.apps.tagging.training import Step
-from factorwise.cli.reports import Page, facts_of, probability_bars, reliability_chart, run_facts, write_page
+from factorwise.cli.reports import (
+    Page,
+    facts_of,
+    probability_bars,
+    reliability_chart,
+    run_facts,
+    template_table,
+    write_page,
+)
 from factorwise.cli.tag_scores import scored
 from factorwise.io.conll import ColumnFile
 from factorwise.metrics.calibration import reliability
@@ -27,6 +35,7 @@ def write_fit_report(
     document: Mapping[str, Any],
     steps: Sequence[Step],
     learned: Mapping[str, Any],
+    by_template: Mapping[str, Floats],
     judged: Judged | None,
     *,
     values: bool,
@@ -35,11 +44,12 @@ def write_fit_report(
 
     learned
         What ``tag inspect`` tells of the model. Features name words: they are left out without ``values``.
+    by_template
+        The weights of each feature template.
     judged
         The held-out sentences, if there are any.
     """
     sections: list[Section] = [
-        run_facts(page, document, {"model": document["model"]["file"]}),
         facts_of("Data", document["data"]),
         facts_of("Training", document["training"]),
     ]
@@ -77,6 +87,7 @@ def write_fit_report(
                 rows=rows,
             )
         )
+    sections.append(template_table(by_template, "The least and the largest weight of each template."))
     if values:
         features = [[one["attribute"], one["label"], one["weight"]] for one in learned["features"]]
         sections.append(
@@ -89,6 +100,7 @@ def write_fit_report(
         )
     moves = [[" \u2192 ".join(one["labels"]), one["weight"]] for one in learned["strongest_transitions"]]
     sections.append(Table(title="Transitions", columns=["labels", "weight"], rows=moves))
+    sections.append(run_facts(page, document, {"model": document["model"]["file"]}))
     return write_page(page, f"A tagger: {document['model']['file']}", "factorwise tag fit", sections)
 
 
@@ -161,7 +173,6 @@ def write_apply_report(
     names, counts = np.unique(labels, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     sections: list[Section] = [
-        run_facts(page, document, {"model": document["model"]}),
         Facts(
             title="Result",
             rows=[
@@ -182,6 +193,7 @@ def write_apply_report(
     if truth is not None and len(truth):
         sections += quality_of(_judged(found, truth))
     sections.append(_sentences(found, values=values))
+    sections.append(run_facts(page, document, {"model": document["model"]}))
     return write_page(page, f"Labels of {document['output']}", "factorwise tag apply", sections)
 
 
@@ -198,7 +210,6 @@ def write_score_report(
     found = document["spans"] or document["labels"]
     means = [(name, found[name]["f1"]) for name in MEANS if name in found]
     sections: list[Section] = [
-        run_facts(page, document, {"file": document["file"]}),
         Facts(
             title="Scores",
             rows=[
@@ -209,6 +220,7 @@ def write_score_report(
         by_type(document),
         confusion(truth, labels),
     ]
+    sections.append(run_facts(page, document, {"file": document["file"]}))
     return write_page(page, f"Scores of {document['file']}", "factorwise tag score", sections)
 
 

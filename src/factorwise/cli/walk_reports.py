@@ -34,7 +34,6 @@ def write_walk_fit_report(
 ) -> dict[str, Any]:
     """Write data, settings, the learning curve and all weights."""
     sections: list[Section] = [
-        run_facts(page, document, {"model": document["model"]["file"]}),
         facts_of("Data", document["data"]),
         facts_of("Training", document["training"]),
         learning_curve(document["curve"], "value", "pass", str(document["training"]["metric"])),
@@ -49,6 +48,7 @@ def write_walk_fit_report(
         template_table(_by_template(weights), "The least and the largest weight of each template."),
         weights_table(weights, "What each feature adds to the score."),
     ]
+    sections.append(run_facts(page, document, {"model": document["model"]["file"]}))
     return write_page(
         page, f"What was learned: {document['model']['file']}", f"factorwise {verb} fit", sections
     )
@@ -80,7 +80,6 @@ def write_matches_report(
     beyond = len(found) - len(rows)
     note = f"{beyond:,} less certain matches are not shown." if beyond else ""
     sections: list[Section] = [
-        run_facts(page, document, {"model": document["model"]}),
         Facts(
             title="Result",
             rows=[
@@ -91,6 +90,7 @@ def write_matches_report(
         ),
         Table(title="Matches", note=note, columns=columns, rows=rows),
     ]
+    sections.append(run_facts(page, document, {"model": document["model"]}))
     return write_page(page, f"Matches in {document['output']}", "factorwise align apply", sections)
 
 
@@ -122,10 +122,12 @@ def write_mentions_report(
         entities.append(Entity(str(rows[0][1] if values else rows[0][0]), None, rows))
     left = len(ordered) - len(entities)
     sections: list[Section] = [
-        run_facts(page, document, {"model": document["model"]}),
         Facts(
             title="Result",
-            rows=[(name, document[name]) for name in ("documents", "mentions", "entities", "left_out")],
+            rows=[
+                *((name, document[name]) for name in ("documents", "mentions", "entities")),
+                ("left out", document["left_out"]),
+            ],
         ),
         Entities(
             title="Entities",
@@ -133,6 +135,8 @@ def write_mentions_report(
             columns=["mention", *(["text", "before", "after"] if values else [])],
             entities=entities,
             noun="mentions",
+            compared=False,
         ),
     ]
+    sections.append(run_facts(page, document, {"model": document["model"]}))
     return write_page(page, f"Entities of {document['output']}", "factorwise coref apply", sections)

@@ -91,12 +91,15 @@ class Entities(Section):
         Names of the values of a member; the first is its id.
     noun
         What members are called.
+    compared
+        Whether to mark the words in which members differ.
     """
 
     kind: ClassVar[str] = "entities"
     columns: Sequence[str]
     entities: Sequence[Entity]
     noun: str = "records"
+    compared: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,9 +160,9 @@
   }
 
   // members side by side, with the words marked in which they differ
-  function members(columns, rows) {
+  function members(columns, rows, compared = true) {
     const used = columns.map((_, at) => at).filter(at => at === 0 || rows.some(row => shown(row[at])));
-    const rare = columns.map((_, at) => at === 0 ? () => false : rareWords(rows, at));
+    const rare = columns.map((_, at) => compared && at > 0 ? rareWords(rows, at) : () => false);
     const parts = (value, at) => shown(value).split(/(\s+)/)
       .map(part => part.trim() && rare[at](part) ? make("mark", {}, part) : part);
     return make("div", { class: "scroll" }, make("table", {},
@@ -170,15 +170,15 @@
       make("tbody", {}, ...rows.map(row => make("tr", {}, ...used.map(at => make("td", {}, ...parts(row[at], at))))))));
   }
 
-  // what a group of rows says for the most part: the most frequent value of each column but the ids
-  function gist(rows) {
+  // what a group of rows says for the most part, besides its name: the most frequent value of each column but the ids
+  function gist(rows, name) {
     const values = rows[0].slice(1).map((_, at) => {
       const counts = new Map();
       rows.map(row => shown(row[at + 1])).filter(Boolean)
         .forEach(value => counts.set(value, (counts.get(value) || 0) + 1));
       return [...counts].reduce((most, one) => one[1] > most[1] ? one : most, ["", 0])[0];
     });
-    return make("span", { class: "gist" }, values.filter(Boolean).slice(0, 4).join(" \u00b7 "));
+    return make("span", { class: "gist" }, values.filter(value => value && value !== name).slice(0, 4).join(" \u00b7 "));
   }
 
   function entry(summary, body) {
@@ -194,10 +194,10 @@
       { "most doubtful first": (a, b) => doubt(a) - doubt(b), "largest first": (a, b) => b.members.length - a.members.length,
         "by name": (a, b) => a.name.localeCompare(b.name) },
       one => [one.name, ...one.members.flat().map(shown)].join(" "),
-      one => entry([make("span", { class: "name" }, one.name), gist(one.members),
+      one => entry([make("span", { class: "name" }, one.name), gist(one.members, one.name),
         make("span", {}, `${one.members.length} ${section.noun}`),
         make("span", {}, one.coherence === null ? "" : `coherence ${one.coherence.toFixed(3)}`)],
-      () => [members(section.columns, one.members)]), "entities");
+      () => [members(section.columns, one.members, section.compared)]), "entities");
   }
 
   function waterfall(steps) {
