@@ -1,5 +1,8 @@
 """A report with every kind of section, and what must not become markup in every place for text."""
 
+import json
+import re
+
 from factorwise.report import (
     Chart,
     Entities,
@@ -66,3 +69,10 @@ def report(text=EVIL, entities=120):
 
 def members(number, text):
     return [[f"{number}a", text, "Rome"], [f"{number}b", "x", "Rome"]]
+
+
+def sections_of(path):
+    """Return the sections of a page by their titles, as the data that they are made of."""
+    page = path.read_text(encoding="utf-8")
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    return {section["title"]: section for section in json.loads(data)}

@@ -2,21 +2,19 @@
 
 import hashlib
 import json
-import re
 
 import pytest
 
 from factorwise.cli import main
 from record_cases import people, without, write_csv
+from report_cases import sections_of
 
 EVIL = "<script>alert(1)</script>"
 
 
 def sections(path):
-    page = path.read_text(encoding="utf-8")
-    assert EVIL not in page
-    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
-    return {section["title"]: section for section in json.loads(data)}
+    assert EVIL not in path.read_text(encoding="utf-8")
+    return sections_of(path)
 
 
 def quietly(*words):

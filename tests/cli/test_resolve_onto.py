@@ -1,10 +1,12 @@
 """``resolve apply --onto``: new records placed into entities that are known."""
 
 import csv
+from collections import Counter
 
 import pytest
 
 from factorwise.cli.main import main
+from report_cases import sections_of
 
 FIRST = ["anna", "bertha", "carl", "dora", "emil", "frida", "georg", "helga"]
 LAST = ["almeida", "brandt", "castillo", "dubois", "eriksen", "fischer", "garibaldi", "haugen"]
@@ -33,9 +35,14 @@ def write(path, rows):
     return str(path)
 
 
-def entities(path):
+def entities(path, key="id", value="entity"):
     with path.open(newline="") as file:
-        return {row["id"]: row["entity"] for row in csv.DictReader(file)}
+        return {row[key]: row[value] for row in csv.DictReader(file)}
+
+
+def pairs_in(path):
+    with path.open(newline="") as file:
+        return [(row["id"], row["other"], row["probability"]) for row in csv.DictReader(file)]
 
 
 def resolve(*words):
@@ -90,6 +97,30 @@ def test_pairs_of_new_and_old_records_can_be_tied_and_parted(place_new, tmp_path
     assert found["b40"] == found["b41"]
     assert found["c1"] != found["a1"]
     assert found["a50"] != found["b50"]
+
+
+def test_canonical_records_and_pages_are_of_old_and_new_records(place_new, tmp_path):
+    new = [{**one, "born": "2000"} for one in people("c")[40:43]]  # not all others are weighed anew
+    names = {"--canonical": "canonical.csv", "--pairs": "pairs.csv", "--report": "r.html"}
+    written = [word for option, name in names.items() for word in (option, tmp_path / name)]
+    found = place_new(*written, new=write(tmp_path / "new.csv", new))
+    canonical = entities(tmp_path / "canonical.csv", "entity", "records")
+    assert {name: int(count) for name, count in canonical.items()} == Counter(found.values())
+    columns = ["id", "first", "last", "born"]
+    said = {one["id"]: [one[name] for name in columns] for one in [*people("ab"), *new]}
+    page = sections_of(tmp_path / "r.html")
+    members = [row for entity in page["Entities"]["entities"] for row in entity["members"]]
+    pairs = page["Doubtful pairs"]["pairs"]
+    rows = [*members, *(pair[side] for pair in pairs for side in ("one", "two"))]
+    assert len(pairs) > 0
+    assert len(members) > 128
+    assert page["Entities"]["columns"] == columns
+    assert rows == [said[row[0]] for row in rows]
+    chance = {frozenset(ends): float(value) for *ends, value in pairs_in(tmp_path / "pairs.csv")}
+    for pair in pairs:
+        ends = pair["one"][0], pair["two"][0]
+        assert pair["probability"] == pytest.approx(chance[frozenset(ends)], abs=1e-4)
+        assert pair["together"] == (found[ends[0]] == found[ends[1]])
 
 
 def test_no_source_has_two_records_of_an_entity_among_new_and_old_ones(place_new, tmp_path):

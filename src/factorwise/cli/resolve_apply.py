@@ -28,7 +28,7 @@ from factorwise.cli.resolve_data import (
     record_options,
     write_output,
 )
-from factorwise.cli.resolve_onto import Known, check_onto, placed, read_known
+from factorwise.cli.resolve_onto import Known, all_compared, check_onto, placed, read_known
 from factorwise.cli.resolve_progress import WalkBar, telling
 from factorwise.cli.resolve_shards import (
     check_checkpoint_address,
@@ -146,7 +146,7 @@ class Request:
     @property
     def draws(self) -> bool:
         """Whether other clusterings are to be drawn."""
-        return self.posterior or self.pairs is not None or self.second_best is not None
+        return self.posterior or any(path is not None for path in (self.pairs, self.second_best, self.report))
 
     @property
     def in_shards(self) -> bool:
@@ -176,8 +176,7 @@ class Request:
         check_report(self.report, self.no_values)
         check_outputs(self.outputs(), *self.inputs())
         check_tables(self.targets())
-        unused: dict[str, Any] = {"--checkpoint": self.checkpoint, "--canonical": self.canonical}
-        unused |= {"--ray": self.ray, "--shards": self.shards, "--report": self.report}
+        unused = {"--checkpoint": self.checkpoint, "--ray": self.ray, "--shards": self.shards}
         check_onto(self.onto, self.old, unused)
         if self.onto is not None and self.model is None:
             raise click.UsageError("--onto needs --model: the one that the entities were found with.")
@@ -254,16 +253,17 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
     limits = Constraints(**pairs, sources=everyone.sources, one_per_source=request.one_per_source)
     rounds: list[Progress] = []
     if known is None:
+        content = records.content
         found, blocking = _walk(options, request, records, resolver, limits, clock, rounds)
     else:
-        blocking = {}
+        content, blocking = all_compared(records, known, resolver), {}
         with clock.part("walk"):
             found = placed(records, known, resolver, limits, posterior=request.draws)
     reason = found.found.reason
     if reason == "interrupted":
         notice(options, f"interrupted after {found.found.rounds} rounds: what was found so far is written.")
     with clock.part("writing"):
-        written = _write(request, records, found)
+        written = _write(request, content, found)
     if request.checkpoint is not None and reason in ENDED:
         from factorwise.io.checkpoints import remove_checkpoint
         from factorwise.io.shard_files import ShardStore
@@ -293,7 +293,7 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
         document["report"] = write_apply_report(
             Page(request.report, options, request.inputs()),
             document,
-            records.content,
+            content,
             found,
             resolver.knowledge_,
             rounds,
@@ -384,12 +384,16 @@ def _walk(
     return found, blocking
 
 
-def _write(request: Request, records: Records, found: Resolution) -> list[str]:
-    """Write all tables asked for and return the names of all but the first one."""
+def _write(request: Request, content: pa.Table, found: Resolution) -> list[str]:
+    """Write all tables asked for and return the names of all but the first one.
+
+    content
+        What all records say.
+    """
     made = {
         "--output": found.table,
         "--entities": found.entities,
-        "--canonical": lambda: found.canonical(records.table),
+        "--canonical": lambda: found.canonical(content),
         "--pairs": found.pairs,
         "--second-best": found.second_best,
     }

@@ -99,6 +99,14 @@ def placed(
         )
 
 
+def all_compared(records: Records, known: Known, resolver: EntityResolver) -> pa.Table:
+    """Return the columns of all records that are compared, the old ones first."""
+    from factorwise.apps.resolution.updating import below
+
+    columns = [field.name for field in resolver.knowledge_.fields if field.kind != "ignore"]
+    return below(known.table, records.table, columns, None)
+
+
 def known_entities(found: pa.Table, ids: pa.Array) -> pa.Array:
     """Return the entity of each record, joined by id as text; null where none is known."""
     rows = rows_of(ids, found.column("id").combine_chunks())

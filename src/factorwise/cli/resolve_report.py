@@ -204,6 +204,9 @@ def entities_of(table: pa.Table, found: Resolution, *, values: bool) -> Entities
     left = len(several) - len(shown)
     note = f"{len(shown):,} entities of two records or more"
     note += f"; {left:,} others, which are less in doubt, are not shown." if left else ", all of them."
+    note += (
+        " Coherence is the least confidence in one of its records; words that few of them share are marked."
+    )
     return Entities(title="Entities", note=note, columns=columns, entities=entities)
 
 
@@ -218,8 +221,10 @@ def pairs_of(table: pa.Table, found: Resolution, knowledge: Knowledge, *, values
     unit = found.linked.unit
     row_of_unit[unit[::-1]] = np.arange(len(unit))[::-1]  # the first record of each item
     one, two = row_of_unit[graph.first[chosen]], row_of_unit[graph.second[chosen]]
-    columns, records = _records(table, found, np.concatenate([one, two]), values=values)
     steps = contributions(found.linked.normal, knowledge, one, two)
+    if found.weighed is not None:  # so far rows of those that were weighed
+        one, two = found.weighed[one], found.weighed[two]
+    columns, records = _records(table, found, np.concatenate([one, two]), values=values)
     pairs = [
         PairCase(
             records[k],
