@@ -11,6 +11,28 @@ from hypothesis import HealthCheck, settings
 
 FIRST_SEED = 20_261
 
+# Files that compile the same kernels, by how their paths begin: one worker runs them. Two would both compile
+# what is not yet on disk, and parts of kernels never are (see `inner` in kernels/compiler.py).
+TOGETHER = {
+    "clusterings": (
+        "tests/apps/coreference/test_estimator",
+        "tests/inference/mcmc/",
+        "tests/learning/test_adaptive",
+        "tests/learning/test_contrastive",
+        "tests/learning/test_relocation",
+        "tests/learning/test_sample",
+        "tests/model/test_partition",
+    ),
+    "chains": (
+        "tests/apps/tagging/",
+        "tests/kernels/test_chain",
+        "tests/kernels/test_rows",
+        "tests/kernels/test_second_order",
+        "tests/learning/",
+    ),
+    "messages": ("tests/inference/exact/", "tests/inference/message_passing/"),
+}
+
 # The same examples in every run, so that a red test is red again; `--hypothesis-profile=explore` searches on.
 settings.register_profile(
     "fixed", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -38,6 +60,21 @@ def pytest_configure(config):
         os.environ["FACTORWISE_CACHE"] = str(folder)
     if not os.environ.get("NUMBA_CACHE_DIR"):
         os.environ["NUMBA_CACHE_DIR"] = str(Path(os.environ["FACTORWISE_CACHE"]) / f"kernels-{_digest()}")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Distribute by file, as `--dist loadfile` does, but keep together what is to be `TOGETHER`."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class FamilyScheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            families = (name for name, begins in TOGETHER.items() if nodeid.startswith(begins))
+            return next(families, super()._split_scope(nodeid))
+
+    return FamilyScheduling(config, log)
 
 
 def _digest():
