@@ -69,7 +69,7 @@ def engine_on(program, world):
     return PartitionEngine(PartitionGibbs(program.model), world, program=program, score=0.0)
 
 
-@pytest.mark.parametrize(("names", "name"), cases(FUNCTIONS))
+@pytest.mark.parametrize(("names", "name"), [*cases(FUNCTIONS)])
 def test_compiled_statistics_are_the_plain_ones(names, name):
     program = program_of(names)
     template = next(template for template in program.model.templates if template.name == name)

@@ -264,6 +264,7 @@
     const largestOf = make("div"), label = make("span");
     const slider = make("input", { type: "range", min: 0, max: names.length - 1, value: 0, "aria-label": "Step" });
     const largest = Math.max(1e-300, ...Object.values(section.steps).flatMap(step => step.map(row => Math.max(0, ...row))));
+    const write = writer(Object.values(section.steps).flat(2));
     const share = value => Math.sqrt(Math.max(0, value) / largest);
     const here = () => section.steps[names[slider.value]];
     function drawTable(values) {
@@ -271,7 +272,7 @@
         ...section.columns.map(name => make("th", { scope: "col", class: "number" }, name)));
       grid.replaceChildren(make("table", {}, make("thead", {}, head), make("tbody", {}, ...values.map((row, r) =>
         make("tr", {}, make("th", { scope: "row" }, section.rows[r]), ...row.map(value => {
-          const made = make("td", { class: "number" }, shown(value || null));
+          const made = make("td", { class: "number" }, value ? write(value) : "");
           made.style.background = `rgb(37 99 168 / ${(0.7 * share(value)).toFixed(3)})`;
           return made;
         }))))));
