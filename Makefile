@@ -7,6 +7,8 @@ READY  := $(VENV)/.ready
 DOCS   := .venv-docs
 # numba does not notice an edit of a kernel that another file calls: other sources, another cache
 export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/kernels/$(shell cat src/factorwise/kernels/*.py 2>/dev/null | cksum | tr ' ' '-')
+# packages are installed without bytecode, which their first use writes: else every process makes it anew
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test coverage test-slow test-cluster check format lint types layers bench experiments docs lock clean

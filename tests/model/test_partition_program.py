@@ -21,9 +21,6 @@ from partition_cases import CLUSTER_SETS, MODELS, PAIR_SETS, TEMPLATES, fields_f
 
 N = 45  # clusters of more than one vector register, and of more than one stride
 FUNCTIONS = [name for name in TEMPLATES if "edges" not in name]
-PAIRS = [name for name in PAIR_SETS if "edges" not in name]
-EVERYTHING = pytest.param(MODELS["everything"], None, id="everything")
-LONE = ("numbers", "vectors", "sizes", "mean of pairs")  # they read whole numbers, rows, nothing and reals
 CLOSE = {"rtol": 1e-5, "atol": 1e-4}
 score_of_pairs = exposed(pair_score)
 score_of_slots = exposed(score_slots)
@@ -32,26 +29,6 @@ score_of_slots = exposed(score_slots)
 @cache
 def program_of(names):
     return PartitionProgram(model_of(names, N), N)
-
-
-def program_for(names, only):
-    """A program, and its templates that count: all of them, or ``only`` one, the others having no weight."""
-    program = program_of(names)
-    model = program.model
-    if only is None:
-        return program, model.templates
-    drawn = model_of(names, N)
-    model.weights = np.zeros(model.blocks.size)
-    model.block(only)[:] = drawn.block(only)
-    assert model.weights.any()
-    return program, [template for template in model.templates if template.name == only]
-
-
-def cases(names):
-    """Each template by itself, and the only one with weights among all, which are compiled but once."""
-    for name in names:
-        yield pytest.param((name,), name, id=name, marks=() if name in LONE else pytest.mark.slow)
-        yield pytest.param(tuple(FUNCTIONS), name, id=f"{name} among all")
 
 
 def worlds():
@@ -69,24 +46,25 @@ def engine_on(program, world):
     return PartitionEngine(PartitionGibbs(program.model), world, program=program, score=0.0)
 
 
-@pytest.mark.parametrize(("names", "name"), [*cases(FUNCTIONS)])
-def test_compiled_statistics_are_the_plain_ones(names, name):
-    program = program_of(names)
-    template = next(template for template in program.model.templates if template.name == name)
-    block = program.model.blocks.slice_of(name)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_compiled_statistics_are_the_plain_ones(name):
+    program = program_of((name,))
+    template = program.model.templates[0]
     for world in worlds():
         expected = template.statistics(world).to_dense(template.size)
         if name.startswith("repelling"):  # within clusters, with a minus
             together = Partition.from_labels(np.zeros(N, int))
             expected -= template.statistics(Partition.singletons(N)).to_dense(template.size)
             assert (template.statistics(together).to_dense(template.size) == 0).all()
-        np.testing.assert_allclose(program.world_statistics(world)[block], expected, **CLOSE)
+        np.testing.assert_allclose(program.world_statistics(world), expected, **CLOSE)
 
 
-@pytest.mark.parametrize(("names", "only"), [*cases(PAIRS), EVERYTHING])
-def test_compiled_pair_gains_are_the_plain_ones(names, only):
-    program, templates = program_for(names, only)
-    pairs = Model([t for t in templates if isinstance(t, PairTemplate)])
+@pytest.mark.parametrize(
+    "case", [*((name,) for name in PAIR_SETS if "edges" not in name), MODELS["everything"]], ids=" ".join
+)
+def test_compiled_pair_gains_are_the_plain_ones(case):
+    program = program_of(case)
+    pairs = Model([t for t in program.model.templates if isinstance(t, PairTemplate)])
     weights = [program.model.block(t.name) for t in pairs.templates]
     pairs.weights = np.concatenate(weights)
     world = next(worlds())
@@ -112,9 +90,9 @@ def test_compiled_pair_gains_are_the_plain_ones(names, only):
         assert fast == pytest.approx(plain, rel=1e-5, abs=1e-4)
 
 
-@pytest.mark.parametrize(("names", "only"), [*cases(CLUSTER_SETS), EVERYTHING])
-def test_compiled_cluster_scores_are_the_plain_ones(names, only):
-    program, templates = program_for(names, only)
+@pytest.mark.parametrize("case", [*((name,) for name in CLUSTER_SETS), MODELS["everything"]], ids=" ".join)
+def test_compiled_cluster_scores_are_the_plain_ones(case):
+    program = program_of(case)
     for world in worlds():
         engine = engine_on(program, world)
         p, h = engine._world.arrays, engine._storage
@@ -126,7 +104,7 @@ def test_compiled_cluster_scores_are_the_plain_ones(names, only):
             plain = sum(
                 template.of(world.members(cluster), world.type_of(cluster))
                 @ program.model.block(template.name)
-                for template in templates
+                for template in program.model.templates
                 if isinstance(template, ClusterTemplate)
             )
             assert fast == pytest.approx(plain, rel=1e-5, abs=1e-4)
