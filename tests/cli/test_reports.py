@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from factorwise.cli import main
+from factorwise.cli import main, resolve_apply
 from record_cases import people, without, write_csv
 from report_cases import sections_of
 
@@ -78,6 +78,17 @@ def test_resolving_reports_entities_pairs_and_what_they_are_made_of(resolved, ru
     assert all(len(entity["members"]) > 1 for entity in entities["entities"])
     for pair in found["Doubtful pairs"]["pairs"]:
         assert pair["steps"][0][0] == "linked"
+
+
+def test_doubtful_pairs_of_many_records_are_drawn_only_on_request(resolved, run, tmp_path, monkeypatch):
+    words = ("--id", "id", "--model", resolved / "m.fw", "-o", tmp_path / "o.csv", "--json")
+    for most, drawn in ((1_000, True), (10, False)):
+        monkeypatch.setattr(resolve_apply, "MOST_DRAWN", most)
+        done = run("resolve", "apply", resolved / "records.csv", *words, "--report", tmp_path / "r.html")
+        assert (json.loads(done.out)["doubtful_pairs"] is not None) == drawn
+        pairs = sections(tmp_path / "r.html")["Doubtful pairs"]
+        assert pairs["kind"] == ("pairs" if drawn else "facts")
+    assert pairs["rows"] == [["not drawn", "give --posterior to have them"]]
 
 
 def test_values_can_be_left_out(resolved, run, tmp_path):

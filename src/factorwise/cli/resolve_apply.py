@@ -53,6 +53,7 @@ WHY = {
     "time": "the time was up",
     "interrupted": "it was interrupted",
 }
+MOST_DRAWN = 1_000_000  # records of which a report has doubtful pairs unasked: of more, drawing takes minutes
 ENDED = ("settled", "rounds")
 
 _path = click.Path(path_type=Path)
@@ -143,10 +144,11 @@ class Request:
     checkpoint_seconds: float | None
     reading: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def draws(self) -> bool:
-        """Whether other clusterings are to be drawn."""
-        return self.posterior or any(path is not None for path in (self.pairs, self.second_best, self.report))
+    def draws(self, records: int) -> bool:
+        """Whether other clusterings of so many records are to be drawn."""
+        if self.posterior or self.pairs is not None or self.second_best is not None:
+            return True
+        return self.report is not None and records <= MOST_DRAWN
 
     @property
     def in_shards(self) -> bool:
@@ -258,7 +260,8 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
     else:
         content, blocking = all_compared(records, known, resolver), {}
         with clock.part("walk"):
-            found = placed(records, known, resolver, limits, posterior=request.draws)
+            drawn = request.draws(len(everyone.ids))
+            found = placed(records, known, resolver, limits, posterior=drawn)
     reason = found.found.reason
     if reason == "interrupted":
         notice(options, f"interrupted after {found.found.rounds} rounds: what was found so far is written.")
@@ -373,7 +376,7 @@ def _walk(
             records.table,
             id=request.reading["id_column"],
             constraints=constraints,
-            posterior=request.draws,
+            posterior=request.draws(records.table.num_rows),
             checkpoint=request.checkpoint,
             checkpoint_seconds=60.0 if request.checkpoint_seconds is None else request.checkpoint_seconds,
             shards=shards,

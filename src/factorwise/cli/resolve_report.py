@@ -134,6 +134,8 @@ def write_apply_report(
     ]
     if found.posterior is not None:
         sections.append(pairs_of(table, found, knowledge, values=values))
+    else:
+        sections.append(Facts(title="Doubtful pairs", rows=[("not drawn", "give --posterior to have them")]))
     if knowledge.training.get("reliability"):
         sections.append(calibration_of(knowledge.training))
     sections.append(weights_of(knowledge))
