@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -217,6 +218,27 @@ def test_a_reader_that_has_gone_brings_no_traceback():
     done = subprocess.run([COMMAND, "doctor"], stdout=writer, stderr=subprocess.PIPE, check=False)
     os.close(writer)
     assert (done.returncode, done.stderr) == (1, b"")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", [["doctor"], ["doctor", "--json"], ["completion", "bash"]], ids=" ".join)
+def test_output_that_a_full_disk_cuts_short_is_told(tmp_path, unbuffered, words):
+    def small_files():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+
+    with (tmp_path / "out.txt").open("wb") as out:
+        done = subprocess.run(
+            [COMMAND, *words],
+            stdout=out,
+            stderr=subprocess.PIPE,
+            check=False,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered, "PYTHONDONTWRITEBYTECODE": "1"},
+            preexec_fn=small_files,
+        )
+    assert done.returncode == 2, done.stderr
+    assert b"standard output: could not be written: File too large." in done.stderr
+    assert b"Exception ignored" not in done.stderr
 
 
 def test_ctrl_c_ends_the_process_with_130(tmp_path):

@@ -106,8 +106,8 @@ def test_canonical_records_and_pages_are_of_old_and_new_records(place_new, tmp_p
     found = place_new(*written, new=write(tmp_path / "new.csv", new))
     canonical = entities(tmp_path / "canonical.csv", "entity", "records")
     assert {name: int(count) for name, count in canonical.items()} == Counter(found.values())
-    columns = ["id", "first", "last", "born"]
-    said = {one["id"]: [one[name] for name in columns] for one in [*people("ab"), *new]}
+    columns = ["id", "first", "last", "born", "who"]
+    said = {one["id"]: [str(one[name]) for name in columns] for one in [*people("ab"), *new]}
     page = sections_of(tmp_path / "r.html")
     members = [row for entity in page["Entities"]["entities"] for row in entity["members"]]
     pairs = page["Doubtful pairs"]["pairs"]

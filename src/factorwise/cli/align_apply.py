@@ -12,6 +12,7 @@ import click
 from factorwise.cli.align_data import ontology_options, read_side
 from factorwise.cli.files import STANDARD, check_different, check_target, writing
 from factorwise.cli.learned import check_kind
+from factorwise.cli.numbers import Real, Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory
@@ -34,13 +35,13 @@ from factorwise.io.alignments import Correspondence, format_alignment
 )
 @click.option(
     "--threshold",
-    type=click.FloatRange(0, 1),
+    type=Real(0, 1),
     default=0.0,
     help="Keep matches of this confidence or more.  [default: all]",
 )
 @click.option(
     "--search-steps",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     help="Steps of annealing for each concept, many to many.  [default: as given to `align fit`]",
 )
 @report_options

@@ -13,6 +13,7 @@ from factorwise.cli.align_data import check_known, ontology_options, read_refere
 from factorwise.cli.files import check_different, check_target, files_among, shown, speaking_of
 from factorwise.cli.learned import TOP, curve, curve_lines, largest, weight_lines
 from factorwise.cli.learning import check_complete, learning_options, watch
+from factorwise.cli.numbers import Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress
@@ -47,7 +48,7 @@ from factorwise.io.provenance import provenance
 @learning_options(temperature=1.0, metric="pairwise", steps=100, per="concept")
 @click.option(
     "--search-steps",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=200,
     show_default=True,
     help="Steps of annealing for each concept when matches are found many to many.",

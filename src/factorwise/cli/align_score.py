@@ -11,6 +11,7 @@ import numpy as np
 
 from factorwise.cli.align_data import read_matches, read_reference
 from factorwise.cli.files import STANDARD, shown
+from factorwise.cli.numbers import Real
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice
 from factorwise.errors import DataFileError
@@ -26,7 +27,7 @@ CURVE_LINES = 10  # points of the curve that are shown to people; JSON has all
 @click.option("--reference", required=True, metavar="FILE.tsv", help="The true matches.")
 @click.option(
     "--threshold",
-    type=click.FloatRange(0, 1),
+    type=Real(0, 1),
     default=0.0,
     help="Score matches of this confidence or more.  [default: all]",
 )

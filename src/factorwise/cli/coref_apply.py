@@ -15,6 +15,7 @@ from factorwise.cli.coref_data import check_like_training, gathered, given_docum
 from factorwise.cli.coref_prediction import resolved
 from factorwise.cli.files import STANDARD, check_different, check_target, shown, writing
 from factorwise.cli.learned import check_kind
+from factorwise.cli.numbers import Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress
@@ -35,7 +36,7 @@ from factorwise.cli.reports import Page, check_report, report_options, report_ro
 )
 @click.option(
     "--search-steps",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     help="Steps of annealing for each mention.  [default: as given to `coref fit`]",
 )
 @report_options

@@ -17,6 +17,7 @@ from factorwise.cli.coref_scores import score_lines, size_of
 from factorwise.cli.files import STANDARD, check_different, check_target, files_among, shown
 from factorwise.cli.learned import TOP, curve, curve_lines, largest, weight_lines
 from factorwise.cli.learning import Names, check_complete, learning_options, watch
+from factorwise.cli.numbers import Real, Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress
@@ -56,14 +57,14 @@ from factorwise.metrics.coreference import score_documents
 )
 @click.option(
     "--truth-starts",
-    type=click.FloatRange(0, 1),
+    type=Real(0, 1),
     default=0.5,
     show_default=True,
     help="Share of the walks begun anew that begin at the truth, not with every mention alone.",
 )
 @click.option(
     "--search-steps",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=500,
     show_default=True,
     help="Steps of annealing for each mention when entities are found.",

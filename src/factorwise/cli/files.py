@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
@@ -137,22 +137,55 @@ def speaking_of(name: str) -> Iterator[None]:
 def writing(output: str, encoding: str = "utf-8") -> Iterator[TextIO]:
     """Open the output for text in this encoding; a file appears whole or not at all."""
     if output == STANDARD:
-        sys.stdout.flush()
-        stream = io.TextIOWrapper(sys.stdout.buffer, encoding=encoding, newline="\n")
-        try:
+        with standard_output(encoding) as stream:
             yield stream
-            stream.flush()
-        finally:
-            stream.detach()
         return
     try:
         with atomic_text(output, encoding=encoding) as file:
             yield file
     except OSError as error:
+        raise unwritten(output, error) from error
+
+
+@contextmanager
+def standard_output(encoding: str, errors: str = "strict") -> Iterator[TextIO]:
+    """Open standard output for text, of which all is written, or the rest is told to be missing."""
+    sys.stdout.flush()
+    given: Any = sys.stdout.buffer
+    # without a buffer (PYTHONUNBUFFERED) a full disk takes a part of a text, and nobody is told
+    binary: Any = given if isinstance(given, io.BufferedIOBase) else io.BufferedWriter(given)
+    stream = io.TextIOWrapper(binary, encoding=encoding, errors=errors, newline="\n")
+    try:
+        yield stream
+        stream.flush()
+    except OSError as error:
+        _give_up_standard_output()
+        if isinstance(error, BrokenPipeError):  # who reads it has seen enough
+            raise click.exceptions.Exit(1) from error
         raise DataFileError(
-            f"{output}: could not be written: {error.strerror or error}. Nothing was written, and a file that"
-            " was there is unchanged: check the folder, its permissions and the free space."
+            f"standard output: could not be written: {error.strerror or error}. A part of it may be missing:"
+            " check the free space."
         ) from error
+    finally:
+        stream.detach()
+        if binary is not given:
+            binary.detach()
+
+
+def _give_up_standard_output() -> None:
+    """Let what is still to be written go nowhere: it would be tried again when the process ends."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def unwritten(output: str | Path, error: OSError) -> DataFileError:
+    """Return the error that tells that a file was not written."""
+    return DataFileError(
+        f"{output}: could not be written: {error.strerror or error}. A file that was there is unchanged:"
+        " check the folder, its permissions and the free space."
+    )
 
 
 def _unreadable(path: str, error: OSError) -> DataFileError:

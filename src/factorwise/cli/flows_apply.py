@@ -13,6 +13,7 @@ import click
 from factorwise.cli.files import STANDARD, check_different, check_tables, check_target, writing
 from factorwise.cli.flows_data import features_option, naming, read_counts, read_features
 from factorwise.cli.learned import check_kind
+from factorwise.cli.numbers import Real
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory
@@ -37,14 +38,14 @@ from factorwise.io.tables import write_table
 )
 @click.option(
     "--least",
-    type=click.FloatRange(min=0),
+    type=Real(min=0),
     default=1e-3,
     show_default=True,
     help="Leave out flows of fewer members.",
 )
 @click.option(
     "--population",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Real(min=0, min_open=True),
     help="Members of each sequence.  [default: as given to `flows fit`, or estimated]",
 )
 @report_options

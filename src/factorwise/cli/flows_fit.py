@@ -12,6 +12,7 @@ import numpy as np
 from factorwise.cli.files import check_different, check_target, files_among, reading_utf8
 from factorwise.cli.flows_data import features_option, naming, read_counts, read_features, read_parents
 from factorwise.cli.learned import TOP, largest, weight_lines
+from factorwise.cli.numbers import Real, Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress
@@ -45,21 +46,21 @@ NOISE = ("poisson", "gaussian", "multinomial", "exact")
 )
 @click.option(
     "--rate",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Real(min=0, min_open=True),
     default=1.0,
     show_default=True,
     help="Share of the members there that is seen, of poisson noise.",
 )
 @click.option(
     "--variance",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Real(min=0, min_open=True),
     default=1.0,
     show_default=True,
     help="Of the errors, of gaussian noise.",
 )
 @click.option(
     "--population",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Real(min=0, min_open=True),
     help="Members of each sequence.  [default: estimated from its counts]",
 )
 @click.option(
@@ -69,17 +70,15 @@ NOISE = ("poisson", "gaussian", "multinomial", "exact")
 )
 @click.option(
     "--l2",
-    type=click.FloatRange(min=0),
+    type=Real(min=0),
     default=0.1,
     show_default=True,
     help="Half of this times the squared weights is added to what is minimised.",
 )
-@click.option(
-    "--passes", type=click.IntRange(min=1), default=100, show_default=True, help="Turns of EM at most."
-)
+@click.option("--passes", type=Whole(min=1), default=100, show_default=True, help="Turns of EM at most.")
 @click.option(
     "--tolerance",
-    type=click.FloatRange(min=0),
+    type=Real(min=0),
     default=1e-6,
     show_default=True,
     help="Relative fall of the objective that is too small to go on.",

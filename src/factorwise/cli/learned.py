@@ -14,13 +14,15 @@ from factorwise.io.models import read_model
 #: How many weights are listed unless all are asked for.
 TOP = 20
 
+RESOLUTION = "resolution"  # the kind of model files, named here too: its own module loads the compiler
+
 #: The group of verbs for each kind of model file.
 VERB_OF_KIND = {
     "alignment": "align",
     "chain-crf": "tag",
     "collective": "flows",
     "coreference": "coref",
-    "resolution": "resolve",
+    RESOLUTION: "resolve",
 }
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeVar, get_args
 import click
 
 from factorwise.cli.learned import pass_text
+from factorwise.cli.numbers import Real, Whole
 from factorwise.cli.options import Options
 from factorwise.inference.mcmc.gradient_engine import Acceptance
 from factorwise.learning.preferences import MetricName
@@ -53,7 +54,7 @@ def learning_options(*, temperature: float, metric: MetricName, steps: int, per:
         ),
         click.option(
             "--cap",
-            type=click.FloatRange(min=0, min_open=True),
+            type=Real(min=0, min_open=True),
             default=0.01,
             show_default=True,
             help="Largest multiple of a gradient that one update adds, of mira, pa-i and pa-ii.",
@@ -67,7 +68,7 @@ def learning_options(*, temperature: float, metric: MetricName, steps: int, per:
         ),
         click.option(
             "--temperature",
-            type=click.FloatRange(min=0, min_open=True),
+            type=Real(min=0, min_open=True),
             default=temperature,
             show_default=True,
             help="At which metropolis and unbalanced decide: the lower, the greedier.",
@@ -81,14 +82,14 @@ def learning_options(*, temperature: float, metric: MetricName, steps: int, per:
         ),
         click.option(
             "--passes",
-            type=click.IntRange(min=1),
+            type=Whole(min=1),
             default=10,
             show_default=True,
             help="Times to walk over the training data.",
         ),
         click.option(
             "--steps",
-            type=click.IntRange(min=1),
+            type=Whole(min=1),
             default=steps,
             show_default=True,
             help=f"Steps of a walk for each {per}, in each pass.",

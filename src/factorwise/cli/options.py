@@ -13,6 +13,7 @@ import click
 
 from factorwise import __version__
 from factorwise.cli.config import apply_config
+from factorwise.cli.numbers import Whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,9 @@ class SharedOption(click.Option):
     shared = True
 
 
+MOST_THREADS = 1_024
+
+
 def usable_processors() -> int:
     """Count the processors that this process may run on."""
     if hasattr(os, "sched_getaffinity"):
@@ -71,7 +75,7 @@ SHARED = (
     ),
     _shared(
         "--threads",
-        type=click.IntRange(min=1),
+        type=Whole(min=1, most=MOST_THREADS),
         default=usable_processors,
         show_default="all processors",
         help="Threads that may work at once; results do not depend on it.",

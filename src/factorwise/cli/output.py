@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import click
 
+from factorwise.cli.files import standard_output
 from factorwise.cli.options import Options
 
 #: Arguments that remedies in errors name, and that are options here.
@@ -17,11 +19,9 @@ _ARGUMENTS = re.compile(r"\b(encoding|prefix_ids|syntax)=(?:True\b|'([^']*)')")
 
 def emit(document: dict[str, Any], lines: Iterable[str], *, as_json: bool) -> None:
     """Print a result on standard output: ``document`` as JSON, or ``lines``."""
-    if as_json:
-        click.echo(json.dumps(document, indent=2, allow_nan=False))
-        return
-    for line in lines:
-        click.echo(printable(line))
+    shown = [json.dumps(document, indent=2, allow_nan=False)] if as_json else map(printable, lines)
+    with standard_output(sys.stdout.encoding, sys.stdout.errors or "strict") as stream:
+        stream.writelines(f"{line}\n" for line in shown)
 
 
 def printable(text: str) -> str:

@@ -11,11 +11,10 @@ import click
 import numpy as np
 
 from factorwise import __version__
-from factorwise.cli.files import check_target, files_among
+from factorwise.cli.files import check_target, files_among, unwritten
 from factorwise.cli.options import Options
 from factorwise.cli.output import size_text
 from factorwise.cli.progress import cost_rows
-from factorwise.errors import DataFileError
 from factorwise.io.provenance import provenance
 
 if TYPE_CHECKING:
@@ -192,7 +191,7 @@ def write_page(page: Page, title: str, subtitle: str, sections: list[Section]) -
     try:
         size = write_report(page.path, made)
     except OSError as error:
-        raise DataFileError(f"{page.path}: cannot be written ({error.strerror or error}).") from error
+        raise unwritten(page.path, error) from error
     return {"file": page.path.name, "bytes": size}
 
 

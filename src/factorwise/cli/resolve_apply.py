@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.cli.files import can_write, check_tables, speaking_of
-from factorwise.cli.learned import check_kind
+from factorwise.cli.learned import RESOLUTION, check_kind
+from factorwise.cli.numbers import Real, Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, printable, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory
@@ -28,7 +29,7 @@ from factorwise.cli.resolve_data import (
     record_options,
     write_output,
 )
-from factorwise.cli.resolve_onto import Known, all_compared, check_onto, placed, read_known
+from factorwise.cli.resolve_onto import Known, all_content, check_onto, placed, read_known
 from factorwise.cli.resolve_progress import WalkBar, telling
 from factorwise.cli.resolve_shards import (
     check_checkpoint_address,
@@ -82,12 +83,12 @@ _path = click.Path(path_type=Path)
 @click.option("--old", metavar="FILE", help="The records that --onto speaks of.")
 @click.option(
     "--rounds",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     help="Rounds of the walk in which it cools down.  [default: 12, or 6 from half a million records on]",
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Real(min=0, min_open=True),
     help="Begin no round of the walk after so long.  [default: no limit]",
 )
 @report_options
@@ -95,7 +96,7 @@ _path = click.Path(path_type=Path)
 @click.option("--checkpoint", metavar="FOLDER", help="Keep there what it needs to go on.")
 @click.option(
     "--checkpoint-seconds",
-    type=click.FloatRange(min=0),
+    type=Real(min=0),
     help="How often.  [default: 60; with --shards or --ray every fourth round]",
 )
 def command(options: Options, **given: Any) -> None:
@@ -217,7 +218,7 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
     """Read, learn if there is no model, find entities, write, and return the summary."""
     clock = Clock()
     if request.model is not None:
-        check_kind(request.model, "resolution")
+        check_kind(request.model, RESOLUTION)
     with clock.part("reading"):
         records = read_records(request.files, **request.reading)
         fields = given_fields(request.fields, records)
@@ -258,7 +259,7 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
         content = records.content
         found, blocking = _walk(options, request, records, resolver, limits, clock, rounds)
     else:
-        content, blocking = all_compared(records, known, resolver), {}
+        content, blocking = all_content(records, known, resolver), {}
         with clock.part("walk"):
             drawn = request.draws(len(everyone.ids))
             found = placed(records, known, resolver, limits, posterior=drawn)

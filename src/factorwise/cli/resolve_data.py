@@ -11,10 +11,9 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.cli.files import check_different, check_target, reading, speaking_of
+from factorwise.cli.files import check_different, check_target, reading, speaking_of, unwritten
 from factorwise.cli.learning import Names
 from factorwise.errors import DataFileError
-from factorwise.io.listing import some
 
 if TYPE_CHECKING:  # Arrow takes its time to load: help, and mistakes in options, do not wait for it
     import pyarrow as pa
@@ -24,7 +23,6 @@ if TYPE_CHECKING:  # Arrow takes its time to load: help, and mistakes in options
 F = TypeVar("F", bound=Callable[..., Any])
 
 PAIR_COLUMNS = ("id", "other")  # of a file with pairs that has more than two columns
-_SHOWN = 3  # ids named in an error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,6 +163,7 @@ def given_pairs(path: str | None, ids: pa.Array, encoding: str | None = None) ->
     import pyarrow as pa
 
     from factorwise.io.table_columns import require_columns
+    from factorwise.io.table_ids import rows_of, rows_of_pairs
 
     table = given_table(path, encoding=encoding, may_be_empty=True)
     names = table.column_names
@@ -177,7 +176,7 @@ def given_pairs(path: str | None, ids: pa.Array, encoding: str | None = None) ->
             f"{path}: the names of its columns, {names[0]!r} and {names[1]!r}, are ids of records: a line"
             " with the names of the two columns must come first."
         )
-    rows = np.stack([_found(table.column(name), known, f"{path}, {name!r}") for name in names], axis=1)
+    rows = np.stack([rows_of_pairs(table.column(name), known, f"{path}, {name!r}") for name in names], axis=1)
     same = np.flatnonzero(rows[:, 0] == rows[:, 1])
     if len(same):
         again = ids[int(rows[same[0], 0])].as_py()
@@ -187,20 +186,13 @@ def given_pairs(path: str | None, ids: pa.Array, encoding: str | None = None) ->
     return rows
 
 
-def rows_of(values: pa.Array | pa.ChunkedArray, known: pa.Array) -> NDArray[np.int64]:
-    """Return the place of each value among ``known``, as text; -1 where it is not."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    texts = values.cast(pa.string())
-    return np.asarray(pc.index_in(texts, value_set=known.cast(pa.string())).fill_null(-1), dtype=np.int64)
-
-
 def row_of(identity: str, records: Records) -> int:
     """Return the row of the record with an id."""
     import difflib
 
     import pyarrow as pa
+
+    from factorwise.io.table_ids import rows_of
 
     row = int(rows_of(pa.array([identity]), records.ids)[0])
     if row < 0:
@@ -231,10 +223,7 @@ def write_output(path: Path, table: pa.Table) -> None:
     try:
         write_table(path, table)
     except OSError as error:
-        raise DataFileError(
-            f"{path}: could not be written: {error.strerror or error}. A file that was there is unchanged:"
-            " check the folder, its permissions and the free space."
-        ) from error
+        raise unwritten(path, error) from error
 
 
 def _names(paths: Sequence[str]) -> list[str]:
@@ -257,16 +246,3 @@ def numbered_sources(values: pa.ChunkedArray, column: str, name: str) -> NDArray
             f" them record {row}. Fill it in, or name another column."
         )
     return np.asarray(coded.indices, dtype=np.int32)
-
-
-def _found(values: pa.ChunkedArray, known: pa.Array, place: str) -> NDArray[np.int64]:
-    rows = rows_of(values, known)
-    missing = np.flatnonzero(rows < 0)
-    if len(missing):
-        named = ", ".join(f"{values[row].as_py()!r} (pair {row + 1})" for row in missing[:_SHOWN].tolist())
-        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
-        raise DataFileError(
-            f"{place}: no record has the id {named}{more}; ids are such as"
-            f" {some(known[:_SHOWN].to_pylist())}. Correct it, or take the pair out."
-        )
-    return rows

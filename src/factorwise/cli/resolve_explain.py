@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from factorwise.cli.files import reading_utf8, speaking_of
-from factorwise.cli.learned import check_kind
+from factorwise.cli.learned import RESOLUTION, check_kind
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice
 from factorwise.cli.resolve_data import (
@@ -20,7 +20,6 @@ from factorwise.cli.resolve_data import (
     read_records,
     record_options,
     row_of,
-    rows_of,
 )
 from factorwise.cli.resolve_progress import telling
 from factorwise.errors import DataFileError
@@ -76,7 +75,7 @@ def command(
     if model is not None and fields is not None:
         raise click.UsageError("--fields is for explaining without a model; --model has fields of its own.")
     if model is not None:
-        check_kind(model, "resolution")
+        check_kind(model, RESOLUTION)
     records = read_records(files, **reading)
     rows = (row_of(one, records), row_of(other, records))
     if rows[0] == rows[1]:
@@ -120,6 +119,8 @@ def _entity_of(records: Records, path: str) -> tuple[np.ndarray[Any, Any], list[
     """Read for each record the number of its entity, and the names of the entities."""
     with reading_utf8(path):
         table = given_table(path, ["id", "entity"])
+    from factorwise.io.table_ids import rows_of
+
     rows = rows_of(records.ids, table.column("id").combine_chunks())
     if (rows < 0).any():
         first = records.ids[int(np.flatnonzero(rows < 0)[0])].as_py()

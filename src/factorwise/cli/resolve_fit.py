@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from factorwise.cli.files import files_among, speaking_of, writing
 from factorwise.cli.learned import TOP, curve, curve_lines, weight_lines
+from factorwise.cli.numbers import Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory
@@ -31,6 +32,8 @@ from factorwise.cli.resolve_shards import opened_shards, shard_options
 from factorwise.errors import DataFileError
 
 if TYPE_CHECKING:  # numba and Arrow take their time to load
+    import pyarrow as pa
+
     from factorwise.apps.resolution.fields import FieldSpec
 
 
@@ -66,14 +69,14 @@ if TYPE_CHECKING:  # numba and Arrow take their time to load
 )
 @click.option(
     "--passes",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=4,
     show_default=True,
     help="Times to walk over the labelled records.",
 )
 @click.option(
     "--steps",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=25,
     show_default=True,
     help="Steps of a walk for each record, in each pass.",
@@ -101,7 +104,7 @@ def command(
     LABELLED is a CSV, Parquet or JSON lines file, or FILE.duckdb::TABLE; several are put under one another.
     What the columns are is inferred (see --write-fields). Blocking rules are chosen that find the pairs of
     one entity; weights are learned from labelled pairs, or by SampleRank from the steps of walks over
-    clusterings (--passes, --steps), whichever does best on entities that are held out; these also say how
+    clusterings (--passes, --steps), whichever does clearly best on entities that are held out; these also say how
     good the weights are and how sure to be. Labelled pairs of --pairs are learned from too. Without
     --entity, weights are found from what the records look like, and from the pairs if there are any. With
     --shards or --ray, walks are taken in shards of entities and their weights mixed after each pass. The
@@ -120,7 +123,7 @@ def command(
                 " Give more; one record is resolved by `factorwise resolve apply` without a model."
             )
         given = given_fields(fields, records)
-        judged = None if pairs is None else given_table(pairs, ["id", "other", "same"])
+        judged = None if pairs is None else _judged(pairs, records)
     with clock.part("loading"):  # numba takes its time: help, and mistakes in files, do not wait
         from factorwise.apps.resolution.estimator import EntityResolver
 
@@ -173,6 +176,16 @@ def command(
         how = "without labels" if judged is None else "from pairs and from what records look like"
         notice(options, f"no column of entities was given: the weights were found {how}.")
     emit(document, _lines(document, reports[0].lines), as_json=options.json)
+
+
+def _judged(pairs: str, records: Records) -> pa.Table:
+    """Read labelled pairs; refuse those that are of no records, or say nothing."""
+    from factorwise.apps.resolution.labelled import labelled_pairs
+
+    table = given_table(pairs, ["id", "other", "same"])
+    with speaking_of(pairs):
+        labelled_pairs(table, records.ids)
+    return table
 
 
 def _write_fields(path: Path, fields: tuple[FieldSpec, ...]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.cli.files import speaking_of
-from factorwise.cli.resolve_data import Records, given_table, numbered_sources, rows_of
+from factorwise.cli.resolve_data import Records, given_table, numbered_sources
 from factorwise.errors import DataFileError
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def read_known(
     import pyarrow as pa
 
     from factorwise.io.table_columns import require_columns
+    from factorwise.io.table_ids import rows_of
     from factorwise.io.tables import ids_of
 
     before = given_table(old, encoding=encoding)
@@ -99,16 +100,22 @@ def placed(
         )
 
 
-def all_compared(records: Records, known: Known, resolver: EntityResolver) -> pa.Table:
-    """Return the columns of all records that are compared, the old ones first."""
+def all_content(records: Records, known: Known, resolver: EntityResolver) -> pa.Table:
+    """Return what all records say, the old ones first: columns that are compared, or that both have alike."""
     from factorwise.apps.resolution.updating import below
 
-    columns = [field.name for field in resolver.knowledge_.fields if field.kind != "ignore"]
-    return below(known.table, records.table, columns, None)
+    compared = [field.name for field in resolver.knowledge_.fields if field.kind != "ignore"]
+    new, old = records.content.schema, known.table.schema
+    alike = [name for name in new.names if name in old.names and new.field(name).type == old.field(name).type]
+    return below(known.table, records.table, [*compared, *alike], None)
 
 
 def known_entities(found: pa.Table, ids: pa.Array) -> pa.Array:
     """Return the entity of each record, joined by id as text; null where none is known."""
+    import pyarrow as pa
+
+    from factorwise.io.table_ids import rows_of
+
     rows = rows_of(ids, found.column("id").combine_chunks())
     if (rows < 0).all():
         here, there = ids[0].as_py(), found.column("id")[0].as_py()
@@ -116,6 +123,4 @@ def known_entities(found: pa.Table, ids: pa.Array) -> pa.Array:
             "no old record has an entity: the ids of the two files have nothing in common; they are such as"
             f" {here!r} and {there!r}. Give the records that --onto speaks of with --old."
         )
-    import pyarrow as pa
-
     return found.column("entity").combine_chunks().take(pa.array(rows, mask=rows < 0))

@@ -45,7 +45,8 @@ def write_fit_report(page: Page, document: Mapping[str, Any], knowledge: Knowled
         sections.append(
             Table(
                 title="Ways to learn",
-                note="B-cubed F1 on entities that were held out.",
+                note=f"B-cubed F1 on entities that were held out. Taken: {training['way']}. Another way must"
+                " be better by more than chance to be taken in place of the usual one.",
                 columns=["way", "B-cubed F1"],
                 rows=rows,
             )
@@ -61,7 +62,9 @@ def write_fit_report(page: Page, document: Mapping[str, Any], knowledge: Knowled
         weights_of(knowledge),
     ]
     sections.append(run_facts(page, document, {"model": document["model"]["file"]}))
-    return write_page(page, f"What was learned: {document['model']['file']}", "factorwise resolve", sections)
+    return write_page(
+        page, f"What was learned: {document['model']['file']}", "factorwise resolve fit", sections
+    )
 
 
 def _settings(training: Mapping[str, Any]) -> list[tuple[str, str | int | float]]:
@@ -206,9 +209,9 @@ def entities_of(table: pa.Table, found: Resolution, *, values: bool) -> Entities
     left = len(several) - len(shown)
     note = f"{len(shown):,} entities of two records or more"
     note += f"; {left:,} others, which are less in doubt, are not shown." if left else ", all of them."
-    note += (
-        " Coherence is the least confidence in one of its records; words that few of them share are marked."
-    )
+    note += " Coherence is the least confidence in one of its records."
+    if values:
+        note += " Words that at most half of them have are marked."
     return Entities(title="Entities", note=note, columns=columns, entities=entities)
 
 
@@ -239,8 +242,9 @@ def pairs_of(table: pa.Table, found: Resolution, knowledge: Knowledge, *, values
     ]
     return Pairs(
         title="Doubtful pairs",
-        note="How probable it is that both are one, and what their comparison adds to the score; what other"
-        " records say for or against is in the probability, too.",
+        note="How probable it is that both are one, and what each finding adds to the score, one after the"
+        " other. Other records speak for or against it, too: so a probable pair may be apart in the"
+        " clustering that is best as a whole.",
         columns=columns,
         pairs=pairs,
     )

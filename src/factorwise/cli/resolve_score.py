@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from factorwise.cli.files import reading_utf8
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice
-from factorwise.cli.resolve_data import given_table, rows_of
+from factorwise.cli.resolve_data import given_table
 from factorwise.errors import DataFileError
 from factorwise.metrics.clustering import Contingency, Tally, tally_b_cubed, tally_pairwise
 
@@ -157,6 +157,8 @@ def ceaf(table: Contingency) -> dict[str, Tally | None]:
 def _matched(file: str, found: pa.Table, truth: str, known: pa.Table, column: str) -> NDArray[np.int64]:
     """Return the row of the truth of each record that was found, -1 for none; ids must stand once."""
     there = known.column("id").combine_chunks()
+    from factorwise.io.table_ids import rows_of
+
     rows = rows_of(found.column("id"), there)
     # one look-up tells whether ids are repeated, without coding millions of them anew
     if there.null_count or (rows_of(there, there) != np.arange(len(there))).any():

@@ -13,6 +13,7 @@ import click
 import numpy as np
 
 from factorwise.cli.files import STANDARD, check_different, check_target, shown, writing
+from factorwise.cli.numbers import Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory
@@ -42,7 +43,7 @@ NO_LABEL = "_"  # in the columns of --nbest, where a sentence has fewer label se
 @click.option("--marginals", is_flag=True, help="Add a last column: the probability of the label.")
 @click.option(
     "--nbest",
-    type=click.IntRange(min=1),
+    type=Whole(min=1, most=1_000),
     metavar="K",
     help="Write the K most probable label sequences, in K columns.",
 )

@@ -22,6 +22,7 @@ from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.apps.tagging.training import HeldOut, Sentences, train
 from factorwise.apps.tagging.warm import carried_over
 from factorwise.cli.files import files_among, shown
+from factorwise.cli.numbers import Real, Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import emit, notice
 from factorwise.cli.progress import Clock, show_progress
@@ -91,15 +92,15 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
 @_option("--scale", type=NumberList(), metavar="NUMBER", help="Of a Laplacian prior, instead of --c1.")
 @_option(
     "--cross-validate",
-    type=click.IntRange(min=2),
+    type=Whole(min=2),
     metavar="FOLDS",
     help="Choose among several values of the prior, given with commas, by the score of held-out folds.",
 )
-@_option("--max-iterations", type=click.IntRange(min=1), help="Iterations or passes at most.")
-@_option("--epsilon", type=click.FloatRange(min=0), help="Stop at this gradient norm, relative to weights.")
-@_option("--period", type=click.IntRange(min=1), help="Iterations over which --delta looks back.")
-@_option("--delta", type=click.FloatRange(min=0), help="Stop at this relative improvement.")
-@_option("--order", type=click.IntRange(1, 2), default=1, show_default=True, help="Labels looked back at.")
+@_option("--max-iterations", type=Whole(min=1), help="Iterations or passes at most.")
+@_option("--epsilon", type=Real(min=0), help="Stop at this gradient norm, relative to weights.")
+@_option("--period", type=Whole(min=1), help="Iterations over which --delta looks back.")
+@_option("--delta", type=Real(min=0), help="Stop at this relative improvement.")
+@_option("--order", type=Whole(1, 2), default=1, show_default=True, help="Labels looked back at.")
 @_option(
     "--scheme",
     type=click.Choice(SCHEMES, case_sensitive=False),
@@ -113,7 +114,7 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
 )
 @_option(
     "--global-folds",
-    type=click.IntRange(min=0),
+    type=Whole(min=0),
     default=FOLDS,
     show_default=True,
     metavar="N",
@@ -122,7 +123,7 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
 )
 @_option(
     "--min-freq",
-    type=click.FloatRange(min=0),
+    type=Real(min=0),
     default=0.0,
     help="Leave out pairs of attribute and label seen less often.",
 )
@@ -137,12 +138,12 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
 @_option("--held-out", metavar="FILE", help="Sentences to score while training.")
 @_option(
     "--held-out-share",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=Real(0, 1, min_open=True, max_open=True),
     help="The same, as a random share of the training sentences.",
 )
 @_option(
     "--patience",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     metavar="N",
     help="Stop after N iterations without a better held-out score, and keep the best.",
 )

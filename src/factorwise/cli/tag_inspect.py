@@ -15,6 +15,7 @@ from factorwise.apps.tagging.global_tagger import constraints_of
 from factorwise.apps.tagging.model_file import KIND, SavedTagger, read_tagger
 from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.cli.learned import check_kind
+from factorwise.cli.numbers import Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
 from factorwise.learning.second_order import SecondOrder
@@ -23,9 +24,7 @@ from factorwise.types import Floats
 
 @verb(example="factorwise tag inspect chunks.fw --label B-NP --top 10")
 @click.argument("file", type=click.Path(path_type=Path), metavar="MODEL.fw")
-@click.option(
-    "--top", type=click.IntRange(min=0), default=20, show_default=True, help="How many features to list."
-)
+@click.option("--top", type=Whole(min=0), default=20, show_default=True, help="How many features to list.")
 @click.option("--label", metavar="LABEL", help="Only features and transitions of this label.")
 def command(options: Options, file: Path, top: int, label: str | None) -> None:
     """Show what the tagger MODEL.fw has learned.

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeVar
 import click
 
 from factorwise.cli.files import STANDARD, reading, shown
+from factorwise.cli.numbers import LARGEST
 from factorwise.errors import DataFileError
 from factorwise.io.conll import ColumnFile, parse_columns, read_columns
 
@@ -18,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class NumberList(click.ParamType):  # type: ignore[type-arg]
-    """Numbers with commas between them; in a configuration file also a single number."""
+    """Numbers from 0 on with commas between them; in a configuration file also a single number."""
 
     name = "numbers"
     toml_type: ClassVar[Any] = ((int, float, str), "a number, or numbers with commas in quotes")
@@ -33,8 +34,10 @@ class NumberList(click.ParamType):  # type: ignore[type-arg]
             numbers = tuple(float(word) for word in str(value).split(","))
         except ValueError:
             numbers = (math.nan,)
-        if not all(map(math.isfinite, numbers)):
-            self.fail(f"{value!r} is not a number, nor numbers with commas between them.", param, ctx)
+        if not all(0.0 <= number <= LARGEST for number in numbers):
+            self.fail(
+                f"{value!r} is not a number, nor numbers with commas between them, from 0 on.", param, ctx
+            )
         return numbers
 
 

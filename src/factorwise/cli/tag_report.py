@@ -76,8 +76,7 @@ def write_fit_report(
                 y_label=document["held_out"]["measure"],
             )
         )
-    if document["constraints"] is not None:
-        kept = document["constraints"]["kept"]
+    if document["constraints"] is not None and (kept := document["constraints"]["kept"]):
         rows = [[one["kind"], ", ".join(one["labels"]), one["weight"]] for one in kept]
         sections.append(
             Table(

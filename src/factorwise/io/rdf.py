@@ -52,14 +52,14 @@ def parse_rdf(
         graph.parse(data=content, format=form)
     except rdflib.plugin.PluginException as fault:
         raise DataFileError(
-            f"{name}: rdflib has no reader for the format {form!r}. Give syntax='xml', 'turtle', 'nt',"
-            " 'n3' or 'json-ld'."
+            f"{name}: rdflib has no reader for the format {form!r}. Give syntax='turtle', or xml,"
+            " nt, n3, json-ld."
         ) from fault
     except Exception as fault:  # every parser of rdflib has its own kind of error
         refuse_other_kind(content, name, "RDF")
         raise DataFileError(
             f"{name}{_line(fault)}: this is not RDF in the format {form!r} ({_first_line(fault)}). Repair the"
-            " file, or give the syntax that it has: syntax='xml', 'turtle', 'nt', 'n3' or 'json-ld'."
+            " file, or give the syntax that it has: syntax='turtle', or xml, nt, n3, json-ld."
         ) from fault
     concepts = _Reader(graph, rdflib, language).concepts()
     if not concepts:

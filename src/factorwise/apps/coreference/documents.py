@@ -264,7 +264,7 @@ def _record(line: bytes, where: str) -> Any:
         ) from None
     except json.JSONDecodeError as fault:
         raise DataFileError(
-            f"{where}: is not JSON ({fault.msg} at character {fault.colno})."
+            f"{where}: is not JSON ({fault.msg.removesuffix(' at')} at character {fault.colno})."
             " Write one whole object on each line."
         ) from None
     except (RecursionError, ValueError) as fault:

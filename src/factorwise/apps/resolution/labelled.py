@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError
+from factorwise.io.listing import some
+from factorwise.io.table_ids import rows_of_pairs
 from factorwise.io.tables import read_table
 from factorwise.types import Bools
 
 COLUMNS = ("id", "other", "same")
-_SHOWN = 3  # ids named in an error
 
 
 class LabelledPairs(NamedTuple):
@@ -55,7 +55,9 @@ def labelled_pairs(pairs: Any, ids: pa.Array) -> LabelledPairs:
         Of all records.
     """
     table = _as_table(pairs)
-    first, second = (_rows(table.column(name), ids, name) for name in COLUMNS[:2])
+    first, second = (
+        rows_of_pairs(table.column(name), ids, f"labelled pairs, {name!r}") for name in COLUMNS[:2]
+    )
     alone = np.flatnonzero(first == second)
     if len(alone):
         given = ids[int(first[alone[0]])].as_py()
@@ -76,28 +78,13 @@ def _as_table(pairs: Any) -> pa.Table:
     return pa.table({name: [pair[part] for pair in pairs] for part, name in enumerate(COLUMNS)})
 
 
-def _rows(values: pa.ChunkedArray, ids: pa.Array, name: str) -> NDArray[np.int64]:
-    texts = values.cast(pa.string()), ids.cast(pa.string())
-    rows = np.asarray(pc.index_in(texts[0], value_set=texts[1]).fill_null(-1), dtype=np.int64)
-    unknown = np.flatnonzero(rows < 0)
-    if len(unknown):
-        some = ", ".join(f"{values[k].as_py()!r} (pair {k + 1})" for k in unknown[:_SHOWN].tolist())
-        more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
-        there = ", ".join(map(repr, ids[:_SHOWN].to_pylist()))
-        raise InvalidArgumentError(
-            f"labelled pairs, {name!r}: no record has the id {some}{more}; ids are such as {there}. Correct"
-            " it, or take the pair out."
-        )
-    return rows
-
-
 def _truth(values: pa.ChunkedArray) -> Bools:
     try:
         found = values.cast(pa.string()).cast(pa.bool_())
     except pa.ArrowInvalid as error:
         raise InvalidArgumentError(
-            f"labelled pairs, {COLUMNS[2]!r}: {error}. Write true or 1 for pairs of one entity, false or 0"
-            " for others."
+            f"labelled pairs, {COLUMNS[2]!r}: holds {some(values.to_pylist())}, not all of them truth values."
+            " Write true or 1 for pairs of one entity, false or 0 for others."
         ) from error
     if found.null_count:
         row = int(np.flatnonzero(np.asarray(found.is_null()))[0]) + 1

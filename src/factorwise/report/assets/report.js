@@ -54,8 +54,9 @@
       const compare = orders[order.value];
       if (compare) found.sort((a, b) => compare(entries[a], entries[b]) || a - b);
       list.replaceChildren(...found.slice(0, limit).map(at => entry(entries[at])));
-      told.textContent = `${Math.min(limit, found.length).toLocaleString("en")} of ` +
-        `${found.length.toLocaleString("en")} ${noun}`;
+      const count = number => number.toLocaleString("en");
+      told.textContent = found.length ? `${count(Math.min(limit, found.length))} of ${count(found.length)} ${noun}`
+        : `none of ${count(entries.length)} ${noun}`;
       more.hidden = found.length <= limit;
     }
     search.addEventListener("input", () => { limit = STEP; refresh(); });
@@ -189,12 +190,13 @@
   }
 
   function entities(section) {
+    const judged = section.entities.some(one => one.coherence !== null);
     const doubt = one => one.coherence === null ? 2 : one.coherence;
     return browser(section.entities,
-      { "most doubtful first": (a, b) => doubt(a) - doubt(b), "largest first": (a, b) => b.members.length - a.members.length,
-        "by name": (a, b) => a.name.localeCompare(b.name) },
+      { ...(judged ? { "most doubtful first": (a, b) => doubt(a) - doubt(b) } : {}),
+        "largest first": (a, b) => b.members.length - a.members.length, "by name": (a, b) => a.name.localeCompare(b.name) },
       one => [one.name, ...one.members.flat().map(shown)].join(" "),
-      one => entry([make("span", { class: "name" }, one.name), gist(one.members, one.name),
+      one => entry([make("span", { class: "name" }, one.name), section.compared ? gist(one.members, one.name) : make("span", { class: "gist" }),
         make("span", {}, `${one.members.length} ${section.noun}`),
         make("span", {}, one.coherence === null ? "" : `coherence ${one.coherence.toFixed(3)}`)],
       () => [members(section.columns, one.members, section.compared)]), "entities");

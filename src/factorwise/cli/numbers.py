@@ -1,0 +1,36 @@
+"""Numbers as options take them: finite, and not so large that nothing could come of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import click
+
+LARGEST = 10**12
+
+
+class Whole(click.IntRange):
+    """A whole number in a range, ``most`` at most; that bound is not told unless it is passed."""
+
+    def __init__(self, *range_ends: Any, most: int = LARGEST, **settings: Any) -> None:
+        super().__init__(*range_ends, **settings)
+        self.most = most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read the number."""
+        number: int = super().convert(value, param, ctx)
+        if number > self.most:
+            self.fail(f"{number} is too many: give at most {self.most}.", param, ctx)
+        return number
+
+
+class Real(click.FloatRange):
+    """A finite number in a range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read the number."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number) or abs(number) > LARGEST:
+            self.fail(f"{number:g} is no number to work with: give one of at most {LARGEST:g}.", param, ctx)
+        return number
