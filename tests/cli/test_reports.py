@@ -59,6 +59,14 @@ def test_how_far_probabilities_can_be_trusted_is_reported_and_kept_with_the_mode
     assert sections(tmp_path / "r.html")["Calibration"] == told
 
 
+def test_fitting_without_labels_reports_what_was_found(resolved, run, tmp_path):
+    words = ("--id", "id", "--model", tmp_path / "m.fw", "--report", tmp_path / "r.html", "--quiet")
+    assert run("resolve", "fit", resolved / "records.csv", *words).code == 0
+    found = sections(tmp_path / "r.html")
+    assert dict(found["Data"]["rows"])["learned by"] == "what records look like"
+    assert not {"Quality", "Calibration", "Ways to learn"} & set(found)
+
+
 def test_resolving_reports_entities_pairs_and_what_they_are_made_of(resolved, run, tmp_path, monkeypatch):
     monkeypatch.setattr("sys.argv", ["factorwise", "resolve", "apply", str(resolved / "records.csv")])
     words = ("--id", "id", "--model", resolved / "m.fw", "-o", tmp_path / "o.csv", "--posterior", "--json")

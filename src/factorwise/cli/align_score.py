@@ -52,7 +52,7 @@ def command(options: Options, file: str, reference: str, threshold: float) -> No
         "best": None,
         "curve": [],
     }
-    _notice_exchange(options, truth, kept, document)
+    _check_sides(options, truth, kept, document)
     if len({row.confidence for row in found}) > 1:
         curve = match_curve(truth, map(_pair, found), [row.confidence for row in found])
         document["best"] = _point(curve.best)
@@ -64,7 +64,7 @@ def _pair(row: Correspondence) -> tuple[str, str]:
     return row.source, row.target
 
 
-def _notice_exchange(
+def _check_sides(
     options: Options,
     truth: Sequence[tuple[str, str]],
     kept: Sequence[Correspondence],

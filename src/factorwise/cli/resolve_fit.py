@@ -104,8 +104,8 @@ def command(
     LABELLED is a CSV, Parquet or JSON lines file, or FILE.duckdb::TABLE; several are put under one another.
     What the columns are is inferred (see --write-fields). Blocking rules are chosen that find the pairs of
     one entity; weights are learned from labelled pairs, or by SampleRank from the steps of walks over
-    clusterings (--passes, --steps), whichever does clearly best on entities that are held out; these also say how
-    good the weights are and how sure to be. Labelled pairs of --pairs are learned from too. Without
+    clusterings (--passes, --steps), whichever does clearly best on entities that are held out; these also
+    say how good the weights are and how sure to be. Labelled pairs of --pairs are learned from too. Without
     --entity, weights are found from what the records look like, and from the pairs if there are any. With
     --shards or --ray, walks are taken in shards of entities and their weights mixed after each pass. The
     model is written whole or not at all.

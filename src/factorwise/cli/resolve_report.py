@@ -36,7 +36,10 @@ def write_fit_report(page: Page, document: Mapping[str, Any], knowledge: Knowled
     """Write what was learned: data, quality, curve, weights."""
     training = document["training"]
     sections: list[Section] = [
-        Facts(title="Data", rows=[*document["data"].items(), *_settings(training)]),
+        Facts(
+            title="Data",
+            rows=[*document["data"].items(), ("learned by", training.get("way", "what records look like"))],
+        ),
     ]
     if "b_cubed" in training:
         sections.append(_quality(training))
@@ -65,13 +68,6 @@ def write_fit_report(page: Page, document: Mapping[str, Any], knowledge: Knowled
     return write_page(
         page, f"What was learned: {document['model']['file']}", "factorwise resolve fit", sections
     )
-
-
-def _settings(training: Mapping[str, Any]) -> list[tuple[str, str | int | float]]:
-    """Return what is told of the training besides its quality."""
-    told = {"labelled", "labelled_pairs", "records", "held_out", "b_cubed", "precision", "recall"}
-    plain = ((name, value) for name, value in training.items() if isinstance(value, str | int | float))
-    return [(name, value) for name, value in plain if name not in told]
 
 
 def _quality(training: Mapping[str, Any]) -> Facts:
