@@ -111,7 +111,7 @@ def write_mentions_report(
             text = " ".join(one.tokens[mention.start : mention.end])
             before = " ".join(one.tokens[max(0, mention.start - CONTEXT) : mention.start])
             after = " ".join(one.tokens[mention.end : mention.end + CONTEXT])
-            said = [text, before, after] if values else []
+            said = [before, text, after] if values else []
             groups.setdefault(label, []).append([f"{one.id} {number}", *said])
     ordered = sorted(groups.values(), key=len, reverse=True)
     entities, shown = [], 0
@@ -119,7 +119,7 @@ def write_mentions_report(
         shown += len(rows)
         if shown > MOST_MENTIONS:
             break
-        entities.append(Entity(str(rows[0][1] if values else rows[0][0]), None, rows))
+        entities.append(Entity(str(rows[0][2] if values else rows[0][0]), None, rows))
     left = len(ordered) - len(entities)
     sections: list[Section] = [
         Facts(
@@ -132,7 +132,7 @@ def write_mentions_report(
         Entities(
             title="Entities",
             note=f"{left:,} smaller entities are not shown." if left else "",
-            columns=["mention", *(["text", "before", "after"] if values else [])],
+            columns=["mention", *(["before", "text", "after"] if values else [])],
             entities=entities,
             noun="mentions",
             compared=False,
