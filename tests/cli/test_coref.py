@@ -15,6 +15,7 @@ from factorwise.cli import align, coref, coref_apply, coref_fit, main
 from factorwise.cli.learned import TOP, VERB_OF_KIND
 from factorwise.io.learned import read_learned
 from factorwise.io.models import ModelFile, read_model, write_model
+from report_cases import sections_of
 
 SHARED = ["--seed", "--threads", "--config", "--json", "--quiet", "--verbose", "--version"]
 FAST = ("--passes", 2, "--steps", 150, "--search-steps", 20)
@@ -513,6 +514,11 @@ def test_reports_show_weights_and_mentions(run, folder, tmp_path):
         assert part in page
     words = ("--model", tmp_path / "m.fw", "-o", tmp_path / "o.jsonl", "--report", tmp_path / "r.html")
     assert run("coref", "apply", folder / "test.jsonl", *words).code == 0
-    assert '"Rome"' in (tmp_path / "r.html").read_text()
+    found = sections_of(tmp_path / "r.html")["Entities"]
+    assert found["columns"] == ["mention", "before", "text", "after"]
+    assert [entity["name"] for entity in found["entities"]] == [
+        entity["members"][0][2] for entity in found["entities"]
+    ]
+    assert "Rome" in {entity["name"] for entity in found["entities"]}
     assert run("coref", "apply", folder / "test.jsonl", *words, "--no-values").code == 0
     assert '"Rome"' not in (tmp_path / "r.html").read_text()
