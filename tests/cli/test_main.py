@@ -1,5 +1,7 @@
 """The command line: verbs, shared options, and what becomes of errors."""
 
+import contextlib
+import io
 import json
 import os
 import resource
@@ -13,7 +15,7 @@ import click
 import pytest
 
 import factorwise
-from factorwise.cli.main import VERBS
+from factorwise.cli.main import VERBS, main
 from factorwise.cli.options import Options, usable_processors, verb
 from factorwise.errors import InvalidArgumentError
 
@@ -239,6 +241,14 @@ def test_output_that_a_full_disk_cuts_short_is_told(tmp_path, unbuffered, words)
     assert done.returncode == 2, done.stderr
     assert b"standard output: could not be written: File too large." in done.stderr
     assert b"Exception ignored" not in done.stderr
+
+
+def test_results_are_printed_where_there_is_no_file_behind_standard_output():
+    printed = io.StringIO()  # as in a notebook
+    with contextlib.redirect_stdout(printed), pytest.raises(SystemExit) as left:
+        main(["doctor", "--json"])
+    assert left.value.code == 0
+    assert json.loads(printed.getvalue())["versions"]["factorwise"] == factorwise.__version__
 
 
 def test_ctrl_c_ends_the_process_with_130(tmp_path):

@@ -151,7 +151,10 @@ def writing(output: str, encoding: str = "utf-8") -> Iterator[TextIO]:
 def standard_output(encoding: str, errors: str = "strict") -> Iterator[TextIO]:
     """Open standard output for text, of which all is written, or the rest is told to be missing."""
     sys.stdout.flush()
-    given: Any = sys.stdout.buffer
+    given: Any = getattr(sys.stdout, "buffer", None)
+    if given is None:  # a notebook's, or a text in memory: not a file that could be full
+        yield sys.stdout
+        return
     # without a buffer (PYTHONUNBUFFERED) a full disk takes a part of a text, and nobody is told
     binary: Any = given if isinstance(given, io.BufferedIOBase) else io.BufferedWriter(given)
     stream = io.TextIOWrapper(binary, encoding=encoding, errors=errors, newline="\n")

@@ -20,7 +20,7 @@ _ARGUMENTS = re.compile(r"\b(encoding|prefix_ids|syntax)=(?:True\b|'([^']*)')")
 def emit(document: dict[str, Any], lines: Iterable[str], *, as_json: bool) -> None:
     """Print a result on standard output: ``document`` as JSON, or ``lines``."""
     shown = [json.dumps(document, indent=2, allow_nan=False)] if as_json else map(printable, lines)
-    with standard_output(sys.stdout.encoding, sys.stdout.errors or "strict") as stream:
+    with standard_output(sys.stdout.encoding or "utf-8", sys.stdout.errors or "strict") as stream:
         stream.writelines(f"{line}\n" for line in shown)
 
 
