@@ -214,6 +214,14 @@ def test_other_relations_are_left_out_with_a_notice(run, folder, tmp_path, fit):
 # matching
 
 
+def test_a_reference_with_several_matches_of_a_concept_is_noticed(run, folder, tmp_path):
+    (tmp_path / "r.tsv").write_text((folder / "r.tsv").read_text() + "a1\tb7\t=\n")
+    words = (*pair(folder), "--reference", tmp_path / "r.tsv", "--model", tmp_path / "m.fw", *FAST)
+    told = "'a1' has more than one match, of which one at most can be found one to one: give --many-to-many"
+    assert told in run("align", "fit", *words).err
+    assert "more than one match" not in run("align", "fit", *words, "--many-to-many").err
+
+
 def test_matches_have_the_columns_of_the_reference_and_a_confidence(apply, folder, tmp_path):
     document = json.loads(apply("-o", tmp_path / "o.tsv", "--json"))
     expected = OntologyAligner.load(folder / "m.fw").predict(*map(read_ontology, pair(folder)))

@@ -149,6 +149,7 @@ OWN = [
     ("tag apply", "--nbest 100000000", "'--nbest': 100000000 is too many: give at most 1000."),
     ("resolve apply", "--seconds nan", "'--seconds': nan is no number to work with"),
     ("resolve apply", "--threads 100000", "'--threads': 100000 is too many: give at most 1024."),
+    ("tag fit", "--global-folds 3", "--global-folds says how --global is learned: give --global, too."),
     ("tag fit", "--c2 -1", "'--c2': '-1' is not a number, nor numbers with commas between them, from 0 on."),
     ("inspect", "records.csv", "unexpected extra argument (records.csv)"),
     ("inspect", "resolve.fw=records.csv", f"records.csv: {NOT_A_MODEL}"),

@@ -136,6 +136,11 @@ def test_an_id_that_is_not_there_is_named_with_the_nearest(refused, folder):
     assert "A and B are both '100'" in refused(data, "100", "100")
 
 
+def test_an_id_that_was_forgotten_is_asked_for(refused, folder):
+    told = f"give RECORDS and the ids of two of them, A and B, but only {str(folder / 'in.csv')!r} and '100'"
+    assert told in refused(folder / "in.csv", "100")
+
+
 def test_entities_of_other_records_are_refused(refused, folder, tmp_path):
     other = write_csv(tmp_path / "o.csv", read_csv(folder / "out.csv")[2:])
     err = refused(folder / "in.csv", "100", "101", "--entities", other)

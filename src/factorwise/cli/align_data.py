@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -102,3 +103,17 @@ def check_known(matches: Sequence[Correspondence], name: str, left: Side, right:
         f"{name}: {concept!r} is no concept of {side.name}{more}. {remedy} Not there are {lacking}; there are"
         f" {some(side.ontology.by_id)}."
     )
+
+
+def notice_many(options: Options, matches: Sequence[Correspondence], name: str) -> None:
+    """Tell of concepts with several matches, where one for each is learned."""
+    for side in ("source", "target"):
+        counts = Counter(getattr(row, side) for row in matches)
+        several = [concept for concept, count in counts.items() if count > 1]
+        if several:
+            have = "have" if len(several) > 1 else "has"
+            notice(
+                options,
+                f"{name}: {some(several)} {have} more than one match, of which one at most can be found one to"
+                " one: give --many-to-many to find all.",
+            )

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import numpy as np
 
-from factorwise.cli.align_data import check_known, ontology_options, read_reference, read_side
+from factorwise.cli.align_data import check_known, notice_many, ontology_options, read_reference, read_side
 from factorwise.cli.files import check_different, check_target, files_among, shown, speaking_of
 from factorwise.cli.learned import TOP, curve, curve_lines, largest, weight_lines
 from factorwise.cli.learning import check_complete, learning_options, watch
@@ -94,6 +94,8 @@ def fit(
         ours, theirs = (read_side(path, syntax, language) for path in (left, right))
         known = read_reference(options, reference)
         check_known(known, shown(reference), ours, theirs)
+        if settings["one_to_one"]:
+            notice_many(options, known, shown(reference))
     with clock.part("loading"):  # scikit-learn takes its time: help, and mistakes in files, do not wait
         from factorwise.apps.alignment.estimator import KIND, OntologyAligner
 

@@ -33,7 +33,7 @@ _WIDEST = 40  # characters of a value that are shown to people
 
 
 @verb(example="factorwise resolve explain people.csv --id id --model people.fw 1207 3391")
-@click.argument("files", nargs=-1, required=True, metavar="RECORDS...")
+@click.argument("files", nargs=-1, metavar="RECORDS...")
 @click.argument("one", metavar="A")
 @click.argument("other", metavar="B")
 @record_options
@@ -72,6 +72,10 @@ def command(
     far as nothing but the two is looked at. Records that no blocking rule brings together are no candidates:
     their comparisons are shown but not weighed.
     """
+    if not files:  # the last two words are taken for ids
+        raise click.UsageError(
+            f"give RECORDS and the ids of two of them, A and B, but only {one!r} and {other!r} were given."
+        )
     if model is not None and fields is not None:
         raise click.UsageError("--fields is for explaining without a model; --model has fields of its own.")
     if model is not None:

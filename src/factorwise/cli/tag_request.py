@@ -176,6 +176,9 @@ class Request:
                 "--patience stops by the score of held-out sentences: give --held-out FILE or"
                 " --held-out-share."
             )
+        source = click.get_current_context().get_parameter_source("global_folds")
+        if self.global_constraints is None and source == click.core.ParameterSource.COMMANDLINE:
+            raise click.UsageError("--global-folds says how --global is learned: give --global, too.")
         if self.global_folds == 1:
             raise click.UsageError("--global-folds must be at least 2, or 0 for none, but 1 was given.")
         if self.global_constraints is not None and self.order != 1:
