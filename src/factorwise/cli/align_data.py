@@ -114,6 +114,6 @@ def notice_many(options: Options, matches: Sequence[Correspondence], name: str) 
             have = "have" if len(several) > 1 else "has"
             notice(
                 options,
-                f"{name}: {some(several)} {have} more than one match, of which one at most can be found one to"
-                " one: give --many-to-many to find all.",
+                f"{name}: {some(several)} {have} more than one match, of which one at most can be found one"
+                " to one: give --many-to-many to find all.",
             )
