@@ -146,6 +146,23 @@ def test_things_and_businesses_are_no_persons():
     assert found == {"name": ("text",), "address": ("address",), "price": ("number",)}
 
 
+def test_numbers_may_have_a_decimal_comma():
+    columns = {
+        "turnover": [f"{i % 20 * 37 + 1}.{i:03d}.000,50 \u20ac" for i in range(60)],
+        "weight": [f"{i + 1},{i % 10}" for i in range(60)],
+        "points": [f"{i + 1},{i:03d}" for i in range(60)],  # thousands
+    }
+    found = infer_kinds(pa.table(columns))
+    assert {field.name: (field.kind, field.option("decimal")) for field in found} == {
+        "turnover": ("number", ","),
+        "weight": ("number", ","),
+        "points": ("number", "."),
+    }
+    normal = normalize(pa.table(columns), found)
+    assert normal["turnover"]["number"].values[2] == 75_002_000.5
+    assert normal["weight"]["number"].values[12] == 13.2
+
+
 def test_types_of_arrow_decide_where_they_can():
     columns = {
         "by": [["Anna Smith", "Wei Wang"], ["Bo Kim"]] * 15,

@@ -20,6 +20,7 @@ from factorwise.apps.resolution.samples import (
     EMAIL,
     FULL_DATE,
     NUMBER,
+    NUMBER_BY_COMMA,
     PHONE,
     POINT,
     POSTCODE,
@@ -164,7 +165,9 @@ def _phone(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | None
 def _digits(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | None:
     """Numbers, and codes that only look like numbers."""
     if sample.share(NUMBER) < MOST:
-        return None
+        if sample.share(NUMBER_BY_COMMA) < MOST:
+            return None
+        return FieldSpec(name, "number", {"decimal": ","}, "numbers with a decimal comma")
     if sample.share(YEAR) >= MOST and not words & _CODES:
         return FieldSpec(name, "number", note="years")
     if words & _CLASSES:

@@ -22,6 +22,9 @@ LONGEST = 1_000  # characters looked at of each
 
 EMAIL = re.compile(r"[^\s@]+@[^\s@]+\.[a-zA-Z]{2,}")
 NUMBER = re.compile(r"[^\w]*-?\s*[$€£]?\s*(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?\s*(?:%|usd|eur)?[^\w]*", re.I)
+NUMBER_BY_COMMA = re.compile(
+    r"[^\w]*-?\s*[$€£]?\s*(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?\s*(?:%|usd|eur)?[^\w]*", re.I
+)
 DIGITS = re.compile(r"\d+")
 YEAR = re.compile(r"\W*(1[0-9]{3}|20[0-9]{2})[a-z]?\W*")
 PHONE = re.compile(r"\+?[\d\s().\-/]{7,22}(?:\s*(?:x|ext)\.?\s*\d+)?")
