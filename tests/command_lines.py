@@ -76,7 +76,7 @@ LINES = (
     "align fit a.jsonl b.jsonl --reference known.tsv --passes 1 --steps 10 --search-steps 5 --model out.fw"
     " --report out.html",
     "align apply a.jsonl b.jsonl --model align.fw -o out.tsv --report out.html",
-    "align score align-found.tsv --reference known.tsv",
+    "align score align-found.tsv --truth known.tsv",
     "flows fit counts.csv --flows true.csv --model out.fw",
     "flows fit counts.csv --features pairs.csv --places places.csv --parents tree.csv --passes 2"
     " --model out.fw --report out.html",

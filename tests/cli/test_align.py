@@ -277,7 +277,7 @@ SURE = [float(line.split("\t")[3]) for line in FOUND.splitlines()]
 def scored(run, folder, tmp_path):
     def scored(text, *words):
         (tmp_path / "o.tsv").write_text(text)
-        result = run("align", "score", tmp_path / "o.tsv", "--reference", folder / "r.tsv", "--json", *words)
+        result = run("align", "score", tmp_path / "o.tsv", "--truth", folder / "r.tsv", "--json", *words)
         assert result.code == 0
         return json.loads(result.out), result.err
 
@@ -313,7 +313,7 @@ def test_a_threshold_leaves_matches_out(scored, folder):
 
 def test_text_shows_scores_the_best_threshold_and_some_points(run, folder, tmp_path):
     (tmp_path / "o.tsv").write_text(FOUND)
-    out = run("align", "score", tmp_path / "o.tsv", "--reference", folder / "r.tsv").out
+    out = run("align", "score", tmp_path / "o.tsv", "--truth", folder / "r.tsv").out
     best = best_threshold(known(folder), PAIRS, SURE)
     words = [line.split() for line in out.splitlines()]
     assert "5 matches, 7 in the reference" in out
@@ -326,7 +326,7 @@ def test_text_shows_scores_the_best_threshold_and_some_points(run, folder, tmp_p
 def test_many_points_of_the_curve_are_thinned_out_for_people(run, folder, tmp_path):
     rows = "".join(f"a{n % 8}\tx{n}\t=\t{1 - n / 200:g}\n" for n in range(100))
     (tmp_path / "o.tsv").write_text(rows)
-    result = run("align", "score", tmp_path / "o.tsv", "--reference", folder / "r.tsv")
+    result = run("align", "score", tmp_path / "o.tsv", "--truth", folder / "r.tsv")
     points = result.out.splitlines()[-10:]
     assert [line.split()[1] for line in points] == [
         "1",
@@ -354,9 +354,9 @@ def test_sides_that_were_exchanged_and_empty_files_are_noticed(scored):
 def test_standard_input_is_read(run, folder, scored, monkeypatch):
     expected, _ = scored(FOUND)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(FOUND.encode())))
-    result = run("align", "score", "-", "--reference", folder / "r.tsv", "--json")
+    result = run("align", "score", "-", "--truth", folder / "r.tsv", "--json")
     assert json.loads(result.out) == expected | {"file": "standard input"}
-    assert "only one of" in run("align", "score", "-", "--reference", "-").err
+    assert "only one of" in run("align", "score", "-", "--truth", "-").err
 
 
 # what is refused
@@ -376,7 +376,7 @@ def test_standard_input_is_read(run, folder, scored, monkeypatch):
 def test_bad_matches_are_refused_with_their_line(run, refused, folder, tmp_path, content, fault):
     (tmp_path / "bad.tsv").write_bytes(content)
     assert fault in refused(reference=tmp_path / "bad.tsv")
-    result = run("align", "score", folder / "r.tsv", "--reference", tmp_path / "bad.tsv")
+    result = run("align", "score", folder / "r.tsv", "--truth", tmp_path / "bad.tsv")
     assert (result.code, result.out) == (2, "")
     assert fault in result.err
 

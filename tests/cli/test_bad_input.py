@@ -127,7 +127,7 @@ OWN = [
     ("tag score", "--scheme BIOX", "'BIOX' is not one of"),
     ("tag inspect", "--label B-PRE", "the tagger has no label 'B-PRE'. Did you mean 'B-PER'?"),
     ("coref fit", "--types PRE", "'PRE', which no mention of docs.jsonl has. Did you mean 'PER'?"),
-    ("coref fit", "--dev none.jsonl", "none.jsonl: there is no such file"),
+    ("coref fit", "--held-out none.jsonl", "none.jsonl: there is no such file"),
     ("coref apply", "--search-steps 0", "'--search-steps': 0 is not in the range x>=1"),
     ("coref score", "--scope corpus", "'corpus' is not one of 'document', 'topic'"),
     ("align fit", "--metric f1", "'f1' is not one of"),

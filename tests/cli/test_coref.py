@@ -183,13 +183,13 @@ def test_the_summary_has_data_curve_weights_times_and_memory(fit, tmp_path):
     assert document["weights"]["largest"] == expected
     assert document["weights"]["all"] == len(by_name) > TOP
     assert document["weights"]["active"] == np.count_nonzero(saved.weights_)
-    assert document["dev"] is None
+    assert document["held_out"] is None
     assert set(document["seconds"]) == {"reading", "loading", "training", "writing", "all"}
     assert document["peak_memory"] > 10**7
 
 
 def test_the_summary_for_people_shows_the_curve_and_the_weights(run, folder, tmp_path):
-    words = ("--model", tmp_path / "m.fw", "--dev", folder / "test.jsonl", *FAST)
+    words = ("--model", tmp_path / "m.fw", "--held-out", folder / "test.jsonl", *FAST)
     result = run("coref", "fit", folder / "train.jsonl", *words)
     assert (result.code, result.err) == (0, "")
     lines = result.out.splitlines()
@@ -204,7 +204,7 @@ def test_the_summary_for_people_shows_the_curve_and_the_weights(run, folder, tmp
     weights = lines.index("largest weights")
     name, weight = next(iter(CoreferenceResolver.load(tmp_path / "m.fw").weights_by_name().items()))
     assert lines[weights + 1].strip() == f"{weight:+.4f}  {name}"
-    assert "dev  (2 documents, 12 mentions, 6 true entities" in result.out
+    assert "held out  (2 documents, 12 mentions, 6 true entities" in result.out
     assert begins["CEAF-e"]
 
 
@@ -220,12 +220,12 @@ def test_verbose_tells_of_each_pass_as_it_ends_and_of_all_weights(run, folder, t
     assert len(document["weights"]["largest"]) == document["weights"]["all"]
 
 
-def test_the_score_on_dev_is_that_of_the_saved_model(fit, apply, run, folder, tmp_path):
-    document = fit("--dev", folder / "test.jsonl", "--scope", "topic", "--seed", 3)
+def test_the_held_out_score_is_that_of_the_saved_model(fit, apply, run, folder, tmp_path):
+    document = fit("--held-out", folder / "test.jsonl", "--scope", "topic", "--seed", 3)
     apply("-o", tmp_path / "o.jsonl", "--seed", 3, model=tmp_path / "m.fw")
     words = ("--truth", folder / "test.jsonl", "--scope", "topic", "--json")
     scores = json.loads(run("coref", "score", tmp_path / "o.jsonl", *words).out)["scores"]
-    assert document["dev"] == scores
+    assert document["held_out"] == scores
     assert scores["documents"] == 1
     assert set(document["seconds"]) == {"reading", "loading", "training", "writing", "scoring", "all"}
 
@@ -235,7 +235,7 @@ def test_every_option_can_stand_in_a_file(fit, folder, tmp_path):
         "seed = 1\n[coref]\nseed = 2\nthreads = 1\n[coref.fit]\nscope = 'topic'\ntypes = 'PER,LOC'\n"
         "without-types = 'LOC'\nupdate = 'arow'\naccept = 'always'\nmetric = 'rand'\nrestart = false\n"
         "cap = 0.02\ntruth-starts = 0.25\ntemperature = 0.5\n"
-        f"dev = '{(folder / 'test.jsonl').as_posix()}'\n"
+        f"held-out = '{(folder / 'test.jsonl').as_posix()}'\n"
     )
     document = fit("--config", tmp_path / "run.toml")
     assert document["training"] == {
@@ -243,7 +243,7 @@ def test_every_option_can_stand_in_a_file(fit, folder, tmp_path):
         "scope": "topic", "types": ["PER", "LOC"], "without_types": ["LOC"], "update": "arow",
         "accept": "always", "metric": "rand", "passes": 2, "steps": 150, "restart": False,
     }  # fmt: skip
-    assert document["dev"]["items"] == 8
+    assert document["held_out"]["items"] == 8
     assert read_model(tmp_path / "m.fw").provenance["seed"] == 2
 
 
@@ -434,9 +434,9 @@ def test_bad_training_data_are_refused_with_their_place(refused, tmp_path, conte
 def test_documents_to_score_on_are_checked_before_anything_is_learned(refused, tmp_path, monkeypatch):
     monkeypatch.setattr(CoreferenceResolver, "fit", None)
     (tmp_path / "dev.jsonl").write_text(lines_of(changed(STORIES, entity=None)), encoding="utf-8")
-    assert "dev.jsonl: d0: mention 0 has no 'entity'" in refused("--dev", tmp_path / "dev.jsonl")
-    assert "none.jsonl: there is no such file" in refused("--dev", "none.jsonl")
-    assert "cannot be read" in refused("--dev", tmp_path)
+    assert "dev.jsonl: d0: mention 0 has no 'entity'" in refused("--held-out", tmp_path / "dev.jsonl")
+    assert "none.jsonl: there is no such file" in refused("--held-out", "none.jsonl")
+    assert "cannot be read" in refused("--held-out", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -508,9 +508,9 @@ def test_a_model_is_not_written_over_what_it_is_learned_from(run, folder):
 
 def test_reports_show_weights_and_mentions(run, folder, tmp_path):
     words = ("--model", tmp_path / "m.fw", "--passes", 1, "--steps", 20, "--report", tmp_path / "fit.html")
-    assert run("coref", "fit", folder / "train.jsonl", *words, "--dev", folder / "test.jsonl").code == 0
+    assert run("coref", "fit", folder / "train.jsonl", *words, "--held-out", folder / "test.jsonl").code == 0
     page = (tmp_path / "fit.html").read_text()
-    for part in ("Learning curve", "Scores of --dev", "Weights by template"):
+    for part in ("Learning curve", "Scores of held-out documents", "Weights by template"):
         assert part in page
     words = ("--model", tmp_path / "m.fw", "-o", tmp_path / "o.jsonl", "--report", tmp_path / "r.html")
     assert run("coref", "apply", folder / "test.jsonl", *words).code == 0

@@ -355,6 +355,6 @@ def test_a_reference_of_other_ontologies_is_refused_with_ids_of_both(refused, fo
     said = refused("align", "fit", "a.jsonl", "b.jsonl", "--reference", "k.tsv", "--model", "o.fw")
     assert "k.tsv: 'x1' is no concept of a.jsonl (one of 4 unknown ids)." in said
     assert "Not there are 'x1', 'x2'; there are 'a0', 'a1', 'a2'." in said
-    said = refused("align", "score", "align-found.tsv", "--reference", "k.tsv")
+    said = refused("align", "score", "align-found.tsv", "--truth", "k.tsv")
     assert "align-found.tsv and the reference have no concept in common: 'a" in said
     assert "against 'x1', 'y1', 'x2' and 1 more. Give the reference of the same ontologies." in said

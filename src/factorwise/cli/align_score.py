@@ -22,9 +22,9 @@ from factorwise.metrics.alignment import OperatingPoint, match_curve, score_matc
 CURVE_LINES = 10  # points of the curve that are shown to people; JSON has all
 
 
-@verb(example="factorwise align score found.tsv --reference reference.tsv --json")
+@verb(example="factorwise align score found.tsv --truth reference.tsv --json")
 @click.argument("file", metavar="OUT.tsv")
-@click.option("--reference", required=True, metavar="FILE.tsv", help="The true matches.")
+@click.option("--truth", "reference", required=True, metavar="FILE.tsv", help="The true matches.")
 @click.option(
     "--threshold",
     type=Real(0, 1),
@@ -39,7 +39,7 @@ def command(options: Options, file: str, reference: str, threshold: float) -> No
     other matches than those that are scored in the end. '-' reads standard input.
     """
     if file == STANDARD == reference:
-        raise click.UsageError("only one of OUT.tsv and --reference can be standard input.")
+        raise click.UsageError("only one of OUT.tsv and --truth can be standard input.")
     known, found = read_reference(options, reference), read_matches(options, file)
     truth = [_pair(row) for row in known]
     kept = [row for row in found if row.confidence >= threshold]

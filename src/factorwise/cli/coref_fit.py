@@ -27,7 +27,7 @@ from factorwise.io.provenance import provenance
 from factorwise.metrics.coreference import score_documents
 
 
-@verb(example="factorwise coref fit train.jsonl --model coref.fw --dev dev.jsonl")
+@verb(example="factorwise coref fit train.jsonl --model coref.fw --held-out dev.jsonl")
 @click.argument("train", metavar="TRAIN.jsonl")
 @click.option(
     "--model",
@@ -36,7 +36,7 @@ from factorwise.metrics.coreference import score_documents
     metavar="MODEL.fw",
     help="Where to save the resolver.",
 )
-@click.option("--dev", metavar="FILE.jsonl", help="Documents to score when all is learned.")
+@click.option("--held-out", metavar="FILE.jsonl", help="Documents to score when all is learned.")
 @click.option(
     "--scope",
     type=click.Choice(SCOPES),
@@ -83,13 +83,13 @@ def command(options: Options, **given: Any) -> None:
     request = Request(**given)
     request.check()
     check_different({"--model": request.model, "--report": report})
-    check_report(report, no_values, request.train, request.dev)
+    check_report(report, no_values, request.train, request.held_out)
     document, weights = fit(options, request)
     document["report"] = None
     if report is not None:
         from factorwise.cli.walk_reports import write_walk_fit_report
 
-        page = Page(report, options, (request.train, request.dev))
+        page = Page(report, options, (request.train, request.held_out))
         document["report"] = write_walk_fit_report(page, document, weights, "coref")
     emit(document, _lines(document), as_json=options.json)
 
@@ -100,7 +100,7 @@ class Request:
 
     train: str
     model: Path
-    dev: str | None
+    held_out: str | None
     scope: Scope
     types: tuple[str, ...] | None
     without_types: tuple[str, ...] | None
@@ -117,9 +117,9 @@ class Request:
 
     def check(self) -> None:
         """Refuse options that do not go together, and a model that could not be written."""
-        if self.train == STANDARD == self.dev:
-            raise click.UsageError("only one of TRAIN.jsonl and --dev can be standard input.")
-        check_target("--model", self.model, self.train, self.dev)
+        if self.train == STANDARD == self.held_out:
+            raise click.UsageError("only one of TRAIN.jsonl and --held-out can be standard input.")
+        check_target("--model", self.model, self.train, self.held_out)
 
     def gathered(self, documents: list[Document], path: str) -> list[Discourse]:
         """Return what is clustered together, all of it with entities."""
@@ -162,7 +162,7 @@ def fit(options: Options, request: Request) -> tuple[dict[str, Any], dict[str, f
         resolver.fit(documents, callback=watch(options, request.metric))
         check_complete(resolver.history_, request.passes)
     with clock.part("writing"):
-        files = files_among((request.train, request.dev))
+        files = files_among((request.train, request.held_out))
         record = provenance(configuration=resolver.settings_, seed=options.seed, data=files)
         learned = LearnedWeights(
             resolver.weights_, resolver.weight_names_, resolver.settings_, resolver.history_, record
@@ -190,10 +190,12 @@ def fit(options: Options, request: Request) -> tuple[dict[str, Any], dict[str, f
             "largest": largest(weights, None if options.verbose else TOP),
         },
         "training": {
-            name: value for name, value in asdict(request).items() if name not in ("train", "model", "dev")
+            name: value
+            for name, value in asdict(request).items()
+            if name not in ("train", "model", "held_out")
         },
         "curve": curve(resolver.history_),
-        "dev": scores,
+        "held_out": scores,
         "seconds": clock.seconds(),
         "peak_memory": peak_memory(),
     }
@@ -202,10 +204,10 @@ def fit(options: Options, request: Request) -> tuple[dict[str, Any], dict[str, f
 
 def _dev_discourses(request: Request) -> list[Discourse]:
     """Read the documents to score on; none if none were given."""
-    if request.dev is None:
+    if request.held_out is None:
         return []
-    apart = request.gathered(given_documents(request.dev), request.dev)
-    check_truth(apart, shown(request.dev))
+    apart = request.gathered(given_documents(request.held_out), request.held_out)
+    check_truth(apart, shown(request.held_out))
     return apart
 
 
@@ -224,6 +226,6 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
     yield from aligned([*rows, *report_row(document["report"]), *cost_rows(document)])
     yield from curve_lines(document["curve"], training["metric"])
     yield from weight_lines(weights["largest"])
-    if document["dev"]:
-        yield f"dev  ({size_of(document['dev'], training['scope'] + 's')})"
-        yield from score_lines(document["dev"])
+    if document["held_out"]:
+        yield f"held out  ({size_of(document['held_out'], training['scope'] + 's')})"
+        yield from score_lines(document["held_out"])

@@ -38,9 +38,9 @@ def write_walk_fit_report(
         facts_of("Training", document["training"]),
         learning_curve(document["curve"], "value", "pass", str(document["training"]["metric"])),
     ]
-    if document.get("dev"):
-        rows = [[title, *(document["dev"][name][one] for one in PARTS)] for name, title in METRICS.items()]
-        sections.append(Table(title="Scores of --dev", columns=["metric", *PARTS], rows=rows))
+    if scores := document.get("held_out"):
+        rows = [[title, *(scores[name][one] for one in PARTS)] for name, title in METRICS.items()]
+        sections.append(Table(title="Scores of held-out documents", columns=["metric", *PARTS], rows=rows))
     if document.get("reliability"):
         note = "How often the candidate pairs that it learned from are matches, by their probability."
         sections.append(reliability_chart(document["reliability"], "pairs", note))
