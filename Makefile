@@ -18,10 +18,11 @@ help:  ## list the targets
 
 setup: $(READY)  ## a virtual environment in .venv with the package and its development tools
 
+# --no-deps: the locks are whole, and pip would take the newest of what is asked for with an extra, and stop
 $(READY): $(LOCK) pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 14) else "factorwise needs Python 3.11 to 3.13, this is %s: run make PYTHON=python3.12 ..." % sys.version.split()[0])'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r $(LOCK)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes -r $(LOCK)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -73,7 +74,7 @@ docs: $(DOCS)/.ready  ## the documentation as a site in site/, without a warning
 
 $(DOCS)/.ready: requirements/docs.lock
 	$(PYTHON) -m venv $(DOCS)
-	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.lock
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/docs.lock
 	@touch $@
 
 lock: setup  ## choose new versions: rewrites requirements/dev.lock and docs.lock
