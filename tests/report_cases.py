@@ -38,9 +38,10 @@ def report(text=EVIL, entities=120):
             Chart(title="Reliability", style="diagonal", series=[Series("p", [0.1, 0.9], [0.2, 0.8])]),
             Entities(
                 title="Entities",
-                columns=["id", f"field {text}", "town"],
+                columns=["id", f"field {text}", "town", "confidence"],
                 entities=[
-                    Entity(f"entity {k} {text}", k / entities, members(k, text)) for k in range(entities)
+                    Entity(f"entity {k} {text}", k / entities, members(k, text), left_out=1000 * (k == 7))
+                    for k in range(entities)
                 ],
             ),
             Pairs(
@@ -54,7 +55,9 @@ def report(text=EVIL, entities=120):
             Sentences(
                 title="Sentences",
                 sentences=[
-                    Sentence([text, "in", "Rome"], ["B-PER", "O", text], [0.5, 1.0, 0.8], ["O", "O", text])
+                    Sentence(
+                        [text, "in", "Rome"], ["B-PER", "O", text], [0.5, 1.0, 0.8], ["O", "O", text], 1234
+                    )
                 ],
             ),
             Matrix(
@@ -68,7 +71,7 @@ def report(text=EVIL, entities=120):
 
 
 def members(number, text):
-    return [[f"{number}a", text, "Rome"], [f"{number}b", "x", "Rome"]]
+    return [[f"{number}a", text, "Rome", 0.25], [f"{number}b", "x", "Rome", 0.75]]
 
 
 def sections_of(path):

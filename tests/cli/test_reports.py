@@ -1,11 +1,12 @@
 """``--report``: pages of the verbs, with what users wrote as text only, or without it."""
 
+import csv
 import hashlib
 import json
 
 import pytest
 
-from factorwise.cli import main, resolve_apply
+from factorwise.cli import main, resolve_apply, resolve_report, tag_report
 from record_cases import people, without, write_csv
 from report_cases import sections_of
 
@@ -99,6 +100,54 @@ def test_doubtful_pairs_of_many_records_are_drawn_only_on_request(resolved, run,
     assert pairs["rows"] == [["not drawn", "give --posterior to have them"]]
 
 
+def test_members_come_with_their_confidence_the_doubtful_ones_first(resolved, run, tmp_path):
+    words = ("--id", "id", "--model", resolved / "m.fw", "-o", tmp_path / "o.csv")
+    run("resolve", "apply", resolved / "records.csv", *words, "--report", tmp_path / "r.html")
+    with (tmp_path / "o.csv").open(newline="") as stream:
+        written = {row["id"]: float(row["confidence"]) for row in csv.DictReader(stream)}
+    found = sections(tmp_path / "r.html")["Entities"]
+    assert found["columns"][:2] == ["id", "confidence"]
+    for entity in found["entities"]:
+        told = [(row[0], row[1]) for row in entity["members"]]
+        assert [share for _, share in told] == sorted(share for _, share in told)
+        assert all(share == round(written[one], 4) for one, share in told)
+        assert entity["coherence"] == told[0][1]
+
+
+def test_what_has_no_room_on_a_page_is_left_out_and_told(resolved, run, tmp_path, monkeypatch):
+    words = ("--id", "id", "--model", resolved / "m.fw", "-o", tmp_path / "o.csv")
+    command = ("resolve", "apply", resolved / "records.csv", *words, "--report", tmp_path / "r.html")
+    run(*command)
+    whole = sections(tmp_path / "r.html")["Entities"]["entities"]
+    largest = max(len(entity["members"]) for entity in whole)
+    assert largest > 2
+    monkeypatch.setattr(resolve_report, "MOST_MEMBERS", 2)
+    run(*command)
+    few = sections(tmp_path / "r.html")["Entities"]["entities"]
+    assert [entity["name"] for entity in few] == [entity["name"] for entity in whole]
+    for part, entity in zip(few, whole, strict=True):
+        assert part["members"] == entity["members"][:2]
+        assert part["left_out"] == len(entity["members"]) - 2
+    text = sum(
+        len(value) for entity in few[:3] for row in entity["members"] for value in row if value is str(value)
+    )
+    monkeypatch.setattr(resolve_report, "MOST_TEXT", text)
+    run(*command)
+    found = sections(tmp_path / "r.html")
+    assert found["Entities"]["entities"] == few[:3]
+    assert f"; {len(few) - 3:,} others" in found["Entities"]["note"]
+    monkeypatch.setattr(resolve_report, "LONGEST_RECORD", 1)
+    run(*command)
+    values = [
+        row[2:]
+        for entity in sections(tmp_path / "r.html")["Entities"]["entities"]
+        for row in entity["members"]
+    ]
+    assert (
+        max(len(value) for row in values for value in row if value) == resolve_report.LEAST + 1
+    )  # with dots
+
+
 def test_values_can_be_left_out(resolved, run, tmp_path):
     words = (
         "--id",
@@ -112,7 +161,7 @@ def test_values_can_be_left_out(resolved, run, tmp_path):
     )
     run("resolve", "apply", resolved / "records.csv", *words, "--report", tmp_path / "r.html")
     found = sections(tmp_path / "r.html")
-    assert found["Entities"]["columns"] == ["id"]
+    assert found["Entities"]["columns"] == ["id", "confidence"]
     assert "alert" not in json.dumps({name: found[name] for name in ("Entities", "Doubtful pairs")})
 
 
@@ -154,6 +203,16 @@ def test_tagging_reports_sentences_with_what_is_true(tagged, run, tmp_path):
     assert run("tag", "score", tmp_path / "o.txt", "--report", tmp_path / "s.html").code == 0
     for title in ("By type", "Confusion"):
         assert found[title] == sections(tmp_path / "s.html")[title]
+
+
+def test_a_sentence_without_an_end_is_shown_in_part(tagged, run, tmp_path, monkeypatch):
+    monkeypatch.setattr(tag_report, "LONGEST_SENTENCE", 2)
+    words = ("--model", tagged / "t.fw", "-o", tmp_path / "o.txt", "--report", tmp_path / "r.html")
+    assert run("tag", "apply", tagged / "train.txt", *words).code == 0
+    first, second = sections(tmp_path / "r.html")["Sentences"]["sentences"][:2]
+    assert (first["left_out"], second["left_out"]) == (0, 1)
+    assert second["tokens"] == ["Bob", "Smith"]
+    assert second["truth"] == ["B-PER", "I-PER"]
 
 
 @pytest.mark.parametrize("name", ["r.pdf", "missing/r.html"])

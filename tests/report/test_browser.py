@@ -73,7 +73,14 @@ def test_entities_are_searched_and_ordered(page):
     assert part.locator("td:nth-child(3)").all_inner_texts() == ["Rome", "Rome"]
     assert part.locator("td:nth-child(3) mark").count() == 0
     assert part.locator("tr:last-child td:nth-child(2) mark").all_inner_texts() == ["x"]  # the names differ
+    assert part.locator("td:nth-child(4)").all_inner_texts() == ["0.25", "0.75"]  # numbers are not compared
+    assert part.locator("td:nth-child(4) mark").count() == 0
     part.locator("input[type=search]").fill("")
+    part.locator("select").select_option("largest first")
+    assert first.inner_text().startswith("entity 7 ")
+    assert "1,002 records" in part.locator("summary").first.inner_text()
+    part.locator("details summary").first.click()
+    part.get_by_text("1,000 further records are not shown.").wait_for()
     part.locator("select").select_option("most doubtful first")
     part.get_by_role("button", name="Show more").click()
     assert "40 of 120 entities" in part.inner_text()
@@ -101,6 +108,11 @@ def test_entities_and_pairs_say_who_they_are(page):
     part = page.locator("section[data-kind=pairs]")
     part.locator("select").select_option("likeliest first")
     assert part.locator("details .gist").first.inner_text() == "1 \u2248 2"
+
+
+def test_sentences_say_how_much_of_them_is_left_out(page):
+    part = page.locator("section[data-kind=sentences]")
+    assert part.locator(".sentence").first.inner_text().endswith("and 1,234 further words")
 
 
 def test_charts_are_drawn(page):

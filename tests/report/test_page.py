@@ -28,7 +28,7 @@ def test_data_come_back_as_they_were():
     sections = embedded(report().to_html())
     assert sections[0]["rows"] == [["command", EVIL], ["score", None]]
     assert sections[2]["series"][0]["y"] == [0.5, 0.6, "infinite"]
-    assert sections[5]["entities"][0]["members"][0] == ["0a", EVIL, "Rome"]
+    assert sections[5]["entities"][0]["members"][0] == ["0a", EVIL, "Rome", 0.25]
     assert [section["kind"] for section in sections] == [
         "facts", "table", "chart", "chart", "chart", "entities", "pairs", "sentences", "matrix",
     ]  # fmt: skip

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from factorwise.types import Floats
 
 ENDINGS = (".html", ".htm")
+MOST_MEMBERS = 300  # of an entity that are shown
+LONGEST = 200  # characters of a value
 
 
 def report_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -132,6 +134,11 @@ def _cell(value: Any) -> str | int | float | None:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return value if isinstance(value, str | int | float) else None
+
+
+def shortened(text: str, longest: int = LONGEST) -> str:
+    """Return a text of a user's as a page shows it: not all of a very long one."""
+    return text if len(text) <= longest else text[:longest] + "\u2026"
 
 
 def weights_table(weights: Mapping[str, float], note: str, column: str = "feature") -> Table:

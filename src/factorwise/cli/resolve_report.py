@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,11 +11,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from factorwise.cli.reports import (
+    LONGEST,
+    MOST_MEMBERS,
     Page,
     learning_curve,
     probability_bars,
     reliability_chart,
     run_facts,
+    shortened,
     template_table,
     weights_table,
     write_page,
@@ -28,7 +32,9 @@ if TYPE_CHECKING:  # numba takes its time to load
 
 MOST_RECORDS = 30_000  # that are shown in entities
 MOST_PAIRS = 500
-LONGEST = 200  # characters of a value
+MOST_TEXT = 6_000_000  # characters of the records of entities, and again of those of pairs
+LONGEST_RECORD = 4_000  # characters, unless there are very many columns
+LEAST = 20  # characters of a value that are shown, however many columns there are
 QUALITY = {"precision": "precision", "recall": "recall", "b_cubed": "F1"}
 
 
@@ -189,25 +195,33 @@ def entities_of(table: pa.Table, found: Resolution, *, values: bool) -> Entities
     np.minimum.at(least, member, confidence)
     several = np.flatnonzero(size > 1)
     order = several[np.argsort(least[several], kind="stable")]
-    shown = order[np.cumsum(size[order]) <= MOST_RECORDS]
+    some = np.minimum(size, MOST_MEMBERS)
+    shown = order[np.cumsum(some[order]) <= MOST_RECORDS]
     place = np.full(len(names), -1)
     place[shown] = np.arange(len(shown))
     rows = np.flatnonzero(place[member] >= 0)
-    rows = rows[np.argsort(place[member[rows]], kind="stable")]
+    rows = rows[np.lexsort((confidence[rows], place[member[rows]]))]  # the doubtful ones of each first
+    begin = np.cumsum(size[shown]) - size[shown]
+    rows = rows[np.arange(len(rows)) - np.repeat(begin, size[shown]) < MOST_MEMBERS]
     columns, records = _records(table, found, rows, values=values)
-    entities = []
-    begin = 0
+    sure = np.round(found.confidence[rows], 4).tolist()
+    members = iter([[one[0], share, *one[1:]] for one, share in zip(records, sure, strict=True)])
+    entities, room = [], MOST_TEXT
     entity_names = found.entity.take(pa.array(first[shown])).to_pylist()
     for number, name in zip(shown.tolist(), entity_names, strict=True):
-        end = begin + int(size[number])
-        entities.append(Entity(str(name), round(float(least[number]), 4), records[begin:end]))
-        begin = end
-    left = len(several) - len(shown)
-    note = f"{len(shown):,} entities of two records or more"
+        part = list(islice(members, int(some[number])))
+        room -= _length(part)
+        if room < 0:
+            break
+        coherence, left_out = round(float(least[number]), 4), int(size[number]) - len(part)
+        entities.append(Entity(str(name), coherence, part, left_out))
+    left = len(several) - len(entities)
+    note = f"{len(entities):,} entities of two records or more"
     note += f"; {left:,} others, which are less in doubt, are not shown." if left else ", all of them."
     note += " Coherence is the least confidence in one of its records."
     if values:
         note += " Words that at most half of them have are marked."
+    columns = [columns[0], "confidence", *columns[1:]]
     return Entities(title="Entities", note=note, columns=columns, entities=entities)
 
 
@@ -226,6 +240,7 @@ def pairs_of(table: pa.Table, found: Resolution, knowledge: Knowledge, *, values
     if found.weighed is not None:  # so far rows of those that were weighed
         one, two = found.weighed[one], found.weighed[two]
     columns, records = _records(table, found, np.concatenate([one, two]), values=values)
+    room = np.cumsum([_length([records[k], records[len(one) + k]]) for k in range(len(one))]) <= MOST_TEXT
     pairs = [
         PairCase(
             records[k],
@@ -234,13 +249,13 @@ def pairs_of(table: pa.Table, found: Resolution, knowledge: Knowledge, *, values
             bool(found.labels[one[k]] == found.labels[two[k]]),
             steps[k],
         )
-        for k in range(len(one))
+        for k in np.flatnonzero(room).tolist()
     ]
     return Pairs(
         title="Doubtful pairs",
-        note="How probable it is that both are one, and what each finding adds to the score, one after the"
-        " other. Other records speak for or against it, too: so a probable pair may be apart in the"
-        " clustering that is best as a whole.",
+        note=f"{len(pairs):,} of {len(posterior.doubtful()):,}, the most doubtful. How probable it is that"
+        " both are one, and what each finding adds to the score, one after the other. Other records speak for"
+        " or against it, too: so a probable pair may be apart in the clustering that is best as a whole.",
         columns=columns,
         pairs=pairs,
     )
@@ -254,8 +269,14 @@ def _records(
     if not values:
         return ["id"], [[one] for one in ids]
     some = table.take(pa.array(rows))
+    longest = max(LEAST, min(LONGEST, LONGEST_RECORD // max(1, some.num_columns)))
     columns = [
-        [None if value is None else str(value)[:LONGEST] for value in some[name].to_pylist()]
+        [None if value is None else shortened(str(value), longest) for value in some[name].to_pylist()]
         for name in some.column_names
     ]
     return ["id", *some.column_names], [list(row) for row in zip(ids, *columns, strict=True)]
+
+
+def _length(records: Sequence[Sequence[Any]]) -> int:
+    """Return how many characters records take."""
+    return sum(len(value) for record in records for value in record if isinstance(value, str))

@@ -16,6 +16,7 @@ from factorwise.cli.reports import (
     probability_bars,
     reliability_chart,
     run_facts,
+    shortened,
     template_table,
     write_page,
 )
@@ -26,6 +27,7 @@ from factorwise.report import Chart, Facts, Matrix, Section, Sentence, Sentences
 from factorwise.types import Floats, Ints
 
 MOST_TOKENS = 40_000  # that are shown in sentences
+LONGEST_SENTENCE = 2_000  # tokens of one of them
 MEANS = ("micro", "macro", "weighted")
 HIDDEN = "\u2022"  # stands for a word that is left out
 
@@ -243,7 +245,7 @@ def _sentences(found: Labeled, *, values: bool) -> Sentences:
     """Show the most doubtful sentences, as many as there is room for, in their order."""
     table, words, labels, probability, truth = found
     start = table.start
-    sizes = np.diff(start)
+    sizes = np.minimum(np.diff(start), LONGEST_SENTENCE)
     least = np.minimum.reduceat(probability, start[:-1]) if len(sizes) else np.zeros(0)
     order = np.argsort(least, kind="stable")
     shown = np.sort(order[np.cumsum(sizes[order]) <= MOST_TOKENS])
@@ -252,12 +254,14 @@ def _sentences(found: Labeled, *, values: bool) -> Sentences:
     rounded = np.round(probability, 4)
 
     def sentence(number: int) -> Sentence:
-        begin, end = bounds[number]
+        begin, beyond = bounds[number]
+        end = begin + int(sizes[number])
         return Sentence(
-            [text[k] if values else HIDDEN for k in range(begin, end)],
+            [shortened(text[k]) if values else HIDDEN for k in range(begin, end)],
             list(labels[begin:end]),
             rounded[begin:end].tolist(),
             None if truth is None else list(truth[begin:end]),
+            beyond - end,
         )
 
     left = len(sizes) - len(shown)

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from factorwise.cli.coref_scores import METRICS
 from factorwise.cli.reports import (
+    MOST_MEMBERS,
     Page,
     facts_of,
     learning_curve,
     reliability_chart,
     run_facts,
+    shortened,
     template_table,
     weights_table,
     write_page,
@@ -108,18 +110,19 @@ def write_mentions_report(
         for number, (mention, label) in enumerate(zip(one.mentions, labels, strict=True)):
             if label is None:
                 continue
-            text = " ".join(one.tokens[mention.start : mention.end])
-            before = " ".join(one.tokens[max(0, mention.start - CONTEXT) : mention.start])
-            after = " ".join(one.tokens[mention.end : mention.end + CONTEXT])
-            said = [before, text, after] if values else []
+            before = one.tokens[max(0, mention.start - CONTEXT) : mention.start]
+            text = one.tokens[mention.start : mention.end]
+            after = one.tokens[mention.end : mention.end + CONTEXT]
+            said = [shortened(" ".join(part)) for part in (before, text, after)] if values else []
             groups.setdefault(label, []).append([f"{one.id} {number}", *said])
     ordered = sorted(groups.values(), key=len, reverse=True)
     entities, shown = [], 0
     for rows in ordered:
-        shown += len(rows)
+        some = rows[:MOST_MEMBERS]
+        shown += len(some)
         if shown > MOST_MENTIONS:
             break
-        entities.append(Entity(str(rows[0][2] if values else rows[0][0]), None, rows))
+        entities.append(Entity(str(rows[0][2] if values else rows[0][0]), None, some, len(rows) - len(some)))
     left = len(ordered) - len(entities)
     sections: list[Section] = [
         Facts(

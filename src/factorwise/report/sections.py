@@ -76,11 +76,16 @@ class Chart(Section):
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A cluster of records: its name, how sure it is, and the ids and values of its members."""
+    """A cluster of records: its name, how sure it is, and the ids and values of its members.
+
+    left_out
+        How many further members it has.
+    """
 
     name: str
     coherence: float | None
     members: Sequence[Sequence[Cell]]
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +93,8 @@ class Entities(Section):
     """Clusters to be searched, sorted by size or doubt, and looked into, with what differs marked.
 
     columns
-        Names of the values of a member; the first is its id.
+        Names of the values of a member; the first is its id. Texts are its values; numbers are
+        what was found out about it.
     noun
         What members are called.
     compared
@@ -124,12 +130,17 @@ class Pairs(Section):
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """Tokens with their labels, how probable these are, and the true ones where they are known."""
+    """Tokens with their labels, how probable these are, and the true ones where they are known.
+
+    left_out
+        How many further tokens it has.
+    """
 
     tokens: Sequence[str]
     labels: Sequence[str]
     probability: Sequence[float]
     truth: Sequence[str] | None = None
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

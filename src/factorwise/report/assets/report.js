@@ -146,7 +146,7 @@
     return place;
   }
 
-  const wordsOf = value => shown(value).split(/\s+/).filter(Boolean);
+  const wordsOf = value => typeof value === "number" ? [] : shown(value).split(/\s+/).filter(Boolean);
 
   // the words of a column that at most half of the rows have
   function rareWords(rows, at) {
@@ -164,7 +164,7 @@
   function members(columns, rows, compared = true) {
     const used = columns.map((_, at) => at).filter(at => at === 0 || rows.some(row => shown(row[at])));
     const rare = columns.map((_, at) => compared && at > 0 ? rareWords(rows, at) : () => false);
-    const parts = (value, at) => shown(value).split(/(\s+)/)
+    const parts = (value, at) => typeof value === "number" ? [shown(value)] : shown(value).split(/(\s+)/)
       .map(part => part.trim() && rare[at](part) ? make("mark", {}, part) : part);
     return make("div", { class: "scroll" }, make("table", {},
       make("thead", {}, make("tr", {}, ...used.map(at => make("th", { scope: "col" }, columns[at])))),
@@ -175,7 +175,7 @@
   function gist(rows, name) {
     const values = rows[0].slice(1).map((_, at) => {
       const counts = new Map();
-      rows.map(row => shown(row[at + 1])).filter(Boolean)
+      rows.map(row => row[at + 1]).filter(value => value && typeof value === "string")
         .forEach(value => counts.set(value, (counts.get(value) || 0) + 1));
       return [...counts].reduce((most, one) => one[1] > most[1] ? one : most, ["", 0])[0];
     });
@@ -192,14 +192,17 @@
   function entities(section) {
     const judged = section.entities.some(one => one.coherence !== null);
     const doubt = one => one.coherence === null ? 2 : one.coherence;
+    const size = one => one.members.length + one.left_out;
     return browser(section.entities,
       { ...(judged ? { "most doubtful first": (a, b) => doubt(a) - doubt(b) } : {}),
-        "largest first": (a, b) => b.members.length - a.members.length, "by name": (a, b) => a.name.localeCompare(b.name) },
+        "largest first": (a, b) => size(b) - size(a), "by name": (a, b) => a.name.localeCompare(b.name) },
       one => [one.name, ...one.members.flat().map(shown)].join(" "),
       one => entry([make("span", { class: "name" }, one.name), section.compared ? gist(one.members, one.name) : make("span", { class: "gist" }),
-        make("span", {}, `${one.members.length} ${section.noun}`),
+        make("span", {}, `${shown(size(one))} ${section.noun}`),
         make("span", {}, one.coherence === null ? "" : `coherence ${one.coherence.toFixed(3)}`)],
-      () => [members(section.columns, one.members, section.compared)]), "entities");
+      () => [members(section.columns, one.members, section.compared),
+        one.left_out ? make("p", { class: "note" }, `${shown(one.left_out)} further ${section.noun} are not shown.`) : ""]),
+      "entities");
   }
 
   function waterfall(steps) {
@@ -253,7 +256,7 @@
         if (label !== "O") made.style.background = `hsl(${hue(label)} 70% 55% / ${(0.08 + 0.4 * sure).toFixed(2)})`;
         else if (sure < 0.9) made.style.background = `rgb(180 60 60 / ${((0.9 - sure) * 0.6).toFixed(2)})`;
         return made;
-      })), "sentences");
+      }), one.left_out ? make("span", { class: "note" }, `and ${shown(one.left_out)} further words`) : null), "sentences");
   }
 
   // few rows and columns are a table with tinted cells; many are a picture
