@@ -1,7 +1,9 @@
-"""The examples and what the README shows: run as a reader would run them, with their results."""
+"""The examples and what the README shows: run in this process, with their results; one as a reader does."""
 
 import math
 import re
+import subprocess
+import sys
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -47,6 +49,14 @@ def test_the_chain_agrees_with_the_sum_over_all_paths():
     assert best == round(math.log(max(paths.values())), 3)
     assert log_partition == round(math.log(total), 6)
     assert "most probable: dry rainy rainy dry rainy" in output
+
+
+def test_an_example_runs_in_a_process_of_its_own():
+    """Where nothing is imported or compiled before."""
+    words = [sys.executable, "-W", "error", EXAMPLES["chain_marginals"]]
+    alone = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert (alone.returncode, alone.stderr) == (0, "")
+    assert alone.stdout == run_script(EXAMPLES["chain_marginals"], ROOT)
 
 
 def test_belief_propagation_comes_near_the_junction_tree():

@@ -14,6 +14,7 @@ from factorwise.io.learned import read_learned
 from factorwise.io.models import ModelFile, read_model, write_model
 from factorwise.io.ontologies import read_ontology
 from factorwise.metrics.alignment import best_threshold, match_curve, score_matches
+from report_cases import sections_of
 
 SHARED = ["--seed", "--threads", "--config", "--json", "--quiet", "--verbose", "--version"]
 FAST = ("--passes", 2, "--steps", 20, "--search-steps", 20)
@@ -311,12 +312,17 @@ def test_a_threshold_leaves_matches_out(scored, folder):
     assert document["scores"]["predicted"] == 3
 
 
+def test_a_threshold_that_leaves_only_wrong_matches_is_scored(scored):
+    document, _ = scored("a1\tb1\t=\t0.3\nzz\tyy\t=\t0.95\n", "--threshold", 0.9)
+    assert (document["scores"]["predicted"], document["scores"]["precision"]) == (1, 0.0)
+
+
 def test_text_shows_scores_the_best_threshold_and_some_points(run, folder, tmp_path):
     (tmp_path / "o.tsv").write_text(FOUND)
     out = run("align", "score", tmp_path / "o.tsv", "--truth", folder / "r.tsv").out
     best = best_threshold(known(folder), PAIRS, SURE)
     words = [line.split() for line in out.splitlines()]
-    assert "5 matches, 7 in the reference" in out
+    assert "5 matches, 7 true ones" in out
     assert ["precision", "0.6000"] in words
     assert f"best F1 {best.score.f1:.4f} at a confidence of 0.3 or more" in out
     assert ["0.9", "1", "1.0000", f"{1 / 7:.4f}", "0.2500"] in words
@@ -456,5 +462,8 @@ def test_reports_show_weights_and_matches(fit, run, folder, tmp_path):
     words = ("--model", folder / "m.fw", "-o", tmp_path / "o.tsv", "--report", tmp_path / "r.html")
     assert run("align", "apply", *pair(folder), *words).code == 0
     assert "brown bear" in (tmp_path / "r.html").read_text()
+    assert {"Matches", "Confidence", "Calibration", "Weights by template"} <= set(
+        sections_of(tmp_path / "r.html")
+    )
     assert run("align", "apply", *pair(folder), *words, "--no-values").code == 0
     assert "brown bear" not in (tmp_path / "r.html").read_text()

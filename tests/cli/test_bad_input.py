@@ -3,6 +3,7 @@
 import json
 import random
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -151,6 +152,7 @@ OWN = [
     ("resolve apply", "--threads 100000", "'--threads': 100000 is too many: give at most 1024."),
     ("tag fit", "--global-folds 3", "--global-folds says how --global is learned: give --global, too."),
     ("tag fit", "--c2 -1", "'--c2': '-1' is not a number, nor numbers with commas between them, from 0 on."),
+    ("tag fit", "--c2 1e15", "'--c2': 1e+15 is no number to work with: give 1e+12 at most."),
     ("inspect", "records.csv", "unexpected extra argument (records.csv)"),
     ("inspect", "resolve.fw=records.csv", f"records.csv: {NOT_A_MODEL}"),
     ("doctor", "records.csv", "unexpected extra argument (records.csv)"),
@@ -233,7 +235,9 @@ def cases_of_outputs(line):
         )
         long = replaced(line, name, LONG + Path(name).suffix)
         yield f"{name} with a name too long", Case(long, " cannot be used: File name too long.")
-        yield f"{name} a folder", Case(replaced(line, name, "bad"), "bad'", ("bad", "tag.fw", "folder"))
+        bad = f"bad{Path(name).suffix}"
+        told = f"'{bad}' is a folder: give the path of a file in it."
+        yield f"{name} a folder", Case(replaced(line, name, bad), told, (bad, "tag.fw", "folder"))
         if page:
             told = "--report 'x.txt': a report is a page: let the name end in .html."
             yield "a report that is no page", Case(replaced(line, name, "x.txt"), told)
@@ -243,8 +247,12 @@ def cases_of_outputs(line):
             )
             yield f"{name} without a known ending", Case(replaced(line, name, "z.xyz"), told)
         for other in filter(is_read, dict.fromkeys(words)):
-            told = "let the name end in .html" if page else "is also read from: give another file."
-            yield f"{name} over {other}", Case(replaced(line, name, other), told)
+            told = "is also read from: give another file."
+            if page:  # which cannot have the name of any of these files
+                both = replaced(" ".join(replaced(line, name, bad)), other, bad)
+                yield f"{name} over {other}", Case(both, told, (bad, "some text"))
+            else:
+                yield f"{name} over {other}", Case(replaced(line, name, other), told)
         if page:
             for other in filter(is_written, words):
                 if other != name:
@@ -284,17 +292,26 @@ def whole(tmp_path_factory):
 
 
 def all_cases():
-    for line in (*LINES, *UNTRIED):
-        command = command_of(line)
+    for command, which, line in numbered():
         for cases in (cases_of_inputs, cases_of_outputs, cases_of_options):
             for name, case in cases(line):
-                yield command, name, case
+                yield f"{command}: {name}{which}", case
     last = {command_of(line): line for line in (*UNTRIED, *LINES)}
     for command, words, told in OWN:
-        yield command, words[:40], own_case(last[command], words, told)
+        yield f"{command}: {words[:40]}", own_case(last[command], words, told)
 
 
-CASES = {f"{command}: {name}": case for command, name, case in all_cases()}
+def numbered():
+    """Yield all lines, each with its command and what tells it from other lines of that command."""
+    seen = Counter()
+    for line in (*LINES, *UNTRIED):
+        command = command_of(line)
+        seen[command] += 1
+        yield command, f", line {seen[command]}" if seen[command] > 1 else "", line
+
+
+NAMED = list(all_cases())
+CASES = dict(NAMED)
 
 
 def files_in(folder):
@@ -327,8 +344,8 @@ def test_bad_input_is_told_and_no_file_is_left_or_changed(run, whole, tmp_path, 
 
 
 OUTPUTS = {
-    f"{command_of(line)}: {name}": (line, name)
-    for line in (*LINES, *UNTRIED)
+    f"{command}: {name}{which}": (line, name)
+    for command, which, line in numbered()
     for name in filter(is_written, line.split())
 }
 
@@ -349,5 +366,6 @@ def test_a_folder_that_cannot_be_written_to_is_told_before_the_work(run, whole, 
 
 
 def test_every_command_has_cases():
+    assert len(CASES) == len(NAMED)  # no two have one name
     assert {name.partition(":")[0] for name in CASES} == leaves()
     assert {command for command, *_ in OWN} == leaves()

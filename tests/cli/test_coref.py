@@ -514,6 +514,7 @@ def test_reports_show_weights_and_mentions(run, folder, tmp_path):
         assert part in page
     words = ("--model", tmp_path / "m.fw", "-o", tmp_path / "o.jsonl", "--report", tmp_path / "r.html")
     assert run("coref", "apply", folder / "test.jsonl", *words).code == 0
+    assert {"Weights by template", "Weights"} <= set(sections_of(tmp_path / "r.html"))
     found = sections_of(tmp_path / "r.html")["Entities"]
     assert found["columns"] == ["mention", "before", "text", "after"]
     assert [entity["name"] for entity in found["entities"]] == [

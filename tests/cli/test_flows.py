@@ -206,6 +206,7 @@ def test_reports_show_what_was_learned_and_found(run, folder, tmp_path):
     done = run("flows", "apply", folder / "counts.csv", *words, tmp_path / "apply.html")
     assert json.loads(done.out)["report"]["bytes"] == (tmp_path / "apply.html").stat().st_size
     assert "Flows, sequence mon" in (tmp_path / "apply.html").read_text()
+    assert "What each feature adds" in (tmp_path / "apply.html").read_text()
 
 
 def test_a_report_is_a_page(run, folder, tmp_path):

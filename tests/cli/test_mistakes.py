@@ -8,11 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from command_lines import DOCUMENTS, PEOPLE, RECORDS, whole_folder
+from factorwise.apps.alignment.estimator import OntologyAligner
 from factorwise.apps.collective.learning import CollectiveProblem
 from factorwise.apps.resolution import estimator
 from factorwise.apps.resolution.estimator import EntityResolver
-from factorwise.cli import resolve_progress
+from factorwise.apps.tagging.tagger import ChainTagger
+from factorwise.cli import coref_apply, resolve_progress, tag_fit
 from factorwise.errors import InvalidArgumentError
+from factorwise.learning import SampleRank
 from record_cases import without, write_csv
 
 RESOLVE = ("--id", "id", "--model", "resolve.fw", "-o", "o.csv")
@@ -39,13 +42,23 @@ def refused(run, folder, monkeypatch):
     def work(*given, **more):
         raise AssertionError("the work began")
 
-    for name in ("link", "place", "learn", "learn_without_labels"):
-        monkeypatch.setattr(estimator, name, work)
-    monkeypatch.setattr(CollectiveProblem, "flows", work)
+    workers = {
+        estimator: ("link", "place", "learn", "learn_without_labels"),
+        CollectiveProblem: ("flows",),
+        SampleRank: ("fit",),
+        OntologyAligner: ("predict",),
+        coref_apply: ("resolved",),
+        tag_fit: ("train",),
+        ChainTagger: ("decode", "marginals"),
+    }
 
     def refused(*words):
         before = sorted(folder.iterdir())
-        result = run(*words)
+        with monkeypatch.context() as patch:
+            for place, names in workers.items():
+                for name in names:
+                    patch.setattr(place, name, work)
+            result = run(*words)
         assert (result.code, result.out) == (2, "")
         assert sorted(folder.iterdir()) == before
         return result.err
@@ -213,6 +226,14 @@ def test_labels_are_not_taken_for_another_column_that_is_missing(run, refused, f
     assert run("tag", "apply", "two.txt", "--model", "tag.fw").err == ""
 
 
+def test_a_column_that_held_labels_when_the_tagger_learned_may_hold_them(run, folder):
+    (folder / "guessed.txt").write_text("Ann B-PER B-PER\nsings O O\n\nBob O B-PER\nreads O O\n\n" * 3)
+    words = ("--model", "guessed.fw", "--max-iterations", 2)
+    assert run("tag", "fit", "guessed.txt", *words).code == 0
+    (folder / "two.txt").write_text("Ann B-PER\nsings O\n\n")
+    assert run("tag", "apply", "two.txt", "--model", "guessed.fw").err == ""
+
+
 def test_further_columns_of_tokens_are_remarked_on(run, folder):
     (folder / "many.txt").write_text("Ann N X Y B-PER\nsings V X Y O\n\n")
     result = run("tag", "apply", "many.txt", "--model", "tag.fw")
@@ -356,5 +377,7 @@ def test_a_reference_of_other_ontologies_is_refused_with_ids_of_both(refused, fo
     assert "k.tsv: 'x1' is no concept of a.jsonl (one of 4 unknown ids)." in said
     assert "Not there are 'x1', 'x2'; there are 'a0', 'a1', 'a2'." in said
     said = refused("align", "score", "align-found.tsv", "--truth", "k.tsv")
-    assert "align-found.tsv and the reference have no concept in common: 'a" in said
-    assert "against 'x1', 'y1', 'x2' and 1 more. Give the reference of the same ontologies." in said
+    assert "align-found.tsv and the true matches have no concept in common: 'a" in said
+    assert (
+        "against 'x1', 'y1', 'x2' and 1 more. Give with --truth the matches of the same ontologies." in said
+    )

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from factorwise.cli import main, resolve_apply, resolve_report, tag_report
+from factorwise.cli import main, resolve_report, resolve_request, tag_report
 from record_cases import people, without, write_csv
 from report_cases import sections_of
 
@@ -92,12 +92,22 @@ def test_resolving_reports_entities_pairs_and_what_they_are_made_of(resolved, ru
 def test_doubtful_pairs_of_many_records_are_drawn_only_on_request(resolved, run, tmp_path, monkeypatch):
     words = ("--id", "id", "--model", resolved / "m.fw", "-o", tmp_path / "o.csv", "--json")
     for most, drawn in ((1_000, True), (10, False)):
-        monkeypatch.setattr(resolve_apply, "MOST_DRAWN", most)
+        monkeypatch.setattr(resolve_request, "MOST_DRAWN", most)
         done = run("resolve", "apply", resolved / "records.csv", *words, "--report", tmp_path / "r.html")
         assert (json.loads(done.out)["doubtful_pairs"] is not None) == drawn
         pairs = sections(tmp_path / "r.html")["Doubtful pairs"]
         assert pairs["kind"] == ("pairs" if drawn else "facts")
     assert pairs["rows"] == [["not drawn", "give --posterior to have them"]]
+
+
+def test_no_doubtful_pairs_are_drawn_unasked_where_the_walk_was_cut_short(resolved, run, tmp_path):
+    words = ("--id", "id", "--model", resolved / "m.fw", "-o", tmp_path / "o.csv", "--json")
+    words += ("--seconds", 1e-9, "--report", tmp_path / "r.html")
+    cut = run("resolve", "apply", resolved / "records.csv", *words)
+    assert json.loads(cut.out)["search"]["stopped"] == "time"
+    assert json.loads(cut.out)["doubtful_pairs"] is None
+    asked = run("resolve", "apply", resolved / "records.csv", *words, "--posterior")
+    assert json.loads(asked.out)["doubtful_pairs"] is not None
 
 
 def test_members_come_with_their_confidence_the_doubtful_ones_first(resolved, run, tmp_path):

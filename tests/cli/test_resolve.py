@@ -389,6 +389,20 @@ def test_ctrl_c_in_the_walk_writes_what_it_has(run, folder, tmp_path, monkeypatc
     assert [row["id"] for row in read_csv(tmp_path / "o.csv")] == [record["id"] for record in FEW]
 
 
+def test_ctrl_c_while_clusterings_are_drawn_writes_all_else(run, folder, tmp_path, monkeypatch):
+    def interrupt(bar, sweeps):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(resolve_progress.DrawBar, "__call__", interrupt)
+    words = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / "o.csv", "--json")
+    words += ("--pairs", tmp_path / "p.csv", "--entities", tmp_path / "e.csv")
+    result = run("resolve", "apply", folder / "few.csv", *words)
+    assert result.code == 0
+    assert "interrupted while other clusterings were drawn" in result.err
+    assert json.loads(result.out)["also_written"] == ["e.csv"]
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["e.csv", "o.csv"]
+
+
 def test_ctrl_c_while_candidates_are_found_leaves_nothing(run, folder, tmp_path, monkeypatch):
     class Interrupted(nullcontext):
         def register(self, name, table):

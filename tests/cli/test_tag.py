@@ -280,7 +280,7 @@ def test_provenance_names_the_data_and_the_settings(folder):
     (data,) = saved.provenance["data"]
     assert (data["name"], data["bytes"]) == ("train.txt", (folder / "train.txt").stat().st_size)
     assert saved.settings["training"]["prior"] == {"c1": 0.0, "c2": 1.0}
-    assert saved.settings["columns"] == {"features": [0, 1], "label": 2, "all": 3}
+    assert saved.settings["columns"] == {"features": [0, 1], "label": 2, "like_labels": [], "all": 3}
 
 
 # held-out sentences and the choice of a prior
@@ -343,7 +343,12 @@ def test_a_few_held_out_sentences_with_other_labels_are_left_out_and_told(folder
     (tmp_path / "h.txt").write_text("the DT B-NP\n\n" * 12 + "x SYM I-LST\n")
     words = ("--model", tmp_path / "m.fw", "--held-out", tmp_path / "h.txt", "--json", "--max-iterations", 5)
     done = run("tag", "fit", folder / "train.txt", *words)
-    assert json.loads(done.out)["held_out"]["sentences"] == 12
+    held_out = json.loads(done.out)["held_out"]
+    assert (held_out["sentences"], held_out["left_out"]) == (12, 1)
+    assert held_out["score_without_constraints"] is None
+    assert (
+        "on 12 sentences, 1 left out" in run("tag", "fit", folder / "train.txt", *words[:4], *words[5:]).out
+    )
     assert "1 of 13 sentences of" in done.err
     assert "labels that the training data lack ('I-LST')" in done.err
 

@@ -61,6 +61,12 @@ def test_constraints_are_learned_applied_and_listed(run, folder, fit, tmp_path, 
     assert document["constraints"]["candidates"] == 2
     assert {each["kind"] for each in document["constraints"]["kept"]} == {"one-stretch", "at-least-once"}
     assert document["seconds"]["constraints"] >= 0
+    judged = document["held_out"]
+    assert judged["score"] > judged["score_without_constraints"]
+    done = run("tag", "apply", folder / "dev.txt", "--model", model, "-o", tmp_path / "dev.txt")
+    assert done.code == 0
+    scored = json.loads(run("tag", "score", tmp_path / "dev.txt", "--json").out)
+    assert judged["score"] == scored["spans"]["micro"]["f1"]  # that of the tagger that was saved
     assert isinstance(read_tagger(model).tagger, GlobalTagger)
     assert years(run, folder, model).count(1) > plainly.count(1)
     listed = json.loads(run("tag", "inspect", model, "--json").out)["constraints"]

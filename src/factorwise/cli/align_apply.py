@@ -105,7 +105,9 @@ def command(
 
         ontologies = [side.ontology for side in sides]
         page = Page(report, options, (left, right, model))
-        document["report"] = write_matches_report(page, document, ontologies, found, values=not no_values)
+        document["report"] = write_matches_report(
+            page, document, ontologies, found, aligner, values=not no_values
+        )
     if output != STANDARD:
         document["bytes"] = Path(output).stat().st_size
         emit(document, _lines(document), as_json=options.json)

@@ -123,7 +123,7 @@ def fit(
         },
         "training": settings,
         "curve": curve(aligner.history_),
-        "reliability": aligner.reliability_.as_dict(),
+        "reliability": aligner.settings_["reliability"],
         "seconds": clock.seconds(),
         "peak_memory": peak_memory(),
     }

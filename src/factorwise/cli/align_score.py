@@ -24,37 +24,37 @@ CURVE_LINES = 10  # points of the curve that are shown to people; JSON has all
 
 @verb(example="factorwise align score found.tsv --truth reference.tsv --json")
 @click.argument("file", metavar="OUT.tsv")
-@click.option("--truth", "reference", required=True, metavar="FILE.tsv", help="The true matches.")
+@click.option("--truth", required=True, metavar="FILE.tsv", help="The true matches.")
 @click.option(
     "--threshold",
     type=Real(0, 1),
     default=0.0,
     help="Score matches of this confidence or more.  [default: all]",
 )
-def command(options: Options, file: str, reference: str, threshold: float) -> None:
-    """Score the matches in OUT.tsv, as `align apply` writes it, against those of the reference.
+def command(options: Options, file: str, truth: str, threshold: float) -> None:
+    """Score the matches in OUT.tsv, as `align apply` writes it, against the true ones.
 
     Where the lines have a fourth column with different confidences, precision and recall are also told as
     ever less sure matches are let in, and the confidence from which on F1 is highest. Choose a threshold on
     other matches than those that are scored in the end. '-' reads standard input.
     """
-    if file == STANDARD == reference:
+    if file == STANDARD == truth:
         raise click.UsageError("only one of OUT.tsv and --truth can be standard input.")
-    known, found = read_reference(options, reference), read_matches(options, file)
-    truth = [_pair(row) for row in known]
+    known = [_pair(row) for row in read_reference(options, truth)]
+    found = read_matches(options, file)
     kept = [row for row in found if row.confidence >= threshold]
     document: dict[str, Any] = {
         "file": shown(file),
-        "reference": len(truth),
+        "true": len(known),
         "found": len(found),
         "threshold": threshold,
-        "scores": asdict(score_matches(truth, map(_pair, kept))),
+        "scores": asdict(score_matches(known, map(_pair, kept))),
         "best": None,
         "curve": [],
     }
-    _check_sides(options, truth, kept, document)
+    _check_sides(options, known, found, kept, document)
     if len({row.confidence for row in found}) > 1:
-        curve = match_curve(truth, map(_pair, found), [row.confidence for row in found])
+        curve = match_curve(known, map(_pair, found), [row.confidence for row in found])
         document["best"] = _point(curve.best)
         document["curve"] = [_point(curve.at(point)) for point in range(len(curve.threshold))]
     emit(document, _lines(document), as_json=options.json)
@@ -67,29 +67,33 @@ def _pair(row: Correspondence) -> tuple[str, str]:
 def _check_sides(
     options: Options,
     truth: Sequence[tuple[str, str]],
+    found: Sequence[Correspondence],
     kept: Sequence[Correspondence],
     document: Mapping[str, Any],
 ) -> None:
     """Tell if nothing is right because the sides were given in another order, or nothing was found.
 
-    And refuse matches of which no concept stands in the reference: they are of other ontologies.
+    And refuse matches of which no concept stands in the truth: they are of other ontologies.
+
+    kept
+        Those of the matches found that are scored.
     """
+    known, named = [one for pair in truth for one in pair], [one for row in found for one in _pair(row)]
+    if named and set(known).isdisjoint(named):
+        raise DataFileError(
+            f"{document['file']} and the true matches have no concept in common: {some(named)} against"
+            f" {some(known)}. Give with --truth the matches of the same ontologies."
+        )
     if not kept:
         notice(options, f"there is no match to score in {document['file']}.")
     elif not document["scores"]["recall"]:
-        known, found = {one for pair in truth for one in pair}, [one for row in kept for one in _pair(row)]
-        if known.isdisjoint(found):
-            raise DataFileError(
-                f"{document['file']} and the reference have no concept in common: {some(found)} against"
-                f" {some(one for pair in truth for one in pair)}. Give the reference of the same ontologies."
-            )
         exchanged = {(row.target, row.source) for row in kept}
         right = sum(pair in exchanged for pair in truth)
         if right:
             notice(
                 options,
                 f"no match is right, but {right} are with source and target exchanged: the ontologies were"
-                " given to `align apply` in another order than the reference's columns.",
+                " given to `align apply` in another order than the columns of --truth.",
             )
 
 
@@ -100,7 +104,7 @@ def _point(point: OperatingPoint) -> dict[str, Any]:
 def _lines(document: dict[str, Any]) -> Iterator[str]:
     scores = document["scores"]
     limit = f" of confidence {document['threshold']:g} or more" if document["threshold"] else ""
-    sizes = f"{scores['predicted']} matches{limit}, {document['reference']} in the reference"
+    sizes = f"{scores['predicted']} matches{limit}, {document['true']} true ones"
     yield f"{document['file']}  ({sizes})"
     shares = [("precision", "precision"), ("recall", "recall"), ("F1", "f1")]
     yield from aligned([(title, f"{scores[name]:.4f}") for title, name in shares])

@@ -113,7 +113,10 @@ def command(
         from factorwise.cli.walk_reports import write_mentions_report
 
         page = Page(report, options, (input_file, model))
-        document["report"] = write_mentions_report(page, document, documents, answers, values=not no_values)
+        weights = resolver.weights_by_name()
+        document["report"] = write_mentions_report(
+            page, document, documents, answers, weights, values=not no_values
+        )
     if output != STANDARD:
         document["bytes"] = Path(output).stat().st_size
         emit(document, _lines(document), as_json=options.json)

@@ -76,7 +76,8 @@ def check_like_training(
             f"{name}: the model is for mentions of type {some(sorted(types), 8)}, but {found}. Give documents"
             " with such mentions, or another model."
         )
-    missing = [key for key in told if key not in told_of_mentions(documents)]
+    told_here = told_of_mentions(documents)
+    missing = [key for key in told if key not in told_here]
     if missing:
         notice(
             options,

@@ -136,7 +136,7 @@ def fit(options: Options, request: Request) -> tuple[dict[str, Any], dict[str, f
         check_types(documents, shown(request.train), "--without-types", request.without_types or ())
         together = request.gathered(documents, request.train)
         entities = check_truth(together, shown(request.train))
-        apart = _dev_discourses(request)
+        apart = _held_out_discourses(request)
     with clock.part("loading"):  # scikit-learn takes its time: help, and mistakes in files, do not wait
         from factorwise.apps.coreference.estimator import KIND, CoreferenceResolver
 
@@ -202,7 +202,7 @@ def fit(options: Options, request: Request) -> tuple[dict[str, Any], dict[str, f
     return document, dict(weights)
 
 
-def _dev_discourses(request: Request) -> list[Discourse]:
+def _held_out_discourses(request: Request) -> list[Discourse]:
     """Read the documents to score on; none if none were given."""
     if request.held_out is None:
         return []

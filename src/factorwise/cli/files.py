@@ -8,14 +8,17 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from factorwise.errors import DataFileError, EmptyWorldError, InvalidArgumentError
+from factorwise.errors import CountsError, DataFileError, EmptyWorldError, InvalidArgumentError
 from factorwise.io.atomic import atomic_text
 from factorwise.io.file_kinds import EncodingError
 from factorwise.io.table_formats import written_format
+
+if TYPE_CHECKING:  # Arrow takes its time to load
+    import pyarrow as pa
 
 STANDARD = "-"  # standard input or output in place of a file
 
@@ -125,12 +128,15 @@ def read_text(path: Path) -> str:
 
 
 @contextmanager
-def speaking_of(name: str) -> Iterator[None]:
-    """Name the file that an error speaks of, where what found it knows only the content."""
+def speaking_of(*names: str | None) -> Iterator[None]:
+    """Name the files that an error speaks of, where what found it knows only the content."""
+    given = [name for name in names if name is not None]
     try:
         yield
-    except (DataFileError, EmptyWorldError, InvalidArgumentError) as error:
-        raise DataFileError(f"{name}: {error}") from error
+    except (CountsError, DataFileError, EmptyWorldError, InvalidArgumentError) as error:
+        if not given or str(error).startswith(tuple(given)):
+            raise
+        raise DataFileError(f"{' and '.join(given)}: {error}") from error
 
 
 @contextmanager
@@ -181,6 +187,16 @@ def _give_up_standard_output() -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
+
+
+def write_output(path: Path, table: pa.Table) -> None:
+    """Write a table in the format of its ending, whole or not at all."""
+    from factorwise.io.tables import write_table
+
+    try:
+        write_table(path, table)
+    except OSError as error:
+        raise unwritten(path, error) from error
 
 
 def unwritten(output: str | Path, error: OSError) -> DataFileError:

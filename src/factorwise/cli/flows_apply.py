@@ -10,8 +10,16 @@ from typing import Any
 
 import click
 
-from factorwise.cli.files import STANDARD, check_different, check_tables, check_target, writing
-from factorwise.cli.flows_data import features_option, naming, read_counts, read_features
+from factorwise.cli.files import (
+    STANDARD,
+    check_different,
+    check_tables,
+    check_target,
+    speaking_of,
+    write_output,
+    writing,
+)
+from factorwise.cli.flows_data import features_option, read_counts, read_features
 from factorwise.cli.learned import check_kind
 from factorwise.cli.numbers import Real
 from factorwise.cli.options import Options, verb
@@ -20,7 +28,6 @@ from factorwise.cli.progress import Clock, cost_rows, peak_memory
 from factorwise.cli.reports import Page, check_report, report_options, report_row
 from factorwise.errors import ConvergenceWarning
 from factorwise.io.listing import some
-from factorwise.io.tables import write_table
 
 
 @verb(example="factorwise flows apply counts.csv --model birds.fw -o flows.csv")
@@ -89,7 +96,7 @@ def command(
         )
     with (
         clock.part("flows"),
-        naming(counts, *features),
+        speaking_of(counts, *features),
         warnings.catch_warnings(record=True, category=ConvergenceWarning) as caught,
     ):
         warnings.simplefilter("always", ConvergenceWarning)
@@ -118,12 +125,13 @@ def command(
             *names, members = (column.to_pylist() for column in table.columns)
             writer.writerows(zip(*names, (f"{number:.8g}" for number in members), strict=True))
     else:
-        write_table(output, table)
+        write_output(Path(output), table)
     if report is not None:
         from factorwise.cli.flows_report import write_apply_report
 
         page = Page(report, options, (counts, model, *features))
-        document["report"] = write_apply_report(page, document, known, flows, values=not no_values)
+        weights = loaded.weights_by_name()
+        document["report"] = write_apply_report(page, document, known, flows, weights, values=not no_values)
     if output != STANDARD:
         document["bytes"] = Path(output).stat().st_size
         emit(document, _lines(document), as_json=options.json)

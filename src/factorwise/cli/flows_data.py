@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import reduce
 from typing import TYPE_CHECKING
 
 import click
 
-from factorwise.cli.files import reading_utf8
-from factorwise.errors import CountsError, DataFileError, InvalidArgumentError
+from factorwise.cli.files import reading_utf8, speaking_of
 from factorwise.io.keyed_rows import read_keyed_rows
 
 if TYPE_CHECKING:
@@ -24,18 +21,6 @@ features_option = click.option(
 )
 
 
-@contextmanager
-def naming(*paths: str | None) -> Iterator[None]:
-    """Name the files that an error is about, unless it begins with one of them."""
-    names = [path for path in paths if path is not None]
-    try:
-        yield
-    except (CountsError, InvalidArgumentError) as error:
-        if str(error).startswith(tuple(names)):
-            raise
-        raise DataFileError(f"{' and '.join(names)}: {error}") from error
-
-
 def read_features(paths: tuple[str, ...]) -> TransitionFeatures | None:
     """Read tables of features and join them; None without any."""
     from factorwise.apps.collective import TransitionFeatures
@@ -44,7 +29,7 @@ def read_features(paths: tuple[str, ...]) -> TransitionFeatures | None:
     for path in paths:
         with reading_utf8(path):
             parts.append(TransitionFeatures.read(path))
-    with naming(*paths):
+    with speaking_of(*paths):
         return reduce(TransitionFeatures.joined, parts) if parts else None
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import click
 import numpy as np
 
-from factorwise.cli.files import check_different, check_target, files_among, reading_utf8
-from factorwise.cli.flows_data import features_option, naming, read_counts, read_features, read_parents
+from factorwise.cli.files import check_different, check_target, files_among, reading_utf8, speaking_of
+from factorwise.cli.flows_data import features_option, read_counts, read_features, read_parents
 from factorwise.cli.learned import TOP, largest, weight_lines
 from factorwise.cli.numbers import Real, Whole
 from factorwise.cli.options import Options, verb
@@ -129,13 +129,13 @@ def fit(
         if places is not None:
             with reading_utf8(places):
                 near = by_distance(*read_distances(places))
-            with naming(places, *features):
+            with speaking_of(places, *features):
                 used = near if used is None else near.joined(used)
         known = read_counts(counts, None if used is None else used.places)
         used = staying(known.places) if used is None else used
         estimator = CollectiveModel(**settings, parents=read_parents(parents))
     with clock.part("training"):
-        with reading_utf8(flows or counts), naming(counts, *features, flows, parents):
+        with reading_utf8(flows or counts), speaking_of(counts, *features, flows, parents):
             estimator.fit(known, features=used, flows=flows, callback=_watch(options))
         if show_progress(options) and not options.verbose:
             click.echo(err=True)  # the passes were told on one line

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from factorwise.cli.reports import Page, facts_of, learning_curve, run_facts, weights_table, write_page
-from factorwise.report import Chart, Facts, Matrix, Section, Series
+from factorwise.report import Chart, Facts, Matrix, Section, Series, Table
 from factorwise.types import Floats
 
 if TYPE_CHECKING:  # SciPy takes its time to load
@@ -29,14 +29,20 @@ def write_fit_report(page: Page, document: Mapping[str, Any], weights: Mapping[s
     if document["curve"]:
         curve = learning_curve(document["curve"], "objective", "turn of EM", "objective of one member")
         sections.append(curve)
-    sections.append(weights_table(weights, "What each feature adds to the log odds of a move."))
+    sections.append(_weights(weights))
     title = f"How a population moves: {document['model']['file']}"
     sections.append(run_facts(page, document, {"model": document["model"]["file"]}))
     return write_page(page, title, "factorwise flows fit", sections)
 
 
 def write_apply_report(
-    page: Page, document: Mapping[str, Any], counts: Counts, flows: Flows, *, values: bool
+    page: Page,
+    document: Mapping[str, Any],
+    counts: Counts,
+    flows: Flows,
+    weights: Mapping[str, float],
+    *,
+    values: bool,
 ) -> dict[str, Any]:
     """Write what was found: flows over time, and counts beside what the flows say they should be."""
     names = flows.places if values else tuple(f"place {k + 1}" for k in range(len(flows.places)))
@@ -81,8 +87,13 @@ def write_apply_report(
     left = len(flows) - MOST_SEQUENCES
     if left > 0:
         sections.append(Facts(title="Not shown", rows=[("further sequences", left)]))
+    sections.append(_weights(weights))
     sections.append(run_facts(page, document, {"model": document["model"]}))
     return write_page(page, f"Flows in {document['output']}", "factorwise flows apply", sections)
+
+
+def _weights(weights: Mapping[str, float]) -> Table:
+    return weights_table(weights, "What each feature adds to the log odds of a move.")
 
 
 def _totals(counted: Floats, expected: Floats, times: tuple[str, ...], name: str) -> Chart:

@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 
 import click
 
-from factorwise.cli.files import check_target
+from factorwise.cli.files import check_target, write_output
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory
-from factorwise.errors import DataFileError
 
 
 class _Count(click.ParamType):  # type: ignore[type-arg]
@@ -66,7 +65,6 @@ def command(options: Options, mentions: int, output: Path, largest_scale: float)
     # Arrow takes its time to load: help, and mistakes in options, do not wait for it
     from factorwise.apps.generation.authors import AuthorsConfig, generate_authors
     from factorwise.apps.generation.inventory import load_inventory
-    from factorwise.io.tables import write_table
 
     config = AuthorsConfig(mentions=mentions, seed=options.seed, largest_scale=largest_scale)
     clock = Clock()
@@ -76,13 +74,7 @@ def command(options: Options, mentions: int, output: Path, largest_scale: float)
         made = generate_authors(config, lists)
     made.check()
     with clock.part("writing"):
-        try:
-            write_table(output, made.table())
-        except OSError as error:
-            raise DataFileError(
-                f"{output}: could not be written: {error.strerror or error}. Nothing was written: check the"
-                " folder, its permissions and the free space."
-            ) from error
+        write_output(output, made.table())
     document = {
         "output": output.name,
         "bytes": output.stat().st_size,

@@ -119,12 +119,12 @@ def template_table(
     )
 
 
-def facts_of(title: str, values: Mapping[str, Any]) -> Facts:
+def facts_of(title: str, values: Mapping[str, Any], note: str = "") -> Facts:
     """Return a section with the entries of a summary that are plain values or lists of them."""
     from factorwise.report import Facts
 
     rows = [(name.replace("_", " "), _cell(value)) for name, value in values.items()]
-    return Facts(title=title, rows=[(name, value) for name, value in rows if value is not None])
+    return Facts(title=title, note=note, rows=[(name, value) for name, value in rows if value is not None])
 
 
 def _cell(value: Any) -> str | int | float | None:

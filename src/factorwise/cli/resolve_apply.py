@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,31 +12,25 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.cli.files import can_write, check_tables, speaking_of
+from factorwise.cli.files import speaking_of, write_output
 from factorwise.cli.learned import RESOLUTION, check_kind
 from factorwise.cli.numbers import Real, Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, printable, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory
-from factorwise.cli.reports import Page, check_report, report_options, report_row
+from factorwise.cli.reports import Page, report_options, report_row
 from factorwise.cli.resolve_blocks import blocking_report
 from factorwise.cli.resolve_data import (
     Records,
-    check_outputs,
     given_fields,
     given_pairs,
     read_records,
     record_options,
-    write_output,
 )
-from factorwise.cli.resolve_onto import Known, all_content, check_onto, placed, read_known
-from factorwise.cli.resolve_progress import WalkBar, telling
-from factorwise.cli.resolve_shards import (
-    check_checkpoint_address,
-    check_checkpoint_mode,
-    opened_shards,
-    shard_options,
-)
+from factorwise.cli.resolve_onto import Known, all_content, placed, read_known
+from factorwise.cli.resolve_progress import DrawBar, WalkBar, telling
+from factorwise.cli.resolve_request import Request
+from factorwise.cli.resolve_shards import opened_shards, shard_options
 
 if TYPE_CHECKING:  # numba and Arrow take their time to load
     import pyarrow as pa
@@ -54,7 +48,6 @@ WHY = {
     "time": "the time was up",
     "interrupted": "it was interrupted",
 }
-MOST_DRAWN = 1_000_000  # records of which a report has doubtful pairs unasked: of more, drawing takes minutes
 ENDED = ("settled", "rounds")
 
 _path = click.Path(path_type=Path)
@@ -107,111 +100,15 @@ def command(options: Options, **given: Any) -> None:
     records) and confidence. Without --model, weights are found from what the records look like. Before the
     walk it prints the blocking rules with sizes of blocks and numbers of pairs. Ctrl-C ends the walk with
     what was found so far. All files are written by their ending (.csv, .parquet, .jsonl), whole or not at
-    all. With --checkpoint, a run that was killed goes on where it was when it is started again. With --onto,
-    RECORDS are new ones that are placed into known entities; the rows of the old ones come first.
+    all. A --report of up to a million records draws other clusterings, too. With --checkpoint, a run that
+    was killed goes on where it was when it is started again. With --onto, RECORDS are new ones that are
+    placed into known entities; the rows of the old ones come first.
     """
     names = {name: given.pop(name) for name in Request.__dataclass_fields__ if name != "reading"}
     request = Request(**names, reading=given)
     request.check()
     document = resolve(options, request)
     emit(document, _lines(document), as_json=options.json)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What the user asked for; the fields are the options of the verb, ``reading`` those of all its kind."""
-
-    files: tuple[str, ...]
-    model: Path | None
-    output: Path
-    fields: Path | None
-    must_link: str | None
-    cannot_link: str | None
-    one_per_source: bool
-    entities: Path | None
-    canonical: Path | None
-    posterior: bool
-    pairs: Path | None
-    second_best: Path | None
-    onto: str | None
-    old: str | None
-    rounds: int | None
-    seconds: float | None
-    report: Path | None
-    no_values: bool
-    ray: str | None
-    shards: int | None
-    checkpoint: str | None
-    checkpoint_seconds: float | None
-    reading: Mapping[str, Any] = field(default_factory=dict)
-
-    def draws(self, records: int) -> bool:
-        """Whether other clusterings of so many records are to be drawn."""
-        if self.posterior or self.pairs is not None or self.second_best is not None:
-            return True
-        return self.report is not None and records <= MOST_DRAWN
-
-    @property
-    def in_shards(self) -> bool:
-        """Whether the search goes over shards."""
-        return self.ray is not None or self.shards is not None
-
-    def targets(self) -> dict[str, Path | None]:
-        """Return the tables to be written, the one that tells that all is done last."""
-        return {
-            "--entities": self.entities,
-            "--canonical": self.canonical,
-            "--pairs": self.pairs,
-            "--second-best": self.second_best,
-            "--output": self.output,
-        }
-
-    def outputs(self) -> dict[str, Path | None]:
-        """Return all files to be written."""
-        return {**self.targets(), "--report": self.report}
-
-    def inputs(self) -> list[str | Path | None]:
-        """Return all files to be read, as far as they were given."""
-        return [*self.files, self.model, self.fields, self.must_link, self.cannot_link, self.onto, self.old]
-
-    def check(self) -> None:
-        """Refuse options that do not go together, and files that could not be written."""
-        check_report(self.report, self.no_values)
-        check_outputs(self.outputs(), *self.inputs())
-        check_tables(self.targets())
-        unused = {"--checkpoint": self.checkpoint, "--ray": self.ray, "--shards": self.shards}
-        check_onto(self.onto, self.old, unused)
-        if self.onto is not None and self.model is None:
-            raise click.UsageError("--onto needs --model: the one that the entities were found with.")
-        if self.fields is not None and self.model is not None:
-            raise click.UsageError(
-                "--fields is for resolving without a model; --model has fields of its own."
-            )
-        if self.one_per_source and self.reading["source"] is None:
-            if self.onto is not None:
-                raise click.UsageError(
-                    "--one-per-source with --onto needs --source COLUMN, a column of new and old records."
-                )
-            if len(self.files) == 1:
-                raise click.UsageError(
-                    "--one-per-source needs to know the sources: give several files, or --source COLUMN."
-                )
-        if self.checkpoint_seconds is not None and self.in_shards:
-            raise click.UsageError(
-                "--checkpoint-seconds is for a search in one piece: with --shards or --ray, every fourth"
-                " round is kept."
-            )
-        if self.checkpoint is None or check_checkpoint_address(self.checkpoint, self.in_shards):
-            return
-        folder = Path(self.checkpoint)
-        try:
-            place = next(one for one in (folder, *folder.resolve().parents) if one.exists())
-        except OSError as error:
-            raise click.UsageError(f"--checkpoint cannot be used: {error.strerror or error}.") from error
-        if not place.is_dir() or not can_write(place):
-            why = "cannot be written to" if place.is_dir() else "is no folder"
-            raise click.UsageError(f"--checkpoint {self.checkpoint!r}: {str(place)!r} {why}.")
-        check_checkpoint_mode(self.checkpoint, self.in_shards)
 
 
 def resolve(options: Options, request: Request) -> dict[str, Any]:
@@ -255,17 +152,23 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
             resolver.fit(records.table, leave_out=records.leave_out, tell=telling(options))
     limits = Constraints(**pairs, sources=everyone.sources, one_per_source=request.one_per_source)
     rounds: list[Progress] = []
+    blocking: dict[str, Any] = {}
     if known is None:
-        content = records.content
-        found, blocking = _walk(options, request, records, resolver, limits, clock, rounds)
+        found = _walk(options, request, records, resolver, limits, clock, rounds, blocking)
     else:
-        content, blocking = all_content(records, known, resolver), {}
         with clock.part("walk"):
-            drawn = request.draws(len(everyone.ids))
-            found = placed(records, known, resolver, limits, posterior=drawn)
+            found = placed(records, known, resolver, limits)
     reason = found.found.reason
     if reason == "interrupted":
         notice(options, f"interrupted after {found.found.rounds} rounds: what was found so far is written.")
+    if request.draws(len(found.ids), ended=reason in ENDED):
+        with clock.part("draws"):
+            found = _drawn(options, resolver, found)
+
+    @cache
+    def content() -> pa.Table:
+        return records.content if known is None else all_content(records, known, resolver)
+
     with clock.part("writing"):
         written = _write(request, content, found)
     if request.checkpoint is not None and reason in ENDED:
@@ -297,7 +200,7 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
         document["report"] = write_apply_report(
             Page(request.report, options, request.inputs()),
             document,
-            content,
+            content(),
             found,
             resolver.knowledge_,
             rounds,
@@ -338,12 +241,12 @@ def _walk(
     constraints: Constraints,
     clock: Clock,
     rounds: list[Progress],
-) -> tuple[Resolution, dict[str, Any]]:
+    blocking: dict[str, Any],
+) -> Resolution:
     """Find the entities, telling of the candidates before the walk and of the walk while it lasts.
 
-    What is told of each round is also added to ``rounds``.
+    What is told of each round is also added to ``rounds``, and what is told of candidates to ``blocking``.
     """
-    blocking: dict[str, Any] = {}
     began = time.perf_counter()
     walking = began
 
@@ -377,7 +280,6 @@ def _walk(
             records.table,
             id=request.reading["id_column"],
             constraints=constraints,
-            posterior=request.draws(records.table.num_rows),
             checkpoint=request.checkpoint,
             checkpoint_seconds=60.0 if request.checkpoint_seconds is None else request.checkpoint_seconds,
             shards=shards,
@@ -385,23 +287,35 @@ def _walk(
             watch=watch,
         )
     clock.parts["walk"] = time.perf_counter() - walking
-    return found, blocking
+    return found
 
 
-def _write(request: Request, content: pa.Table, found: Resolution) -> list[str]:
+def _drawn(options: Options, resolver: EntityResolver, found: Resolution) -> Resolution:
+    """Return what was found with draws of other clusterings, or without if they are interrupted."""
+    try:
+        with DrawBar(options) as bar:
+            return resolver.draw(found, watch=bar)
+    except KeyboardInterrupt:
+        notice(options, "interrupted while other clusterings were drawn: what is in doubt is not told.")
+        return found
+
+
+def _write(request: Request, content: Callable[[], pa.Table], found: Resolution) -> list[str]:
     """Write all tables asked for and return the names of all but the first one.
 
     content
-        What all records say.
+        Returns what all records say.
     """
-    made = {
+    made: dict[str, Callable[[], pa.Table]] = {
         "--output": found.table,
         "--entities": found.entities,
-        "--canonical": lambda: found.canonical(content),
-        "--pairs": found.pairs,
-        "--second-best": found.second_best,
+        "--canonical": lambda: found.canonical(content()),
     }
-    targets = {option: path for option, path in request.targets().items() if path is not None}
+    if found.posterior is not None:
+        made |= {"--pairs": found.pairs, "--second-best": found.second_best}
+    targets = {
+        option: path for option, path in request.targets().items() if path is not None and option in made
+    }
     for option, path in targets.items():
         write_output(path, made[option]())
     return [path.name for option, path in targets.items() if option != "--output"]

@@ -11,7 +11,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.cli.files import check_different, check_target, reading, speaking_of, unwritten
+from factorwise.cli.files import check_different, check_target, reading, speaking_of
 from factorwise.cli.learning import Names
 from factorwise.errors import DataFileError
 
@@ -214,16 +214,6 @@ def check_outputs(targets: Mapping[str, Path | None], *inputs: str | Path | None
     for option, path in targets.items():
         if path is not None:
             check_target(option, path, *files)
-
-
-def write_output(path: Path, table: pa.Table) -> None:
-    """Write a table in the format of its ending, whole or not at all."""
-    from factorwise.io.tables import write_table
-
-    try:
-        write_table(path, table)
-    except OSError as error:
-        raise unwritten(path, error) from error
 
 
 def _names(paths: Sequence[str]) -> list[str]:

@@ -74,7 +74,7 @@ def read_known(
             f" {records.ids[int(again[0])].as_py()!r}. Give records that are new, with ids of their own."
         )
     found = given_table(onto, ["id", "entity"], encoding)
-    with speaking_of(f"{old} and {onto}"):
+    with speaking_of(old, onto):
         entity = known_entities(found, ids)
     sources = None
     if source is not None:
@@ -85,18 +85,15 @@ def read_known(
     return Known(old, before, entity, id_column, everyone, sources)
 
 
-def placed(
-    records: Records, known: Known, resolver: EntityResolver, limits: Constraints, *, posterior: bool
-) -> Resolution:
+def placed(records: Records, known: Known, resolver: EntityResolver, limits: Constraints) -> Resolution:
     """Place records into the entities of old ones; the answer is of all records, the old ones first."""
-    with speaking_of(f"{known.name} and {records.name}"):
+    with speaking_of(known.name, records.name):
         return resolver.update(
             records.table,
             known.table,
             known.entity,
             id=known.id_column,
             constraints=limits,
-            posterior=posterior,
         )
 
 

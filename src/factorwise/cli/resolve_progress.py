@@ -96,6 +96,26 @@ class WalkBar:
         self._bar.close()
 
 
+class DrawBar:
+    """Shows how far the draws of other clusterings are, where somebody looks on."""
+
+    def __init__(self, options: Options) -> None:
+        self._bar = tqdm(desc="drawing", unit="sweep", disable=not show_progress(options), leave=False)
+
+    def __call__(self, sweeps: int) -> None:
+        """Count one of so many sweeps."""
+        self._bar.total = sweeps
+        self._bar.update()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.close()
+
+
 def progress_text(progress: Progress, first: Progress | None, rounds: int, seconds: float | None) -> str:
     """Say how the walk stands: score, clusters, proposals a second, and the time left.
 

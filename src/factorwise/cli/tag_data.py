@@ -70,6 +70,11 @@ class Source:
         """Return the columns that features are made of."""
         return [self.file.column(number) for number in self.features]
 
+    def like_labels(self) -> list[int]:
+        """Return the columns for features that hold nothing but labels, as another tagger's answers."""
+        labels = set(self.file.encoded(self.label)[0])
+        return [number for number in self.features if labels.issuperset(self.file.encoded(number)[0])]
+
     def labels(self, unknown: str | None) -> tuple[list[str], NDArray[np.int32]]:
         """Return the different labels, and the number of each token's label: -1 for ``unknown``."""
         names, codes = self.file.encoded(self.label)

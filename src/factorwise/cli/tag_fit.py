@@ -41,9 +41,10 @@ from factorwise.cli.tag_data import (
 from factorwise.cli.tag_inspect import describe, weights_by_template
 from factorwise.cli.tag_options import ColumnNumbers, NumberList, layout_options, read_table
 from factorwise.cli.tag_prediction import Predictions
-from factorwise.cli.tag_report import Judged, write_fit_report
+from factorwise.cli.tag_report import write_fit_report
 from factorwise.cli.tag_request import Request
-from factorwise.cli.tag_summary import summary, summary_lines
+from factorwise.cli.tag_scores import Judged
+from factorwise.cli.tag_summary import held_out_scores, summary, summary_lines
 from factorwise.io.provenance import provenance
 from factorwise.kernels.threads import Team
 from factorwise.learning.priors import Prior
@@ -115,11 +116,10 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
 @_option(
     "--global-folds",
     type=Whole(min=0),
-    default=FOLDS,
-    show_default=True,
     metavar="N",
     help="Learn these weights from N parts of TRAIN, each scored by a tagger trained on the others, and from"
-    " held-out sentences if there are any; 0: from these alone, a tenth of TRAIN unless said otherwise.",
+    " held-out sentences if there are any; 0: from these alone, a tenth of TRAIN unless said otherwise."
+    f"  [default: {FOLDS}]",
 )
 @_option(
     "--min-freq",
@@ -196,7 +196,7 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
         rows, start = encoder.fit_columns(source.columns(), source.file.start)
         sentences = Sentences(rows, start, known, encoder.slots())
         unknown = candidates is not None and not candidates.learned
-        apart = unknown and request.global_folds == 0
+        apart = unknown and request.folds == 0
         sentences, held_out = _held_out(options, request, sentences, other, encoder, labels, apart)
     trials: list[Trial] = []
     if request.cross_validate is not None:
@@ -222,23 +222,28 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
     learned = None
     if candidates is not None:
         with clock.part("constraints"):
-            judged = judged_sentences(
+            taught_by = judged_sentences(
                 trained,
                 held_out,
                 sentences,
                 labels,
                 config,
-                folds=request.global_folds if unknown else 0,
+                folds=request.folds if unknown else 0,
                 constraints=rules,
                 threads=options.threads,
             )
-            learned = constrained(trained.tagger, candidates, judged, options.threads)
+            learned = constrained(trained.tagger, candidates, taught_by, options.threads)
         trained = replace(trained, tagger=learned.tagger)
     with clock.part("writing"):
         settings = _settings(request, source, config)
         record = provenance(configuration=settings, seed=options.seed, data=_files(request))
         write_tagger(request.model, trained.tagger, encoder, settings, record)
-    document = summary(request.model, source, encoder, config, trained, held_out, trials, learned, clock)
+    judged = _judged(trained.tagger, held_out, options.threads)
+    given = None if other is None else len(other.file)
+    scores = held_out_scores(trained, learned, judged, given)
+    document = summary(
+        request.model, source, encoder, config, trained, held_out, scores, trials, learned, clock
+    )
     document["report"] = None
     if request.report is not None:
         saved = read_tagger(request.model)
@@ -249,14 +254,14 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
             trained.steps,
             told,
             weights_by_template(saved),
-            _judged(trained.tagger, held_out, options.threads),
+            judged,
             values=not request.no_values,
         )
     return document
 
 
 def _judged(tagger: ChainTagger, held_out: HeldOut | None, threads: int) -> Judged | None:
-    """Label the held-out sentences for the report."""
+    """Label the held-out sentences by the tagger that is saved."""
     if held_out is None:
         return None
     with Team(threads) as team:
@@ -329,6 +334,7 @@ def _settings(request: Request, source: Source, config: TrainingConfig) -> dict[
         "columns": {
             "features": list(source.features),
             "label": source.label,
+            "like_labels": source.like_labels(),
             "all": source.file.n_columns,
         },
         "layout": asdict(request.layout),

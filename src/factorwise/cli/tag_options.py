@@ -34,10 +34,12 @@ class NumberList(click.ParamType):  # type: ignore[type-arg]
             numbers = tuple(float(word) for word in str(value).split(","))
         except ValueError:
             numbers = (math.nan,)
-        if not all(0.0 <= number <= LARGEST for number in numbers):
+        if not all(number >= 0.0 for number in numbers):
             self.fail(
                 f"{value!r} is not a number, nor numbers with commas between them, from 0 on.", param, ctx
             )
+        if max(numbers) > LARGEST:
+            self.fail(f"{max(numbers):g} is no number to work with: give {LARGEST:g} at most.", param, ctx)
         return numbers
 
 

@@ -34,6 +34,8 @@ class LoadedTagger(NamedTuple):
         Numbers of the columns that it was trained on.
     label, all
         Number of the column of labels then, and of all columns; None where the file does not say.
+    like_labels
+        Those of ``features`` that held nothing but labels, too.
     layout
         How the training data were written.
     """
@@ -44,6 +46,7 @@ class LoadedTagger(NamedTuple):
     features: tuple[int, ...]
     label: int | None
     all: int | None
+    like_labels: tuple[int, ...]
     layout: Layout
 
 
@@ -68,6 +71,7 @@ def load_model(path: str | os.PathLike[str]) -> LoadedTagger:
             tuple(range(templates.n_columns)) if features is None else tuple(map(int, features)),
             columns.get("label"),
             columns.get("all"),
+            tuple(map(int, columns.get("like_labels", ()))),
             Layout(**layout),
         )
     except (TypeError, ValueError) as error:
@@ -100,7 +104,10 @@ def columns_for(
             if part.column >= len(numbers) or numbers[part.column] >= table.n_columns:
                 _refuse(model, template.text, part.column, numbers, table, name)
     if chosen is None and without_labels:
-        _refuse_labels(model, numbers, table, name)
+        expected = [
+            number for number, then in zip(numbers, model.features, strict=True) if then in model.like_labels
+        ]
+        _refuse_labels(model, [number for number in numbers[1:] if number not in expected], table, name)
     # what no template asks for may be missing: any column can stand in
     there = [number if number < table.n_columns else 0 for number in numbers]
     return there[: model.templates.n_columns]
@@ -108,7 +115,7 @@ def columns_for(
 
 def _refuse_labels(model: LoadedTagger, numbers: Sequence[int], table: ColumnFile, name: str) -> None:
     """Refuse a file that lacks another column than that of the labels, which would be taken for that one."""
-    for number in numbers[1:]:
+    for number in numbers:
         values = table.encoded(number)[0] if number < table.n_columns else []
         if values and set(values) <= set(model.tagger.labels):
             raise DataFileError(

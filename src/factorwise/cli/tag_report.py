@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.apps.tagging.training import Step
 from factorwise.cli.reports import (
@@ -20,11 +19,11 @@ from factorwise.cli.reports import (
     template_table,
     write_page,
 )
-from factorwise.cli.tag_scores import scored
+from factorwise.cli.tag_scores import Judged, scored
 from factorwise.io.conll import ColumnFile
 from factorwise.metrics.calibration import reliability
 from factorwise.report import Chart, Facts, Matrix, Section, Sentence, Sentences, Series, Table
-from factorwise.types import Floats, Ints
+from factorwise.types import Floats
 
 MOST_TOKENS = 40_000  # that are shown in sentences
 LONGEST_SENTENCE = 2_000  # tokens of one of them
@@ -56,7 +55,7 @@ def write_fit_report(
         facts_of("Training", document["training"]),
     ]
     if judged is not None:
-        sections.append(facts_of("Held-out sentences", document["held_out"]))
+        sections.append(facts_of("Held-out sentences", document["held_out"], _taught(document)))
         sections += quality_of(judged)
     number = [step.iteration for step in steps]
     if steps:
@@ -105,22 +104,11 @@ def write_fit_report(
     return write_page(page, f"A tagger: {document['model']['file']}", "factorwise tag fit", sections)
 
 
-class Judged(NamedTuple):
-    """Labels that were given, and the true ones.
-
-    names
-        What the numbers in ``truth`` and ``labels`` stand for.
-    start
-        Token that each sentence begins with, and the number of all tokens.
-    probability : float64[tokens]
-        Of each label that was given.
-    """
-
-    names: Sequence[str]
-    truth: Ints
-    labels: Ints
-    start: NDArray[np.int64]
-    probability: Floats
+def _taught(document: Mapping[str, Any]) -> str:
+    """Say what else was done with held-out sentences."""
+    if document["constraints"] is None:
+        return ""
+    return "The weights of the constraints were learned from these sentences, too: they look a little better."
 
 
 def quality_of(judged: Judged) -> list[Section]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from factorwise.apps.tagging.config import TrainingConfig
+from factorwise.apps.tagging.cross_fitting import FOLDS
 from factorwise.apps.tagging.global_constraints import ConstraintSet
 from factorwise.apps.tagging.global_tagger import AUTO, candidates_of
 from factorwise.apps.tagging.model_file import KIND
@@ -53,7 +54,7 @@ class Request:
     scheme: str | None
     forbid: tuple[str, ...]
     global_constraints: str | None
-    global_folds: int
+    global_folds: int | None
     min_freq: float
     all_possible_states: bool
     all_possible_transitions: bool
@@ -139,6 +140,11 @@ class Request:
         return pairs
 
     @property
+    def folds(self) -> int:
+        """In how many parts constraints are learned."""
+        return FOLDS if self.global_folds is None else self.global_folds
+
+    @property
     def constraint_file(self) -> Path | None:
         """The file of constraints on whole sentences, if there is one."""
         given = self.global_constraints
@@ -176,8 +182,7 @@ class Request:
                 "--patience stops by the score of held-out sentences: give --held-out FILE or"
                 " --held-out-share."
             )
-        source = click.get_current_context().get_parameter_source("global_folds")
-        if self.global_constraints is None and source == click.core.ParameterSource.COMMANDLINE:
+        if self.global_constraints is None and self.global_folds is not None:
             raise click.UsageError("--global-folds says how --global is learned: give --global, too.")
         if self.global_folds == 1:
             raise click.UsageError("--global-folds must be at least 2, or 0 for none, but 1 was given.")

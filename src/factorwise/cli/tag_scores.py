@@ -4,13 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.metrics.sequence import Score, SpanCounter
-from factorwise.types import Ints
+from factorwise.types import Floats, Ints
+
+
+class Judged(NamedTuple):
+    """Labels that were given, and the true ones.
+
+    names
+        What the numbers in ``truth`` and ``labels`` stand for.
+    start
+        Token that each sentence begins with, and the number of all tokens.
+    probability : float64[tokens]
+        Of each label that was given.
+    """
+
+    names: Sequence[str]
+    truth: Ints
+    labels: Ints
+    start: NDArray[np.int64]
+    probability: Floats
 
 
 def scored(

@@ -18,6 +18,7 @@ from factorwise.cli.progress import Clock, cost_rows, peak_memory
 from factorwise.cli.reports import report_row
 from factorwise.cli.tag_data import Source, Trial
 from factorwise.cli.tag_request import WITHOUT_PRIOR
+from factorwise.cli.tag_scores import Judged
 
 
 def summary(
@@ -27,11 +28,16 @@ def summary(
     config: TrainingConfig,
     trained: Trained,
     held_out: HeldOut | None,
+    scores: dict[str, Any] | None,
     trials: Sequence[Trial],
     learned: LearnedConstraints | None,
     clock: Clock,
 ) -> dict[str, Any]:
-    """Return what was done as JSON values."""
+    """Return what was done as JSON values.
+
+    scores
+        Those of the held-out sentences, as `held_out_scores` returns them.
+    """
     tagger = trained.tagger
     last = trained.steps[-1] if trained.steps else None
     prior = None if config.algorithm in WITHOUT_PRIOR else config.prior
@@ -61,7 +67,7 @@ def summary(
             "message": _ending(trained, held_out),
         },
         "cross_validation": _choice(trials, Measure.of(tagger.labels).name),
-        "held_out": _held_out_scores(trained, held_out),
+        "held_out": scores,
         "constraints": _constraints(learned),
         "seconds": clock.seconds(),
         "peak_memory": peak_memory(),
@@ -94,15 +100,29 @@ def _constraints(learned: LearnedConstraints | None) -> dict[str, Any] | None:
     return {"candidates": learned.candidates, "kept": learned.constraints.to_json()}
 
 
-def _held_out_scores(trained: Trained, held_out: HeldOut | None) -> dict[str, Any] | None:
-    """Return the score of the weights that were kept."""
-    if held_out is None:
+def held_out_scores(
+    trained: Trained,
+    learned: LearnedConstraints | None,
+    judged: Judged | None,
+    given: int | None,
+) -> dict[str, Any] | None:
+    """Return how well the tagger that was saved does on held-out sentences, None if there are none.
+
+    judged
+        These sentences, labelled by it.
+    given
+        How many sentences were to be held out, where they have a file of their own.
+    """
+    if judged is None:
         return None
+    measure, sentences = Measure.of(trained.tagger.labels), len(judged.start) - 1
     return {
-        "sentences": len(held_out.start) - 1,
-        "tokens": len(held_out.truth),
-        "measure": Measure.of(trained.tagger.labels).name,
-        "score": trained.score,
+        "sentences": sentences,
+        "left_out": 0 if given is None else given - sentences,
+        "tokens": len(judged.truth),
+        "measure": measure.name,
+        "score": measure.score(judged.truth, judged.labels, judged.start),
+        "score_without_constraints": None if learned is None else trained.score,
     }
 
 
@@ -136,8 +156,11 @@ def summary_lines(document: dict[str, Any]) -> Iterator[str]:
     ]
     if document["held_out"]:
         found = document["held_out"]
-        place = f"{found['sentences']} sentences"
-        rows.append(("held out", f"{found['measure']} {found['score']:.4f} on {place}"))
+        beside = f", {found['left_out']} left out" if found["left_out"] else ""
+        if found["score_without_constraints"] is not None:
+            beside += f"; without constraints {found['score_without_constraints']:.4f}"
+        score = f"{found['measure']} {found['score']:.4f}"
+        rows.append(("held out", f"{score} on {found['sentences']} sentences{beside}"))
     if document["constraints"]:
         found = document["constraints"]
         rows.append(("constraints", f"{len(found['kept'])} of use among {found['candidates']}"))

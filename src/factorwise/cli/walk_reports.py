@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from factorwise.cli.coref_scores import METRICS
 from factorwise.cli.reports import (
     MOST_MEMBERS,
     Page,
     facts_of,
     learning_curve,
+    probability_bars,
     reliability_chart,
     run_facts,
     shortened,
@@ -18,9 +21,10 @@ from factorwise.cli.reports import (
     weights_table,
     write_page,
 )
-from factorwise.report import Entities, Entity, Facts, Section, Table
+from factorwise.report import Chart, Entities, Entity, Facts, Section, Table
 
 if TYPE_CHECKING:
+    from factorwise.apps.alignment.estimator import OntologyAligner
     from factorwise.apps.coreference.documents import Document
     from factorwise.io.alignments import Correspondence
     from factorwise.io.ontologies import Ontology
@@ -29,6 +33,7 @@ MOST_MENTIONS = 30_000
 MOST_MATCHES = 20_000
 PARTS = ("precision", "recall", "f1")
 CONTEXT = 6  # words on each side of a mention
+RANKS = "The model tells better clusterings from worse ones; it gives no probabilities that could be judged."
 
 
 def write_walk_fit_report(
@@ -37,23 +42,31 @@ def write_walk_fit_report(
     """Write data, settings, the learning curve and all weights."""
     sections: list[Section] = [
         facts_of("Data", document["data"]),
-        facts_of("Training", document["training"]),
+        facts_of("Training", document["training"], "" if document.get("reliability") else RANKS),
         learning_curve(document["curve"], "value", "pass", str(document["training"]["metric"])),
     ]
     if scores := document.get("held_out"):
         rows = [[title, *(scores[name][one] for one in PARTS)] for name, title in METRICS.items()]
         sections.append(Table(title="Scores of held-out documents", columns=["metric", *PARTS], rows=rows))
     if document.get("reliability"):
-        note = "How often the candidate pairs that it learned from are matches, by their probability."
-        sections.append(reliability_chart(document["reliability"], "pairs", note))
-    sections += [
-        template_table(_by_template(weights), "The least and the largest weight of each template."),
-        weights_table(weights, "What each feature adds to the score."),
-    ]
+        sections.append(_calibration(document["reliability"]))
+    sections += _weights(weights)
     sections.append(run_facts(page, document, {"model": document["model"]["file"]}))
     return write_page(
         page, f"What was learned: {document['model']['file']}", f"factorwise {verb} fit", sections
     )
+
+
+def _calibration(found: Mapping[str, Any]) -> Chart:
+    note = "How often the candidate pairs that the model learned from are matches, by their probability."
+    return reliability_chart(found, "pairs", note)
+
+
+def _weights(weights: Mapping[str, float]) -> list[Section]:
+    return [
+        template_table(_by_template(weights), "The least and the largest weight of each template."),
+        weights_table(weights, "What each feature adds to the score."),
+    ]
 
 
 def _by_template(weights: Mapping[str, float]) -> dict[str, list[float]]:
@@ -69,10 +82,11 @@ def write_matches_report(
     document: Mapping[str, Any],
     sides: Sequence[Ontology],
     found: Sequence[Correspondence],
+    aligner: OntologyAligner,
     *,
     values: bool,
 ) -> dict[str, Any]:
-    """Write the matches with the labels of their concepts."""
+    """Write the matches with the labels of their concepts, and by what they were found."""
     left, right = (side.by_id for side in sides)
     rows: list[list[Any]] = []
     for match in found[:MOST_MATCHES]:
@@ -91,7 +105,13 @@ def write_matches_report(
             ],
         ),
         Table(title="Matches", note=note, columns=columns, rows=rows),
+        probability_bars(
+            "Confidence", np.array([match.confidence for match in found]), "confidence, from", "matches"
+        ),
     ]
+    if aligner.reliability_ is not None:
+        sections.append(_calibration(aligner.reliability_.as_dict()))
+    sections += _weights(aligner.weights_by_name())
     sections.append(run_facts(page, document, {"model": document["model"]}))
     return write_page(page, f"Matches in {document['output']}", "factorwise align apply", sections)
 
@@ -101,10 +121,11 @@ def write_mentions_report(
     document: Mapping[str, Any],
     documents: Sequence[Document],
     answers: Sequence[Sequence[int | None]],
+    weights: Mapping[str, float],
     *,
     values: bool,
 ) -> dict[str, Any]:
-    """Write the entities with their mentions in context, the largest first."""
+    """Write the entities with their mentions in context, the largest first, and by what they were found."""
     groups: dict[int, list[list[Any]]] = {}
     for one, labels in zip(documents, answers, strict=True):
         for number, (mention, label) in enumerate(zip(one.mentions, labels, strict=True)):
@@ -127,6 +148,7 @@ def write_mentions_report(
     sections: list[Section] = [
         Facts(
             title="Result",
+            note=RANKS,
             rows=[
                 *((name, document[name]) for name in ("documents", "mentions", "entities")),
                 ("left out", document["left_out"]),
@@ -140,6 +162,7 @@ def write_mentions_report(
             noun="mentions",
             compared=False,
         ),
+        *_weights(weights),
     ]
     sections.append(run_facts(page, document, {"model": document["model"]}))
     return write_page(page, f"Entities of {document['output']}", "factorwise coref apply", sections)

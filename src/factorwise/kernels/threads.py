@@ -24,10 +24,15 @@ def thread_count(given: int | None) -> int:
 
 
 class Team:
-    """A few threads that share out ranges of work whose results do not touch each other."""
+    """A few threads that share out ranges of work whose results do not touch each other.
+
+    stopping
+        Whether an interrupt, or the error of one part, waits for the others: long work looks and ends.
+    """
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
+        self.stopping = False
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
 
     def share(self, count: int, work: Callable[[int, int], Any]) -> None:
@@ -40,8 +45,14 @@ class Team:
         try:
             for part in parts:
                 part.result()
+        except BaseException:
+            self.stopping = True
+            for part in parts:
+                part.cancel()
+            raise
         finally:
             wait(parts)  # an interrupt reaches this thread alone: the others must not be left at work
+            self.stopping = False
 
     def close(self) -> None:
         """Let the threads go."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,6 +34,15 @@ class Reliability(NamedTuple):
         groups = {name: values.tolist() for name, values in self._asdict().items()}
         return {**groups, "error": self.error}
 
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Reliability:
+        """Read what `as_dict` gave; a ValueError, KeyError or TypeError tells of anything else."""
+        groups = [np.asarray(values[name], dtype=np.float64) for name in cls._fields]
+        shape = groups[0].shape
+        if len(shape) != 1 or any(one.shape != shape or not np.isfinite(one).all() for one in groups):
+            raise ValueError("the groups do not fit together")
+        return cls(*groups)
+
 
 def reliability(
     probability: ArrayLike, outcome: ArrayLike, *, weight: ArrayLike | None = None, bins: int = 10
@@ -51,7 +61,8 @@ def reliability(
     if not chance.shape == true.shape == counts.shape or chance.ndim != 1:
         raise ShapeError(f"{chance.shape} probabilities and {true.shape} outcomes: give one for each case.")
     if not ((chance >= 0) & (chance <= 1)).all():
-        raise InvalidArgumentError("probabilities lie between 0 and 1.")
+        wrong = chance[~((chance >= 0) & (chance <= 1))][0]
+        raise InvalidArgumentError(f"probabilities lie between 0 and 1, but {wrong:g} is among them.")
     group = np.minimum((chance * bins).astype(int), bins - 1)
     cases = np.bincount(group, counts, bins).astype(np.float64)
     some = cases > 0

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from factorwise.apps.resolution.agreement import FEWEST, check_columns, extra_columns
+from factorwise.apps.resolution.agreement import FEWEST, check_columns, check_declared, extra_columns
 from factorwise.apps.resolution.fields import KINDS, FieldSpec
 from factorwise.errors import InvalidArgumentError
 
@@ -48,6 +48,28 @@ def test_a_column_of_which_no_value_can_be_read_is_refused_and_one_with_a_few_su
     check_columns(table("soon", FEWEST - 1), field)
     mixed = pa.table({"x": ["soon"] * FEWEST + [VALUES[kind]]})
     check_columns(mixed, field)
+
+
+@pytest.mark.parametrize("form", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+def test_texts_are_looked_at_however_they_are_stored(form):
+    given = pa.table({"x": pa.array(["soon"] * FEWEST).cast(form)})
+    with pytest.raises(InvalidArgumentError, match="none, such as 'soon'"):
+        check_columns(given, [FieldSpec("x", "date")])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_empty_column_of_any_type_is_of_every_kind(kind):
+    for form in (pa.float64(), pa.int64(), pa.null(), pa.list_(pa.string())):
+        check_columns(pa.table({"x": pa.nulls(FEWEST, form)}), [FieldSpec("x", kind)])
+
+
+def test_kinds_that_columns_are_declared_to_be_of_are_looked_at_too():
+    fields = [FieldSpec("x", "email"), FieldSpec("elsewhere", "date"), FieldSpec("id", "ignore")]
+    with pytest.raises(
+        InvalidArgumentError, match=r"kind email\), but its type is int64\. Declare another kind"
+    ):
+        check_declared(table(7), fields)
+    check_declared(table("ann@mail.org"), fields)
 
 
 @pytest.mark.parametrize("kind", ["name", "email", "address", "list"])

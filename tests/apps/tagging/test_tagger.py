@@ -2,7 +2,7 @@
 
 import pickle
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 
@@ -246,3 +246,17 @@ def test_a_pickled_tagger_leaves_behind_what_can_be_computed_again():
     assert len(pickle.dumps(model.tagger_)) == before
     model.tagger_ = pickle.loads(pickle.dumps(model.tagger_))
     assert model.predict(task(5)[0]) == wanted
+
+
+def test_probabilities_of_a_tagger_that_is_all_but_certain_are_not_above_one():
+    """Sums in single precision are, by some last digits."""
+    random = np.random.default_rng(0)
+    codes = random.integers(0, 50, (100, 6))
+    X = [[[f"w{code}"] for code in sentence] for sentence in codes]
+    crf = ChainCRF(c2=0.01).fit(X, [[f"L{code % 5}" for code in sentence] for sentence in codes])
+    rows, start = crf.encoder_.encode(X)
+    for scale in (1, 3, 10):
+        tagger = replace(crf.tagger_, weights=scale * crf.tagger_.weights)
+        found, _ = tagger.marginals(rows, start, Team(1))
+        assert found.max() <= 1.0
+        np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-14)

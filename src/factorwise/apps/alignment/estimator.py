@@ -31,7 +31,7 @@ from factorwise.learning.preferences import MetricName
 from factorwise.learning.samplerank import Callback, SampleRank
 from factorwise.learning.updates import UpdateRule, capped_rule
 from factorwise.metrics.alignment import score_matches
-from factorwise.metrics.calibration import reliability
+from factorwise.metrics.calibration import Reliability, reliability
 
 KIND = "alignment"
 
@@ -78,8 +78,8 @@ class OntologyAligner(LearnedEstimator):
     calibration_
         Slope and intercept that make a probability of a pair's score.
     reliability_
-        How often candidate pairs are matches, by their probability, judged by what was learned from; not
-        saved.
+        How often candidate pairs are matches, by their probability, judged by what was learned from; None
+        if the model comes from a file that does not say.
     """
 
     _kind = KIND
@@ -144,13 +144,14 @@ class OntologyAligner(LearnedEstimator):
         self._keep(learned, world.model)
         scores, true = self._scores(candidates), np.equal(*entity[candidates.edges].T)
         self.calibration_: tuple[float, float] = _calibrated(scores, true)
-        self.reliability_ = reliability(self._probability(scores), true)
+        self.reliability_: Reliability | None = reliability(self._probability(scores), true)
         self.settings_ = plain_settings(
             {
                 "one_to_one": self.one_to_one,
                 "search_steps": self.search_steps,
                 "random_state": self._seed(),
                 "calibration": list(self.calibration_),
+                "reliability": self.reliability_.as_dict(),
                 "learning": {
                     "update": rule.as_dict(),
                     "accept": self.accept,
@@ -202,6 +203,8 @@ class OntologyAligner(LearnedEstimator):
         made = super().load(path, **parameters)
         try:
             slope, intercept = map(float, made.settings_["calibration"])
+            judged = made.settings_.get("reliability")
+            made.reliability_ = None if judged is None else Reliability.from_dict(judged)
         except (KeyError, TypeError, ValueError):
             raise damaged(path) from None
         made.calibration_ = (slope, intercept)

@@ -1,4 +1,4 @@
-"""Whether records have the columns, and in them the kinds of values, that a resolver was learned from."""
+"""Whether columns hold what they are said to hold, and what a resolver was learned from."""
 
 from __future__ import annotations
 
@@ -35,12 +35,21 @@ def check_columns(table: pa.Table, fields: Sequence[FieldSpec], hidden: Collecti
             f" compared; there are {', '.join(table.column_names)}.{others} Rename columns as they were when"
             " the model was learned, add them, empty if the values are not known, or use another model."
         )
-    wrong = [text for field in compared if (text := _mismatch(table.column(field.name), field))]
+    _check_kinds(
+        table, compared, "Give the columns what they held when the model was learned, or use another model."
+    )
+
+
+def check_declared(table: pa.Table, fields: Sequence[FieldSpec]) -> None:
+    """Refuse kinds that columns were declared to be of and are not."""
+    there = [field for field in fields if field.kind != "ignore" and field.name in table.column_names]
+    _check_kinds(table, there, "Declare another kind, or give the columns such values.")
+
+
+def _check_kinds(table: pa.Table, fields: Sequence[FieldSpec], remedy: str) -> None:
+    wrong = [text for field in fields if (text := _mismatch(table.column(field.name), field))]
     if wrong:
-        raise InvalidArgumentError(
-            f"{'; '.join(wrong)}. Give the columns what they held when the model was learned, or use another"
-            " model."
-        )
+        raise InvalidArgumentError(f"{'; '.join(wrong)}. {remedy}")
 
 
 def extra_columns(table: pa.Table, fields: Sequence[FieldSpec], hidden: Collection[str] = ()) -> list[str]:
@@ -51,11 +60,15 @@ def extra_columns(table: pa.Table, fields: Sequence[FieldSpec], hidden: Collecti
 
 def _mismatch(column: pa.ChunkedArray, field: FieldSpec) -> str:
     """Say how a column differs from what is expected of it; nothing if it does not."""
+    if column.null_count == len(column):  # of any type: what is not known fits every kind
+        return ""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
     nested = pa.types.is_nested(column.type)
     expected = f"column {field.name!r} is to hold {KINDS[field.kind]} (kind {field.kind})"
     if (nested and field.kind != "list") or (_is_number(column.type) and field.kind in _OF_LETTERS):
         return f"{expected}, but its type is {column.type}"
-    if not pa.types.is_string(column.type):
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return ""
     rows = np.linspace(0, len(column) - 1, min(len(column), SAMPLE), dtype=np.int64)
     given = column.take(pa.array(rows)).drop_null()  # from all over: the first may be from one odd source

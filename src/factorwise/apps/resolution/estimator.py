@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Self
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from factorwise.apps.resolution.agreement import check_columns
+from factorwise.apps.resolution.agreement import check_columns, check_declared
 from factorwise.apps.resolution.answers import Resolution
 from factorwise.apps.resolution.blocking import Candidates, Rule
 from factorwise.apps.resolution.constraints import Constraints
@@ -245,19 +246,31 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
                 found = searched_in_shards(
                     found_links, search, shards, seed=seed, checkpoint=checkpoint, run=run, watch=watch
                 )
-            temperature = self.knowledge_.temperature
-            chances = found_links.walk.home_chances(temperature, team=team)
-            draws = draw_posterior(found_links, temperature, seed=seed, team=team) if posterior else None
+            chances = found_links.walk.home_chances(self.knowledge_.temperature, team=team)
         labels = found_links.rows_of_units(found_links.walk.labels)
-        return Resolution(
+        resolved = Resolution(
             ids=ids,
             entity=entity_names(ids, labels),
             labels=labels,
             confidence=chances[found_links.unit],
             linked=found_links,
             found=found,
-            posterior=draws,
         )
+        return self.draw(resolved) if posterior else resolved
+
+    def draw(
+        self, resolved: Resolution, *, watch: Callable[[int], object] = lambda sweeps: None
+    ) -> Resolution:
+        """Return what was found with draws of other clusterings, as ``posterior=True`` does at the end.
+
+        watch
+            Called after each sweep, from any thread, with the number of all sweeps.
+        """
+        self._check_fitted()
+        seed, temperature = self._seed(), self.knowledge_.temperature
+        with Team(thread_count(self.n_jobs)) as team:
+            drawn = draw_posterior(resolved.linked, temperature, seed=seed, team=team, watch=watch)
+        return replace(resolved, posterior=drawn)
 
     def update(
         self,
@@ -297,7 +310,6 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         if constraints is not None:
             constraints.check(ids)
         known = pa.concat_arrays([names, pa.nulls(table.num_rows - len(names), names.type)])
-        seed, temperature = self._seed(), self.knowledge_.temperature
         with Team(thread_count(self.n_jobs)) as team:
             numbers = entity_numbers(table, known)
             placed = place(
@@ -306,23 +318,22 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
                 self.knowledge_,
                 self._search(table.num_rows),
                 constraints=constraints,
-                seed=seed,
+                seed=self._seed(),
                 team=team,
             )
-            chances = placed.linked.walk.home_chances(temperature, team=team)
-            draws = draw_posterior(placed.linked, temperature, seed=seed, team=team) if posterior else None
+            chances = placed.linked.walk.home_chances(self.knowledge_.temperature, team=team)
         confidence = np.full(table.num_rows, np.nan, np.float32)
         confidence[placed.weighed] = chances[placed.linked.unit]
-        return Resolution(
+        resolved = Resolution(
             ids=ids,
             entity=entity_names(ids, placed.labels, known),
             labels=placed.labels,
             confidence=confidence,
             linked=placed.linked,
             found=placed.found,
-            posterior=draws,
             weighed=placed.weighed,
         )
+        return self.draw(resolved) if posterior else resolved
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write what was learned to a file, ``NAME.fw``: JSON and arrays, no pickle."""
@@ -344,7 +355,9 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
             given = self.fields
             if isinstance(given, str | PathLike):
                 given = read_fields(given, table.column_names)
-            found = override(found, list(given))
+            given = list(given)
+            check_declared(table, given)
+            found = override(found, given)
         if not alone and all(one.kind == "ignore" for one in found):
             said = "; ".join(f"{one.name}: {one.note}" for one in found if one.note)
             raise InvalidArgumentError(

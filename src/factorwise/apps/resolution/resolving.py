@@ -102,8 +102,17 @@ def _state(saved: Checkpoint) -> SearchState:
     )
 
 
-def draw_posterior(linked: Linked, temperature: float, *, seed: int, team: Team) -> LinkPosterior:
+def draw_posterior(
+    linked: Linked,
+    temperature: float,
+    *,
+    seed: int,
+    team: Team,
+    watch: Callable[[int], object] = lambda sweeps: None,
+) -> LinkPosterior:
     """Draw clusterings from what was found, as many as the temperature was fitted for and memory allows."""
     fitting = POSTERIOR_MEMORY // (4 * CHAINS * max(linked.walk.n_items, 1))
     draws = int(np.clip(fitting, FEWEST_DRAWS, DRAWS))
-    return link_posterior(linked.walk, temperature=temperature, draws=draws, seed=seed, team=team)
+    return link_posterior(
+        linked.walk, temperature=temperature, draws=draws, seed=seed, team=team, watch=watch
+    )

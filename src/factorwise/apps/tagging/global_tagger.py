@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from factorwise.apps.tagging.cross_fitting import Judged
 from factorwise.apps.tagging.global_constraints import ConstraintSet
-from factorwise.apps.tagging.tagger import ChainTagger
+from factorwise.apps.tagging.tagger import ChainTagger, normalized
 from factorwise.errors import ImpossibleError, InvalidArgumentError
 from factorwise.inference.message_passing.projection import (
     SequenceEnergy,
@@ -65,7 +65,7 @@ class GlobalTagger(ChainTagger):
     ) -> tuple[Floats, Floats]:
         """Return the probability of each label at the shifted scores, and log Z of the chain alone."""
         _, log_partition = super().marginals(rows, start, team, allowed)
-        return self.project(rows, start, team, allowed).node, log_partition
+        return normalized(self.project(rows, start, team, allowed).node), log_partition
 
     def project(
         self,

@@ -154,7 +154,7 @@ class ChainTagger:
             except ImpossibleError:
                 raise self._impossible(sentence) from None
             log_partition[sentence], probability[begin:end] = found[0], found[1]
-        return probability, log_partition
+        return normalized(probability), log_partition
 
     def node_scores(self, rows: SparseRows, start: NDArray[np.int64]) -> Iterator[Floats]:
         """Yield for each sentence the scores of its labels, float64[tokens, labels]."""
@@ -223,6 +223,11 @@ class ChainTagger:
         return ImpossibleError(
             f"no labels of sentence {sentence} satisfy the constraints: allow more labels at its tokens."
         )
+
+
+def normalized(probability: Floats) -> Floats:
+    """Return marginals whose rows add up to one: sums in single precision miss it by some last digits."""
+    return np.asarray(probability / probability.sum(axis=1, keepdims=True))
 
 
 def _one_row_each(count: int) -> Entries:

@@ -9,6 +9,7 @@ them more scattered; a short walk around it tells more truly which pairs belong 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +62,7 @@ def link_posterior(
     near: Bools | None = None,
     seed: int = 0,
     team: Team,
+    watch: Callable[[int], object] = lambda sweeps: None,
 ) -> LinkPosterior:
     """Draw clusterings by ``chains`` chains from where ``walk`` is, which stays there.
 
@@ -69,6 +71,8 @@ def link_posterior(
     near
         Items that the draws are wanted for; others take part only in clusters with one of them, or linked to
         one by a score above zero. None for all.
+    watch
+        Called after each sweep of each chain, from any thread, with the number of all sweeps.
     """
     for name, value in (("chains", chains), ("draws", draws), ("thin", thin)):
         require(value >= 1, name, value, "at least 1")
@@ -78,15 +82,18 @@ def link_posterior(
     if near is not None:
         moving &= _around(walk, near)
     items = np.flatnonzero(moving).astype(np.int32)
-    alone = Team(1)
+    alone, sweeps = Team(1), burn_in + draws * thin
 
     def work(low: int, high: int) -> None:
         for chain in range(low, high):
             mine = walk.copy()
             mine.place_shards(np.zeros(walk.n_items, np.int32))
             mine.items, mine.shard_start = items, np.array([0, len(items)], np.int64)
-            for number in range(burn_in + draws * thin):
+            for number in range(sweeps):
+                if team.stopping:
+                    return
                 mine.sweep(seed, number, temperature, team=alone, jumps=jumps, strict=True, stream=chain + 1)
+                watch(chains * sweeps)
                 kept = number - burn_in + 1
                 if kept > 0 and kept % thin == 0:
                     labels[chain, kept // thin - 1] = mine.labels

@@ -4,6 +4,7 @@
   const STEP = 20; // entries that are shown at a time
   const BARS = 12; // steps of a waterfall; the smaller ones are one
   const sections = JSON.parse(document.getElementById("data").textContent);
+  const whole = new Intl.NumberFormat("en");
   const colors = ["#2563a8", "#c2571a", "#2f7d4f", "#8a4fa3", "#9a7d0a", "#b3403a"];
 
   function make(tag, attributes = {}, ...children) {
@@ -20,7 +21,7 @@
   function shown(value) {
     if (value === null || value === undefined) return "";
     if (typeof value !== "number") return String(value);
-    if (Number.isInteger(value)) return value.toLocaleString("en");
+    if (Number.isInteger(value)) return whole.format(value);
     const size = Math.abs(value);
     return size !== 0 && (size < 1e-4 || size >= 1e7) ? value.toExponential(3) : String(+value.toPrecision(6));
   }
@@ -34,8 +35,8 @@
     const largest = numbers.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
     if (numbers.every(Number.isInteger) || largest < 1e-3 || largest >= 1e7) return shown;
     const digits = largest < 10 ? 4 : largest < 1000 ? 2 : 1;
-    return value => typeof value === "number" ? value.toLocaleString("en",
-      { minimumFractionDigits: digits, maximumFractionDigits: digits }) : shown(value);
+    const format = new Intl.NumberFormat("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+    return value => typeof value === "number" ? format.format(value) : shown(value);
   }
 
   // a list of which so many are shown, with a search, an order and a button for more
@@ -54,9 +55,8 @@
       const compare = orders[order.value];
       if (compare) found.sort((a, b) => compare(entries[a], entries[b]) || a - b);
       list.replaceChildren(...found.slice(0, limit).map(at => entry(entries[at])));
-      const count = number => number.toLocaleString("en");
-      told.textContent = found.length ? `${count(Math.min(limit, found.length))} of ${count(found.length)} ${noun}`
-        : `none of ${count(entries.length)} ${noun}`;
+      told.textContent = found.length ? `${whole.format(Math.min(limit, found.length))} of ${whole.format(found.length)} ${noun}`
+        : `none of ${whole.format(entries.length)} ${noun}`;
       more.hidden = found.length <= limit;
     }
     search.addEventListener("input", () => { limit = STEP; refresh(); });
@@ -86,12 +86,13 @@
       { scope: "col", class: numeric[at] ? "number" : "" },
       make("button", { type: "button", onclick: () => { down = by === at ? !down : numeric[at]; by = at; refresh(); } },
         name))));
+    let written = null; // what is searched in, made when it first is
+    const texts = () => written ??= section.rows.map(row =>
+      row.map((value, at) => writers[at](value)).join(" ").toLowerCase());
     function refresh() {
       const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-      const rows = section.rows.filter(row => {
-        const text = row.map((value, at) => writers[at](value)).join(" ").toLowerCase();
-        return words.every(word => text.includes(word));
-      });
+      const rows = words.length ? section.rows.filter((_, at) => words.every(word => texts()[at].includes(word)))
+        : [...section.rows];
       if (by >= 0) {
         const sign = down ? -1 : 1;
         rows.sort((a, b) => a[by] === b[by] ? 0 : a[by] === null ? 1 : b[by] === null ? -1 :
@@ -99,7 +100,7 @@
       }
       body.replaceChildren(...rows.slice(0, limit).map(row => make("tr", {},
         ...row.map((value, at) => cell(value, writers[at](value))))));
-      told.textContent = `${Math.min(limit, rows.length)} of ${rows.length.toLocaleString("en")} rows`;
+      told.textContent = `${whole.format(Math.min(limit, rows.length))} of ${whole.format(rows.length)} rows`;
       more.hidden = rows.length <= limit;
     }
     search.addEventListener("input", refresh);

@@ -1,0 +1,120 @@
+"""What a user can ask of ``factorwise resolve apply``, and which of it goes together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from factorwise.cli.files import can_write, check_tables
+from factorwise.cli.reports import check_report
+from factorwise.cli.resolve_data import check_outputs
+from factorwise.cli.resolve_onto import check_onto
+from factorwise.cli.resolve_shards import check_checkpoint_address, check_checkpoint_mode
+
+MOST_DRAWN = 1_000_000  # records of which a report has doubtful pairs unasked: of more, drawing takes minutes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the user asked for; the fields are the options of the verb, ``reading`` those of all its kind."""
+
+    files: tuple[str, ...]
+    model: Path | None
+    output: Path
+    fields: Path | None
+    must_link: str | None
+    cannot_link: str | None
+    one_per_source: bool
+    entities: Path | None
+    canonical: Path | None
+    posterior: bool
+    pairs: Path | None
+    second_best: Path | None
+    onto: str | None
+    old: str | None
+    rounds: int | None
+    seconds: float | None
+    report: Path | None
+    no_values: bool
+    ray: str | None
+    shards: int | None
+    checkpoint: str | None
+    checkpoint_seconds: float | None
+    reading: Mapping[str, Any] = field(default_factory=dict)
+
+    def draws(self, records: int, ended: bool) -> bool:
+        """Whether other clusterings of so many records are to be drawn.
+
+        ended
+            Whether the walk came to its end: if somebody or the time ended it, only what was asked for is
+            drawn.
+        """
+        if self.posterior or self.pairs is not None or self.second_best is not None:
+            return True
+        return self.report is not None and records <= MOST_DRAWN and ended
+
+    @property
+    def in_shards(self) -> bool:
+        """Whether the search goes over shards."""
+        return self.ray is not None or self.shards is not None
+
+    def targets(self) -> dict[str, Path | None]:
+        """Return the tables to be written, the one that tells that all is done last."""
+        return {
+            "--entities": self.entities,
+            "--canonical": self.canonical,
+            "--pairs": self.pairs,
+            "--second-best": self.second_best,
+            "--output": self.output,
+        }
+
+    def outputs(self) -> dict[str, Path | None]:
+        """Return all files to be written."""
+        return {**self.targets(), "--report": self.report}
+
+    def inputs(self) -> list[str | Path | None]:
+        """Return all files to be read, as far as they were given."""
+        return [*self.files, self.model, self.fields, self.must_link, self.cannot_link, self.onto, self.old]
+
+    def check(self) -> None:
+        """Refuse options that do not go together, and files that could not be written."""
+        check_report(self.report, self.no_values)
+        check_outputs(self.outputs(), *self.inputs())
+        check_tables(self.targets())
+        unused = {"--checkpoint": self.checkpoint, "--ray": self.ray, "--shards": self.shards}
+        check_onto(self.onto, self.old, unused)
+        if self.onto is not None and self.model is None:
+            raise click.UsageError("--onto needs --model: the one that the entities were found with.")
+        if self.fields is not None and self.model is not None:
+            raise click.UsageError(
+                "--fields is for resolving without a model; --model has fields of its own."
+            )
+        if self.one_per_source and self.reading["source"] is None:
+            if self.onto is not None:
+                raise click.UsageError(
+                    "--one-per-source with --onto needs --source COLUMN, a column of new and old records."
+                )
+            if len(self.files) == 1:
+                raise click.UsageError(
+                    "--one-per-source needs to know the sources: give several files, or --source COLUMN."
+                )
+        if self.checkpoint_seconds is not None and self.in_shards:
+            raise click.UsageError(
+                "--checkpoint-seconds is for a search in one piece: with --shards or --ray, every fourth"
+                " round is kept."
+            )
+        if self.checkpoint is None or check_checkpoint_address(self.checkpoint, self.in_shards):
+            return
+        folder = Path(self.checkpoint)
+        try:
+            place = next(one for one in (folder, *folder.resolve().parents) if one.exists())
+        except OSError as error:
+            raise click.UsageError(f"--checkpoint cannot be used: {error.strerror or error}.") from error
+        if not place.is_dir() or not can_write(place):
+            why = "cannot be written to" if place.is_dir() else "is no folder"
+            raise click.UsageError(f"--checkpoint {self.checkpoint!r}: {str(place)!r} {why}.")
+        check_checkpoint_mode(self.checkpoint, self.in_shards)
