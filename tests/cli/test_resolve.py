@@ -521,3 +521,5 @@ def test_a_checkpoint_of_the_other_kind_is_refused(killed, run, first, tmp_path)
     done = run("resolve", "apply", data, *command)
     assert done.code == 0
     assert "went on from the checkpoint, after round" in done.err
+    small = f"3 shards of {len(FEW)} records have fewer than 10,000 each: a search in one piece"
+    assert (small in done.err) == bool(first)

@@ -30,7 +30,7 @@ from factorwise.cli.resolve_data import (
 from factorwise.cli.resolve_onto import Known, all_content, placed, read_known
 from factorwise.cli.resolve_progress import DrawBar, WalkBar, telling
 from factorwise.cli.resolve_request import Request
-from factorwise.cli.resolve_shards import opened_shards, shard_options
+from factorwise.cli.resolve_shards import opened_shards, remark_on_shards, shard_options
 
 if TYPE_CHECKING:  # numba and Arrow take their time to load
     import pyarrow as pa
@@ -263,6 +263,8 @@ def _walk(
     from factorwise.apps.resolution.resolving import default_budget
 
     planned = request.rounds or default_budget(records.table.num_rows)[0]
+    if request.in_shards:
+        remark_on_shards(options, request.shards, records.table.num_rows)
     telling(options)(f"finding and comparing candidates by {len(resolver.knowledge_.rules)} rules")
     with (
         opened_shards(request.ray, request.shards, options.threads) as shards,

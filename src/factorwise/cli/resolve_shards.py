@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from factorwise.cli.options import Options
+from factorwise.cli.output import notice
+
 if TYPE_CHECKING:  # numba and Arrow take their time to load
     from factorwise.apps.resolution.sharded import Shards
 
 DEFAULT_SHARDS = 16
+LEAST_RECORDS = 10_000  # of a shard, for it to be worth its overhead
 
 
 def shard_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -65,6 +69,17 @@ def check_checkpoint_mode(checkpoint: str, in_shards: bool) -> None:
         f"--checkpoint {checkpoint!r} has the checkpoint of a run {other}: go on with that, give another"
         " folder, or remove it to begin anew."
     )
+
+
+def remark_on_shards(options: Options, shards: int | None, records: int) -> None:
+    """Say so where shards are so small that they cost more than they save."""
+    count = DEFAULT_SHARDS if shards is None else shards
+    if count > 1 and records < count * LEAST_RECORDS:
+        notice(
+            options,
+            f"{count} shards of {records:,} records have fewer than {LEAST_RECORDS:,} each: a search in one"
+            " piece, without --shards and --ray, is faster.",
+        )
 
 
 @contextmanager

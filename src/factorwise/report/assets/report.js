@@ -165,7 +165,8 @@
   function members(columns, rows, compared = true) {
     const used = columns.map((_, at) => at).filter(at => at === 0 || rows.some(row => shown(row[at])));
     const rare = columns.map((_, at) => compared && at > 0 ? rareWords(rows, at) : () => false);
-    const parts = (value, at) => typeof value === "number" ? [shown(value)] : shown(value).split(/(\s+)/)
+    const writers = columns.map((_, at) => writer(rows.map(row => row[at])));
+    const parts = (value, at) => typeof value === "number" ? [writers[at](value)] : shown(value).split(/(\s+)/)
       .map(part => part.trim() && rare[at](part) ? make("mark", {}, part) : part);
     return make("div", { class: "scroll" }, make("table", {},
       make("thead", {}, make("tr", {}, ...used.map(at => make("th", { scope: "col" }, columns[at])))),
