@@ -82,6 +82,7 @@ class Workspace:
         self._length = 0.0
         self._active = 0.0
         self._settled = False
+        self._last_step = 0.0
 
     @property
     def remembers(self) -> bool:
@@ -92,6 +93,12 @@ class Workspace:
     def first_length(self) -> float:
         """Step along the steepest direction with the scale of the last curvature seen; 0 if none was."""
         return self._pairs.scale
+
+    @property
+    def growth(self) -> float:
+        """Norm of the direction over that of the last step; 0 before there was one."""
+        direction = math.sqrt(self._direction_sums.sum(axis=0)[kernels.SQUARED_DIRECTION])
+        return direction / self._last_step if self._last_step else 0.0
 
     def forget(self) -> None:
         """Drop all pairs: the next direction is the steepest one."""
@@ -155,6 +162,7 @@ class Workspace:
         active = float(sums[kernels.ACTIVE])
         self._settled = abs(active - self._active) <= SETTLED * active
         self._active = active
+        self._last_step = math.sqrt(sums[kernels.SQUARED_STEP])
 
     def begin(self) -> None:
         """Make the point last evaluated the current one."""

@@ -18,6 +18,10 @@ from factorwise.learning.optimizers.history import Arrival, Workspace
 from factorwise.learning.optimizers.lbfgs import descend
 from factorwise.learning.optimizers.line_search import ENOUGH, SHORTER, SLOPE_ENOUGH
 
+MOST_GROWTH = 10.0  # how many times as long as the last step one may be at first
+SHORTEST = 0.1  # what a step is multiplied with at once, at the least
+FAR = 4  # trials after which steps are only halved: if they still go astray, the slope is wrong
+
 
 def owlqn(problem: Problem, config: OptimizerConfig, watch: Watch | None = None) -> Optimum:
     """Minimize a smooth objective with any prior; without l1 no weight is held at zero."""
@@ -27,13 +31,17 @@ def owlqn(problem: Problem, config: OptimizerConfig, watch: Watch | None = None)
 def orthant_step(
     config: OptimizerConfig, space: Workspace, at: Arrival, slope: float, length: float
 ) -> tuple[Arrival, float] | None:
-    """Halve the step until the value falls enough against what the pseudo-gradient foretells.
+    """Shorten the step until the value falls enough against what the pseudo-gradient foretells.
 
-    Where the values differ by no more than rounding, slopes decide, as in the line searches.
+    While signs still change, the curvature of one orthant may send the step very far in another: so it is not
+    much longer than the last one, and if it went far astray it is cut to a tenth, not halved many times: to
+    where a parabola through both values, with the slope foretold, has its minimum. Where the values differ by
+    no more than rounding, slopes decide, as in the line searches.
     """
     value = at.standing.value
     noise = config.precision * abs(value)
-    for _ in range(config.max_linesearch):
+    length = min(length, MOST_GROWTH / max(space.growth, MOST_GROWTH))
+    for number in range(config.max_linesearch):
         there = space.evaluate(length)
         if there.finite and there.fall_before < 0.0:
             if there.standing.value <= value + ENOUGH * there.fall_before:
@@ -41,5 +49,13 @@ def orthant_step(
             level = abs(there.standing.value - value) <= noise
             if level and there.slope_after <= (2.0 * SLOPE_ENOUGH - 1.0) * there.fall_before:
                 return there, length
-        length *= SHORTER
+        length *= _shorter(value, there) if number < FAR else SHORTER
     return None
+
+
+def _shorter(value: float, there: Arrival) -> float:
+    """Return by which factor to shorten a step that does not fall enough from ``value``."""
+    rise = there.standing.value - value
+    if not there.finite or there.fall_before >= 0.0 or rise <= there.fall_before:
+        return SHORTER
+    return min(SHORTER, max(SHORTEST, 0.5 * there.fall_before / (there.fall_before - rise)))
