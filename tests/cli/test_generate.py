@@ -134,5 +134,5 @@ def test_a_disk_that_is_full_leaves_no_partial_file(generate, monkeypatch, tmp_p
     monkeypatch.setattr(tables.pq, "write_table", fill)
     result = generate("-n", 100, "-o", tmp_path / "a.parquet")
     assert result.code == 2
-    assert "No space left on device. Nothing was written" in result.err
+    assert "No space left on device. A file that was there is unchanged" in result.err
     assert list(tmp_path.iterdir()) == []

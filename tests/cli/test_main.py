@@ -17,6 +17,7 @@ import pytest
 import factorwise
 from factorwise.cli.main import VERBS, main
 from factorwise.cli.options import Options, usable_processors, verb
+from factorwise.cli.output import tell_on_the_way
 from factorwise.errors import InvalidArgumentError
 
 COMMAND = Path(sys.executable).with_name("factorwise")
@@ -219,7 +220,35 @@ def test_a_reader_that_has_gone_brings_no_traceback():
     os.close(reader)
     done = subprocess.run([COMMAND, "doctor"], stdout=writer, stderr=subprocess.PIPE, check=False)
     os.close(writer)
-    assert (done.returncode, done.stderr) == (1, b"")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_standard_output_that_is_closed_is_told():
+    words = ["sh", "-c", 'exec "$0" doctor >&-', COMMAND]
+    done = subprocess.run(words, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (
+        2, b"error: standard output is closed: leave it open, or send it to a file.\n"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("gone", ["reader", "room", "file"])
+def test_what_is_told_on_the_way_does_not_end_the_work(monkeypatch, gone):
+    reader, writer = os.pipe()
+    os.close(reader)
+    if gone == "room":
+        os.close(writer)
+        writer = os.open("/dev/full", os.O_WRONLY)
+    with os.fdopen(writer, "w") as stream:
+        monkeypatch.setattr(sys, "stdout", None if gone == "file" else stream)
+        tell_on_the_way(["candidates"])
+    monkeypatch.undo()
+
+
+def test_what_is_told_on_the_way_is_printed_in_its_place(capfd):
+    sys.stdout.write("before\n")
+    tell_on_the_way(["first \x1b[31m", "second"])
+    sys.stdout.write("after\n")
+    assert capfd.readouterr().out == "before\nfirst \\x1b[31m\nsecond\nafter\n"
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])

@@ -14,6 +14,8 @@ from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.cli import main, resolve_apply, resolve_progress
 from factorwise.cli.learned import TOP
 from factorwise.cli.resolve_progress import progress_text
+from factorwise.distributed import search as distributed_search
+from factorwise.inference.mcmc import linkage_search
 from factorwise.inference.mcmc.linkage_search import Progress
 from factorwise.io import pairs
 from factorwise.io.models import read_model
@@ -260,7 +262,9 @@ def test_the_table_of_blocks_is_printed_before_the_walk(run, folder, tmp_path, m
 
     monkeypatch.setattr(resolve_progress.WalkBar, "__call__", watch)
     printed = []
-    monkeypatch.setattr(resolve_apply.click, "echo", lambda text, **more: printed.append((text, len(seen))))
+    monkeypatch.setattr(
+        resolve_apply, "tell_on_the_way", lambda lines: printed.extend((line, len(seen)) for line in lines)
+    )
     words = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / "o.csv")
     done = run("resolve", "apply", folder / "few.csv", *words)
     assert done.code == 0
@@ -382,11 +386,25 @@ def test_ctrl_c_in_the_walk_writes_what_it_has(run, folder, tmp_path, monkeypatc
 
     monkeypatch.setattr(resolve_progress.WalkBar, "__call__", interrupt)
     words = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / "o.csv", "--json")
+    words += ("--checkpoint", tmp_path / "kept", "--checkpoint-seconds", 0)
     result = run("resolve", "apply", folder / "few.csv", *words)
-    assert result.code == 0
-    assert "interrupted after 2 rounds: what was found so far is written" in result.err
+    assert result.code == 130
+    assert "interrupted after 2 rounds: what was found so far is written. Started again, the" in result.err
     assert json.loads(result.out)["search"]["stopped"] == "interrupted"
     assert [row["id"] for row in read_csv(tmp_path / "o.csv")] == [record["id"] for record in FEW]
+
+
+@pytest.mark.parametrize("shards", [(), ("--shards", 3)], ids=["in one piece", "in shards"])
+def test_ctrl_c_before_the_first_round_is_done_leaves_nothing(run, folder, tmp_path, monkeypatch, shards):
+    def interrupt(*given, **more):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(linkage_search._WalkRounds, "round", interrupt)
+    monkeypatch.setattr(distributed_search._ShardRounds, "round", interrupt)
+    words = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / "o.csv", "--json", *shards)
+    result = run("resolve", "apply", folder / "few.csv", *words)
+    assert (result.code, result.out) == (130, "")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_ctrl_c_while_clusterings_are_drawn_writes_all_else(run, folder, tmp_path, monkeypatch):
@@ -397,7 +415,7 @@ def test_ctrl_c_while_clusterings_are_drawn_writes_all_else(run, folder, tmp_pat
     words = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / "o.csv", "--json")
     words += ("--pairs", tmp_path / "p.csv", "--entities", tmp_path / "e.csv")
     result = run("resolve", "apply", folder / "few.csv", *words)
-    assert result.code == 0
+    assert result.code == 130
     assert "interrupted while other clusterings were drawn" in result.err
     assert json.loads(result.out)["also_written"] == ["e.csv"]
     assert sorted(one.name for one in tmp_path.iterdir()) == ["e.csv", "o.csv"]

@@ -99,7 +99,7 @@ def test_pairs_of_new_and_old_records_can_be_tied_and_parted(place_new, tmp_path
     assert found["a50"] != found["b50"]
 
 
-def test_canonical_records_and_pages_are_of_old_and_new_records(place_new, tmp_path):
+def test_canonical_records_and_pages_are_of_old_and_new_records(place_new, folder, tmp_path):
     new = [{**one, "born": "2000"} for one in people("c")[40:43]]  # not all others are weighed anew
     names = {"--canonical": "canonical.csv", "--pairs": "pairs.csv", "--report": "r.html"}
     written = [word for option, name in names.items() for word in (option, tmp_path / name)]
@@ -114,8 +114,17 @@ def test_canonical_records_and_pages_are_of_old_and_new_records(place_new, tmp_p
     rows = [*members, *(pair[side] for pair in pairs for side in ("one", "two"))]
     assert len(pairs) > 0
     assert len(members) > 128
-    assert page["Entities"]["columns"] == columns
-    assert rows == [said[row[0]] for row in rows]
+    assert page["Entities"]["columns"] == ["id", "confidence", *columns[1:]]
+    assert [row for row in rows if row[0] in said] == rows
+    assert [[row[0], *row[2:]] for row in members] == [said[row[0]] for row in members]
+    assert all(pair[side] == said[pair[side][0]] for pair in pairs for side in ("one", "two"))
+    placed = dict(page["New records"]["rows"])
+    before = entities(folder[0] / "found.csv")
+    assert placed == {
+        "new records": 3,
+        "in known entities": sum(found[one["id"]] in before.values() for one in new),
+        "old records moved": sum(found[name] != entity for name, entity in before.items()),
+    }
     chance = {frozenset(ends): float(value) for *ends, value in pairs_in(tmp_path / "pairs.csv")}
     for pair in pairs:
         ends = pair["one"][0], pair["two"][0]
@@ -130,6 +139,23 @@ def test_no_source_has_two_records_of_an_entity_among_new_and_old_ones(place_new
     found = place_new("--source", "from", "--one-per-source", old=old, new=new)
     assert all(found[f"c{k}"] != found[f"a{k}"] for k in range(5))
     assert sum(found[f"c{k}"] == found[f"a{k}"] for k in range(5, 20)) >= 13
+
+
+def test_old_records_and_their_entities_must_belong_together(folder, tmp_path, run):
+    place, _, new = folder
+    known = (place / "found.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "few.csv").write_text("".join(known[:101]))
+    words = ("resolve", "apply", new, "--id", "id", "--model", place / "m.fw", "-o", tmp_path / "o.csv")
+    told = run(*words, "--onto", tmp_path / "few.csv", "--old", place / "old.csv")
+    assert told.code == 0
+    assert "28 of 128 old records have no entity in" in told.err
+    (tmp_path / "o.csv").unlink()
+    old = (place / "old.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "old.csv").write_text("".join(old[:101]))
+    refused = run(*words, "--onto", place / "found.csv", "--old", tmp_path / "old.csv")
+    assert refused.code == 2
+    assert "28 records that have an entity are not among the old ones, such as 'b36'" in refused.err
+    assert not (tmp_path / "o.csv").exists()
 
 
 def test_ids_that_old_and_new_records_have_in_common_are_named(folder, capsys):

@@ -489,7 +489,7 @@ def test_a_full_disk_leaves_the_old_model_and_says_so(path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(ModelFileError, match=r"No space left on device.*a file that was there is unchanged"):
+    with pytest.raises(ModelFileError, match=r"No space left on device.*A file that was there is unchanged"):
         write_model(path, ModelFile(kind="other"))
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]

@@ -314,3 +314,12 @@ def test_lines_are_looked_at_across_blocks(tmp_path, monkeypatch):
     assert not table_files._odd_lines(path)
     path.write_text("\n\n".join([*lines, "null", *lines]))
     assert table_files._odd_lines(path)
+
+
+def test_the_numbers_that_pandas_gives_its_rows_are_left_out(tmp_path):
+    frame = pd.DataFrame({"id": [1, 2, 3, 4], "name": ["a", "b", "c", "d"]})
+    frame[frame.id != 3].to_parquet(tmp_path / "part.parquet")
+    assert "__index_level_0__" in pq.read_schema(tmp_path / "part.parquet").names
+    assert read_table(tmp_path / "part.parquet").column_names == ["id", "name"]
+    frame.set_index("name").to_parquet(tmp_path / "named.parquet")
+    assert set(read_table(tmp_path / "named.parquet").column_names) == {"id", "name"}

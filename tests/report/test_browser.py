@@ -67,7 +67,7 @@ def test_entities_are_searched_and_ordered(page):
     part.locator("select").select_option("by name")
     assert first.inner_text().startswith("entity 0 ")
     part.locator("input[type=search]").fill("117a")
-    assert "1 of 1 entities" in part.inner_text()
+    assert "1 of 1 found, among 120 entities" in part.inner_text()
     part.locator("details summary").first.click()
     part.locator("mark").first.wait_for()
     assert part.locator("td:nth-child(3)").all_inner_texts() == ["Rome", "Rome"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -67,8 +68,12 @@ def _is_same(path: Path, other: str | Path) -> bool:
 
 
 def can_write(folder: Path) -> bool:
-    """Whether files can be made in a folder, as far as its permissions tell."""
-    return os.access(folder, os.W_OK)
+    """Whether files can be made in a folder: permissions alone do not tell, above all those of root."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 def check_different(targets: Mapping[str, str | Path | None]) -> None:
@@ -156,6 +161,8 @@ def writing(output: str, encoding: str = "utf-8") -> Iterator[TextIO]:
 @contextmanager
 def standard_output(encoding: str, errors: str = "strict") -> Iterator[TextIO]:
     """Open standard output for text, of which all is written, or the rest is told to be missing."""
+    if sys.stdout is None:
+        raise DataFileError("standard output is closed: leave it open, or send it to a file.")
     sys.stdout.flush()
     given: Any = getattr(sys.stdout, "buffer", None)
     if given is None:  # a notebook's, or a text in memory: not a file that could be full
@@ -170,7 +177,7 @@ def standard_output(encoding: str, errors: str = "strict") -> Iterator[TextIO]:
     except OSError as error:
         _give_up_standard_output()
         if isinstance(error, BrokenPipeError):  # who reads it has seen enough
-            raise click.exceptions.Exit(1) from error
+            raise click.exceptions.Exit(0) from error
         raise DataFileError(
             f"standard output: could not be written: {error.strerror or error}. A part of it may be missing:"
             " check the free space."

@@ -114,10 +114,12 @@ def verb(*, example: str) -> Callable[[Callable[..., None]], click.Command]:
 
         for decorator in reversed(SHARED):
             run = decorator(run)
-        return click.command(
+        made = click.command(
             epilog=f"\b\nExample:\n  {example}",
             context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
         )(run)
+        made.params = [*made.params[len(SHARED) :], *made.params[: len(SHARED)]]  # the verb's own come first
+        return made
 
     return decorate
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -20,8 +22,23 @@ _ARGUMENTS = re.compile(r"\b(encoding|prefix_ids|syntax)=(?:True\b|'([^']*)')")
 def emit(document: dict[str, Any], lines: Iterable[str], *, as_json: bool) -> None:
     """Print a result on standard output: ``document`` as JSON, or ``lines``."""
     shown = [json.dumps(document, indent=2, allow_nan=False)] if as_json else map(printable, lines)
-    with standard_output(sys.stdout.encoding or "utf-8", sys.stdout.errors or "strict") as stream:
+    encoding, errors = getattr(sys.stdout, "encoding", None), getattr(sys.stdout, "errors", None)
+    with standard_output(encoding or "utf-8", errors or "strict") as stream:
         stream.writelines(f"{line}\n" for line in shown)
+
+
+def tell_on_the_way(lines: Iterable[str]) -> None:
+    """Print lines on standard output before the work; where they cannot be, the work goes on without."""
+    text = "".join(f"{printable(line)}\n" for line in lines)
+    stream = sys.stdout
+    with suppress(OSError):  # the result at the end tells of it
+        try:
+            number = stream.fileno()
+        except (AttributeError, OSError):  # closed, a notebook's, or a text in memory
+            print(text, end="", file=stream)
+            return
+        stream.flush()
+        os.write(number, text.encode(stream.encoding or "utf-8", "backslashreplace"))  # nothing stays behind
 
 
 def printable(text: str) -> str:

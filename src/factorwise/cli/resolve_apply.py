@@ -16,7 +16,7 @@ from factorwise.cli.files import speaking_of, write_output
 from factorwise.cli.learned import RESOLUTION, check_kind
 from factorwise.cli.numbers import Real, Whole
 from factorwise.cli.options import Options, verb
-from factorwise.cli.output import aligned, emit, notice, printable, size_text
+from factorwise.cli.output import aligned, emit, notice, size_text, tell_on_the_way
 from factorwise.cli.progress import Clock, cost_rows, peak_memory
 from factorwise.cli.reports import Page, report_options, report_row
 from factorwise.cli.resolve_blocks import blocking_report
@@ -27,10 +27,10 @@ from factorwise.cli.resolve_data import (
     read_records,
     record_options,
 )
-from factorwise.cli.resolve_onto import Known, all_content, placed, read_known
+from factorwise.cli.resolve_onto import Known, all_content, placed, placements, read_known
 from factorwise.cli.resolve_progress import DrawBar, WalkBar, telling
 from factorwise.cli.resolve_request import Request
-from factorwise.cli.resolve_shards import opened_shards, remark_on_shards, shard_options
+from factorwise.cli.resolve_shards import is_kept, opened_shards, remark_on_shards, shard_options
 
 if TYPE_CHECKING:  # numba and Arrow take their time to load
     import pyarrow as pa
@@ -49,6 +49,7 @@ WHY = {
     "interrupted": "it was interrupted",
 }
 ENDED = ("settled", "rounds")
+INTERRUPTED = 130  # the exit code
 
 _path = click.Path(path_type=Path)
 
@@ -109,6 +110,8 @@ def command(options: Options, **given: Any) -> None:
     request.check()
     document = resolve(options, request)
     emit(document, _lines(document), as_json=options.json)
+    if document["interrupted"]:
+        raise click.exceptions.Exit(INTERRUPTED)
 
 
 def resolve(options: Options, request: Request) -> dict[str, Any]:
@@ -130,12 +133,20 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
                 reading["source"],
                 reading["encoding"],
             )
+            if known.entity.null_count:
+                unknown = f"{known.entity.null_count:,} of {len(known.entity):,} old records"
+                notice(
+                    options, f"{unknown} have no entity in {request.onto}: each is taken for one of its own."
+                )
         everyone: Records | Known = known or records
         pairs = _constrained(options, request, everyone.ids)
     with clock.part("loading"):  # numba takes its time: help, and mistakes in files, do not wait
         from factorwise.apps.resolution.constraints import Constraints
         from factorwise.apps.resolution.estimator import EntityResolver
 
+    limits = Constraints(**pairs, sources=everyone.sources, one_per_source=request.one_per_source)
+    with speaking_of(request.must_link, request.cannot_link):
+        limits.check(everyone.ids)
     settings: dict[str, Any] = {
         "rounds": request.rounds,
         "seconds": request.seconds,
@@ -150,7 +161,6 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
         resolver = EntityResolver(fields=fields, **settings)
         with clock.part("learning"), speaking_of(records.name):
             resolver.fit(records.table, leave_out=records.leave_out, tell=telling(options))
-    limits = Constraints(**pairs, sources=everyone.sources, one_per_source=request.one_per_source)
     rounds: list[Progress] = []
     blocking: dict[str, Any] = {}
     if known is None:
@@ -159,11 +169,13 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
         with clock.part("walk"):
             found = placed(records, known, resolver, limits)
     reason = found.found.reason
-    if reason == "interrupted":
-        notice(options, f"interrupted after {found.found.rounds} rounds: what was found so far is written.")
+    interrupted = reason == "interrupted"
+    if interrupted:
+        _tell_interrupted(options, request, found)
     if request.draws(len(found.ids), ended=reason in ENDED):
         with clock.part("draws"):
-            found = _drawn(options, resolver, found)
+            found, ended = _drawn(options, resolver, found)
+            interrupted |= not ended
 
     @cache
     def content() -> pa.Table:
@@ -186,8 +198,10 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
         "entities": found.n_entities,
         "model": None if request.model is None else request.model.name,
         "temperature": resolver.knowledge_.temperature,
+        "placed": None if known is None else placements(known, found),
         "blocking": blocking,
         "search": {"rounds": found.found.rounds, "stopped": reason, "score": found.found.score},
+        "interrupted": interrupted,
         "doubtful_pairs": None if found.posterior is None else len(found.posterior.doubtful()),
         "also_written": written,
         "seconds": clock.seconds(),
@@ -255,8 +269,7 @@ def _walk(
         report = blocking_report(linked.candidates, linked.normal)
         blocking.update(report.entry)
         if not options.json and not options.quiet:
-            for line in report.lines:
-                click.echo(printable(line))
+            tell_on_the_way(report.lines)
         clock.parts["candidates"] = time.perf_counter() - began
         walking = time.perf_counter()
 
@@ -292,14 +305,25 @@ def _walk(
     return found
 
 
-def _drawn(options: Options, resolver: EntityResolver, found: Resolution) -> Resolution:
-    """Return what was found with draws of other clusterings, or without if they are interrupted."""
+def _tell_interrupted(options: Options, request: Request, found: Resolution) -> None:
+    """Tell what becomes of a walk that was interrupted; one without a round is nothing to write."""
+    if not found.found.rounds:
+        raise KeyboardInterrupt
+    again = ""
+    if request.checkpoint is not None and is_kept(request.checkpoint):
+        again = f" Started again, the same command goes on from the checkpoint in {request.checkpoint}."
+    rounds = f"interrupted after {found.found.rounds} rounds"
+    notice(options, f"{rounds}: what was found so far is written.{again}")
+
+
+def _drawn(options: Options, resolver: EntityResolver, found: Resolution) -> tuple[Resolution, bool]:
+    """Return what was found with draws of other clusterings, and whether these came to their end."""
     try:
         with DrawBar(options) as bar:
-            return resolver.draw(found, watch=bar)
+            return resolver.draw(found, watch=bar), True
     except KeyboardInterrupt:
         notice(options, "interrupted while other clusterings were drawn: what is in doubt is not told.")
-        return found
+        return found, False
 
 
 def _write(request: Request, content: Callable[[], pa.Table], found: Resolution) -> list[str]:
@@ -329,6 +353,10 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         ("data", f"{document['records']:,} records, {document['entities']:,} entities"),
         ("walk", f"{search['rounds']} rounds, until {WHY[search['stopped']]}; score {search['score']:,.1f}"),
     ]
+    if document["placed"] is not None:
+        new = document["placed"]
+        text = f"{new['in_known_entities']:,} of {new['new_records']:,} in known entities"
+        rows.append(("new", f"{text}; {new['old_records_moved']:,} old records moved"))
     if document["doubtful_pairs"] is not None:
         rows.append(("doubtful", f"{document['doubtful_pairs']:,} pairs"))
     if document["also_written"]:

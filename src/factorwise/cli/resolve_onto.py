@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from factorwise.cli.files import speaking_of
 from factorwise.cli.resolve_data import Records, given_table, numbered_sources
 from factorwise.errors import DataFileError
+from factorwise.io.listing import some
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,6 +98,21 @@ def placed(records: Records, known: Known, resolver: EntityResolver, limits: Con
         )
 
 
+def placements(known: Known, found: Resolution) -> dict[str, int]:
+    """Count where new records went, and how many old ones have another entity now."""
+    import pyarrow.compute as pc
+
+    old = len(known.entity)
+    before = known.entity.cast(found.entity.type)
+    names = found.entity.slice(old)
+    kept = pc.equal(found.entity.slice(0, old), before)
+    return {
+        "new_records": len(names),
+        "in_known_entities": int(pc.sum(pc.is_in(names, value_set=before.drop_null())).as_py() or 0),
+        "old_records_moved": int(pc.sum(pc.invert(kept)).as_py() or 0),
+    }
+
+
 def all_content(records: Records, known: Known, resolver: EntityResolver) -> pa.Table:
     """Return what all records say, the old ones first: columns that are compared, or that both have alike."""
     from factorwise.apps.resolution.updating import below
@@ -113,11 +129,19 @@ def known_entities(found: pa.Table, ids: pa.Array) -> pa.Array:
 
     from factorwise.io.table_ids import rows_of
 
-    rows = rows_of(ids, found.column("id").combine_chunks())
+    known = found.column("id").combine_chunks()
+    rows = rows_of(ids, known)
     if (rows < 0).all():
         here, there = ids[0].as_py(), found.column("id")[0].as_py()
         raise DataFileError(
             "no old record has an entity: the ids of the two files have nothing in common; they are such as"
             f" {here!r} and {there!r}. Give the records that --onto speaks of with --old."
+        )
+    lost = np.setdiff1d(np.arange(len(known)), rows)
+    if len(lost):
+        named = some(known.take(pa.array(lost[:3])).to_pylist())
+        raise DataFileError(
+            f"{len(lost):,} records that have an entity are not among the old ones, such as {named}: they"
+            " would be lost. Give all records that --onto speaks of with --old."
         )
     return found.column("entity").combine_chunks().take(pa.array(rows, mask=rows < 0))

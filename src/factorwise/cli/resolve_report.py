@@ -14,6 +14,7 @@ from factorwise.cli.reports import (
     LONGEST,
     MOST_MEMBERS,
     Page,
+    facts_of,
     learning_curve,
     probability_bars,
     reliability_chart,
@@ -124,6 +125,8 @@ def write_apply_report(
             ],
         ),
     ]
+    if document["placed"] is not None:
+        sections.append(facts_of("New records", document["placed"]))
     if rounds:
         sections.append(convergence(rounds))
     sections += [
@@ -227,7 +230,7 @@ def entities_of(table: pa.Table, found: Resolution, *, values: bool) -> Entities
 
 def pairs_of(table: pa.Table, found: Resolution, knowledge: Knowledge, *, values: bool) -> Pairs:
     """Show the most doubtful pairs of records with what each comparison adds."""
-    from factorwise.apps.resolution.explaining import contributions
+    from factorwise.apps.resolution.explaining import contributions, probability_alone
 
     posterior, graph = found.posterior, found.linked.walk.graph
     assert posterior is not None
@@ -248,6 +251,7 @@ def pairs_of(table: pa.Table, found: Resolution, knowledge: Knowledge, *, values
             round(float(posterior.together[chosen[k]]), 4),
             bool(found.labels[one[k]] == found.labels[two[k]]),
             steps[k],
+            round(probability_alone(steps[k], knowledge.temperature), 4),
         )
         for k in np.flatnonzero(room).tolist()
     ]

@@ -102,6 +102,8 @@ class Request:
                 raise click.UsageError(
                     "--one-per-source needs to know the sources: give several files, or --source COLUMN."
                 )
+        if self.checkpoint_seconds is not None and self.checkpoint is None:
+            raise click.UsageError("--checkpoint-seconds says how often: give --checkpoint FOLDER, too.")
         if self.checkpoint_seconds is not None and self.in_shards:
             raise click.UsageError(
                 "--checkpoint-seconds is for a search in one piece: with --shards or --ray, every fourth"

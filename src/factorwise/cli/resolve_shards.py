@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # numba and Arrow take their time to load
     from factorwise.apps.resolution.sharded import Shards
 
 DEFAULT_SHARDS = 16
+MANIFESTS = "manifest-??????.json"  # in the folder of a checkpoint of shards
 LEAST_RECORDS = 10_000  # of a shard, for it to be worth its overhead
 
 
@@ -61,7 +62,7 @@ def check_checkpoint_mode(checkpoint: str, in_shards: bool) -> None:
     folder = Path(checkpoint)
     if in_shards and (folder / FILE).exists():
         other = "without --shards and --ray"
-    elif not in_shards and any(folder.glob("manifest-??????.json")):
+    elif not in_shards and any(folder.glob(MANIFESTS)):
         other = "with --shards or --ray"
     else:
         return
@@ -71,9 +72,21 @@ def check_checkpoint_mode(checkpoint: str, in_shards: bool) -> None:
     )
 
 
+def is_kept(checkpoint: str) -> bool:
+    """Whether a folder has a checkpoint of either kind."""
+    from factorwise.io.checkpoints import FILE
+
+    return (Path(checkpoint) / FILE).exists() or any(Path(checkpoint).glob(MANIFESTS))
+
+
 def remark_on_shards(options: Options, shards: int | None, records: int) -> None:
-    """Say so where shards are so small that they cost more than they save."""
+    """Say so where shards are so small that they cost more than they save, and refuse more than records."""
     count = DEFAULT_SHARDS if shards is None else shards
+    if shards is not None and shards > max(records, 1):
+        raise click.UsageError(
+            f"--shards {shards} is more than there are records, {records:,}: give fewer, each of"
+            f" {LEAST_RECORDS:,} records or more."
+        )
     if count > 1 and records < count * LEAST_RECORDS:
         notice(
             options,

@@ -200,7 +200,10 @@ def _explain(path: Path, names: Sequence[str], delimiter: str, encoding: str, er
                     " Quote fields that hold the delimiter or a line end, and double the quotes inside."
                 ) from error
             before = reader.line_num
-    raise DataFileError(f"{path}: the file could not be read: {error}") from error
+    raise DataFileError(
+        f"{path}: the file could not be read: {error}. Check that it is a table in text: a line of column"
+        " names, then a line for each record."
+    ) from error
 
 
 def _refuse_open_quote(

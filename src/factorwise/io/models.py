@@ -111,8 +111,7 @@ def write_model(path: str | os.PathLike[str], model: ModelFile) -> None:
     except OSError as error:
         raise _RefusalError(
             f"could not be written: {error.strerror or error}",
-            "Nothing was written, and a file that was there is unchanged:"
-            " check the folder, its permissions and the free space.",
+            "A file that was there is unchanged: check the folder, its permissions and the free space.",
         ).at(path) from error
 
 

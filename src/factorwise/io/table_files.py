@@ -43,12 +43,23 @@ def read_file(source: str, columns: Sequence[str] | None, encoding: str | None) 
     if encoding is not None and form != "csv":
         raise DataFileError(f"encoding={encoding!r} was given, but {path} is {form}, which has its own.")
     if form == "duckdb":
+        if separator and not _is_database(path):
+            raise DataFileError(
+                f"{path}: is no DuckDB file, of which '::{table}' would name a table. Leave it out, or give a"
+                " DuckDB file."
+            )
         return read_database(path, table if separator else None, columns)
     if form == "parquet":
         return read_parquet(path, columns)
     if form == "json":
         return read_json_lines(path)
     return read_delimited(path, columns, encoding)
+
+
+def _index_columns(table: pa.Table) -> list[str]:
+    """Return the columns that pandas keeps the numbers of its rows in, which are nobody's data."""
+    told = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    return [name for name in told if isinstance(name, str) and name.startswith("__index_level_")]
 
 
 def read_parquet(path: Path, columns: Sequence[str] | None) -> pa.Table:
@@ -58,7 +69,8 @@ def read_parquet(path: Path, columns: Sequence[str] | None) -> pa.Table:
             known = file.schema_arrow.names
             if columns is not None:
                 require_columns(columns, known, str(path))
-            return file.read(columns=None if columns is None else list(columns))
+            table = file.read(columns=None if columns is None else list(columns))
+            return table if columns is not None else table.drop_columns(_index_columns(table))
     except (pa.ArrowException, OSError) as error:
         raise DataFileError(
             f"{path}: not a complete Parquet file: {error}."
@@ -114,6 +126,11 @@ def read_database(path: Path, table: str | None, columns: Sequence[str] | None) 
         ) from error
 
 
+def _is_database(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(12)[8:] == b"DUCK"
+
+
 def records_table(records: Iterable[Mapping[str, Any]], origin: str) -> pa.Table:
     """Return the Arrow table of mappings; its columns are the keys of all, in order of arrival."""
     columns: dict[str, list[Any]] = {}
@@ -132,6 +149,8 @@ def records_table(records: Iterable[Mapping[str, Any]], origin: str) -> pa.Table
 
 
 def _no_file(path: Path) -> str:
+    if str(path) == "-":
+        return "there is no file '-', and tables are not read from standard input. Give a file."
     folder = path.parent
     # without endings: two short names with the same one would always look alike
     names = {entry.stem: entry.name for entry in folder.iterdir()} if folder.is_dir() else {}

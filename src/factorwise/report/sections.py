@@ -110,13 +110,18 @@ class Entities(Section):
 
 @dataclass(frozen=True, slots=True)
 class PairCase:
-    """Two records in doubt, the probability that they are one, and what each comparison adds to the score."""
+    """Two records in doubt, the probability that they are one, and what each comparison adds to the score.
+
+    alone
+        The probability if there were no other records; None if it is not known.
+    """
 
     one: Sequence[Cell]
     two: Sequence[Cell]
     probability: float
     together: bool
     steps: Sequence[tuple[str, float]]
+    alone: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

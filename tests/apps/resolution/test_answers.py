@@ -248,9 +248,9 @@ def test_columns_of_every_type_have_a_most_common_value(values, kind, wanted):
     assert canonical([0, 0, 0], a=column)[0]["a"] == wanted
 
 
-def test_columns_called_as_those_that_are_added_are_left_out():
+def test_columns_called_as_those_that_are_added_get_other_names():
     rows = canonical([0, 0], entity=["x", "x"], records=[7, 7], a=["b", "b"])
-    assert rows == [{"entity": "r0", "records": 2, "a": "b"}]
+    assert rows == [{"entity": "r0", "records": 2, "entity_given": "x", "records_given": 7, "a": "b"}]
 
 
 # effective sample sizes

@@ -5,7 +5,7 @@ import datetime
 import pyarrow as pa
 import pytest
 
-from factorwise.apps.resolution.kinds import infer_kinds
+from factorwise.apps.resolution.kinds import infer_kind, infer_kinds
 from factorwise.apps.resolution.normal_forms import normalize
 
 FIRST = ["Anna", "Robert", "Wei", "Maria", "Ulrich", "Bo", "Karin", "Juan"]
@@ -213,3 +213,10 @@ def test_a_single_record_has_kinds_and_normal_forms():
     specs = infer_kinds(table)
     assert normalize(table, specs).n_rows == 1
     assert infer_kinds(table) == specs
+
+
+def test_one_value_with_a_bar_that_stands_often_makes_no_list():
+    remarks = [f"called on day {k} and left word" for k in range(40)]
+    assert infer_kind("note", pa.chunked_array([[*remarks, *["moved | new address"] * 5]])).kind != "list"
+    several = [f"moved {k} | new address" for k in range(5)]
+    assert infer_kind("note", pa.chunked_array([[*remarks, *several]])).kind == "list"

@@ -140,14 +140,15 @@ class Resolution:
         """Return one record per entity: in each column the value that most of its records have.
 
         Of values that are equally frequent the longest wins, then the first in the order of letters; missing
-        ones do not count.
+        ones do not count. Columns that are called ``entity`` or ``records`` themselves get a ``_given``
+        behind their names.
         """
         _, first, number = np.unique(self.labels, return_index=True, return_inverse=True)
         columns = {"entity": self.entity.take(pa.array(first))}
         columns["records"] = pa.array(np.bincount(number))
         for name in table.column_names:
-            if name not in columns:
-                columns[name] = _most_common(table.column(name).combine_chunks(), number, len(first))
+            free = f"{name}_given" if name in ("entity", "records") else name
+            columns[free] = _most_common(table.column(name).combine_chunks(), number, len(first))
         return pa.table(columns)
 
     def _drawn(self) -> LinkPosterior:

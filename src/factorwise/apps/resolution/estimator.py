@@ -224,7 +224,7 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         table = read_table(records)
         ids = _ids(table, id)
-        check_columns(table, self.knowledge_.fields)
+        check_columns(table, self.knowledge_.fields, [] if id is None else [id])
         if constraints is not None:
             constraints.check(ids)
         seed, search = self._seed(), self._search(table.num_rows)
@@ -304,7 +304,7 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         columns = [one.name for one in self.knowledge_.fields if one.kind != "ignore"]
         after = read_table(new)
         for part in (before, after):
-            check_columns(part, self.knowledge_.fields)
+            check_columns(part, self.knowledge_.fields, [] if id is None else [id])
         table = below(before, after, columns, id)
         ids = _ids(table, id)
         if constraints is not None:

@@ -9,6 +9,7 @@ the odds that they are of one entity, as far as nothing but the two is looked at
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -212,7 +213,10 @@ class Explainer:
 def contributions(
     normal: NormalTable, knowledge: Knowledge, first: Ints, second: Ints
 ) -> list[list[tuple[str, float]]]:
-    """Return for each pair of rows what it is made of: names and what they add, the largest first."""
+    """Return for each pair of rows what is gained by putting them together: names and what they add.
+
+    The comparisons come last, the largest first. The sum is the gain of two records that are alone.
+    """
     low, high = np.minimum(first, second), np.maximum(first, second)
     with Team(1) as team:
         levels = Comparer(normal, knowledge.comparisons).all_levels(low, high, team)
@@ -224,8 +228,18 @@ def contributions(
             for one, weights, level in zip(knowledge.comparisons, tables, row, strict=True)
         ]
         steps = [step for step in steps if step[1] != 0.0]
-        found.append([("linked", knowledge.model.link), *sorted(steps, key=lambda step: -abs(step[1]))])
+        always = [("linked", knowledge.model.link), ("one entity less", -knowledge.model.cluster)]
+        found.append([*always, *sorted(steps, key=lambda step: -abs(step[1]))])
     return found
+
+
+def probability_alone(steps: Sequence[tuple[str, float]], temperature: float) -> float:
+    """Return the probability that two records are one, as far as nothing but the two is looked at.
+
+    steps
+        What `contributions` says of the pair.
+    """
+    return _sigmoid(sum(value for _, value in steps) / temperature)
 
 
 def are_candidates(candidates: Candidates, row: int, others: Ints) -> Bools:

@@ -185,7 +185,10 @@ def _digits(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | Non
 def _bars(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | None:
     """Lists with a separator that hardly has another use."""
     for separator, least in (("|", 0.05), (";", 0.3)):
-        if sample.share(lambda value, s=separator: s in value.strip(s)) >= least:  # type: ignore[misc]
+        values = {value.strip() for value in sample.values}
+        parted = {value for value in values if separator in value.strip(separator)}
+        share = sample.share(parted.__contains__)
+        if share >= least and len(parted) > 1:  # not one value that stands often
             items = items_sample(list(sample.values), separator)
             if sum(map(len, items)) <= 60 * len(items):
                 kind = "name" if persons(items) >= 0.7 else "text"

@@ -55,8 +55,10 @@
       const compare = orders[order.value];
       if (compare) found.sort((a, b) => compare(entries[a], entries[b]) || a - b);
       list.replaceChildren(...found.slice(0, limit).map(at => entry(entries[at])));
-      told.textContent = found.length ? `${whole.format(Math.min(limit, found.length))} of ${whole.format(found.length)} ${noun}`
-        : `none of ${whole.format(entries.length)} ${noun}`;
+      const all = `${whole.format(entries.length)} ${noun}`;
+      const some = whole.format(Math.min(limit, found.length));
+      told.textContent = !found.length ? `none of ${all}` : !words.length ? `${some} of ${all}`
+        : `${some} of ${whole.format(found.length)} found, among ${all}`;
       more.hidden = found.length <= limit;
     }
     search.addEventListener("input", () => { limit = STEP; refresh(); });
@@ -71,7 +73,7 @@
     for (const [name, value] of section.rows) {
       body.append(make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, shown(value))));
     }
-    return make("div", { class: "scroll" }, make("table", {}, body));
+    return make("div", { class: "scroll", tabindex: 0 }, make("table", {}, body));
   }
 
   function table(section) {
@@ -107,7 +109,7 @@
     refresh();
     const long = section.rows.length > 12;
     return make("div", {}, long ? make("div", { class: "controls" }, search, told) : null,
-      make("div", { class: "scroll" }, make("table", {}, make("thead", {}, head), body)),
+      make("div", { class: "scroll", tabindex: 0 }, make("table", {}, make("thead", {}, head), body)),
       long ? make("div", { class: "controls" }, more) : null);
   }
 
@@ -168,7 +170,7 @@
     const writers = columns.map((_, at) => writer(rows.map(row => row[at])));
     const parts = (value, at) => typeof value === "number" ? [writers[at](value)] : shown(value).split(/(\s+)/)
       .map(part => part.trim() && rare[at](part) ? make("mark", {}, part) : part);
-    return make("div", { class: "scroll" }, make("table", {},
+    return make("div", { class: "scroll", tabindex: 0 }, make("table", {},
       make("thead", {}, make("tr", {}, ...used.map(at => make("th", { scope: "col" }, columns[at])))),
       make("tbody", {}, ...rows.map(row => make("tr", {}, ...used.map(at => make("td", {}, ...parts(row[at], at))))))));
   }
@@ -229,16 +231,21 @@
     return grid;
   }
 
+  // the first values of a record that are there
+  const heading = row => row.slice(1).map(shown).filter(Boolean).slice(0, 2).join(" \u00b7 ");
+
   function pairs(section) {
     return browser(section.pairs,
       { "most doubtful first": (a, b) => Math.abs(a.probability - .5) - Math.abs(b.probability - .5),
         "likeliest first": (a, b) => b.probability - a.probability },
       one => [...one.one, ...one.two].map(shown).join(" "),
       one => entry([make("span", { class: "name" }, `${shown(one.one[0])} and ${shown(one.two[0])}`),
-        make("span", { class: "gist" }, one.one.slice(1, 2).concat(one.two.slice(1, 2)).map(shown).join(" \u2248 ")),
+        make("span", { class: "gist" }, [one.one, one.two].map(heading).join(" \u2248 ")),
         make("span", {}, `probability ${one.probability.toFixed(3)}`),
         make("span", {}, one.together ? "together" : "apart")],
-      () => [members(section.columns, [one.one, one.two]), one.steps.length ? waterfall(one.steps) : ""]), "pairs");
+      () => [members(section.columns, [one.one, one.two]), one.steps.length ? waterfall(one.steps) : "",
+        one.alone === null ? "" : make("p", { class: "note" }, `The two by themselves would be one with a probability of `
+          + `${one.alone.toFixed(3)}; with all other records beside them it is ${one.probability.toFixed(3)}.`)]), "pairs");
   }
 
   function sentences(section) {
@@ -267,7 +274,7 @@
     const small = Math.max(section.rows.length, section.columns.length) <= 30;
     const canvas = make("canvas", { class: "heat", width: section.columns.length, height: section.rows.length,
       role: "img", "aria-label": section.title });
-    const grid = make("div", { class: "scroll" }), told = make("p", { class: "note", role: "status" });
+    const grid = make("div", { class: "scroll", tabindex: 0 }), told = make("p", { class: "note", role: "status" });
     const largestOf = make("div"), label = make("span");
     const slider = make("input", { type: "range", min: 0, max: names.length - 1, value: 0, "aria-label": "Step" });
     const largest = Math.max(1e-300, ...Object.values(section.steps).flatMap(step => step.map(row => Math.max(0, ...row))));

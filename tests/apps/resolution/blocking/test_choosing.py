@@ -178,3 +178,15 @@ def test_a_rule_that_makes_hardly_a_new_pair_is_not_taken_without_labels():
     for place, rule in enumerate(rules):
         assert sample.new_share(rule, rules[:place]) >= 0.1
         assert sample.new_share(rule, [rule]) == 0.0
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_a_column_of_yes_and_no_is_no_rule(labelled):
+    draws = np.random.default_rng(0)
+    specs, _, entity = people(100)
+    rows = [{"last": "same", "vip": draws.random() < 0.1} for _ in entity]
+    specs = [FieldSpec("last", "name", {"part": "last"}), FieldSpec("vip", "category")]
+    normal = normalize(pa.Table.from_pylist(rows), specs)
+    found = learned_rules(specs, normal, entity) if labelled else default_rules(specs, normal)
+    assert all("vip" not in rule.fields or "last" in rule.fields for rule in found)
+    assert not labelled or found  # a name that all share may be all that there is

@@ -22,6 +22,7 @@ from factorwise.types import Ints
 _TOO_LARGE = 200  # budgets that a rule alone may exceed before it is of no use
 _SHARES = 4  # of a rule that makes more than this part of the budget, large blocks will not be joined whole
 _MOST = 16  # rules
+_TELLS_NOTHING = 0.2  # of all pairs: a category that puts more of them together is no evidence
 
 
 class Thrift(NamedTuple):
@@ -53,7 +54,7 @@ def default_rules(
         Number of records the rules are meant for, if there will be more than in the table.
     """
     sample = Sample(normal, n_items)
-    pool = rule_pool(specs, sample)
+    pool = _telling(rule_pool(specs, sample), specs, sample)
     names = {spec.name for spec in specs if spec.kind == "name"}
     if names:
         # What has no name in common is hardly one person, however often it meets.
@@ -74,9 +75,19 @@ def learned_rules(
         Number of records the rules are meant for, if there will be more than in the table.
     """
     sample = Sample(normal, n_items)
-    pool = rule_pool(specs, sample)
+    pool = _telling(rule_pool(specs, sample), specs, sample)
     objective = Labelled(pool, sample, entity, Imagined(pool, sample, specs))
     return [one.rule for one in choose(pool, objective, sample, _LEARNED)]
+
+
+def _telling(pool: Sequence[PoolRule], specs: Sequence[FieldSpec], sample: Sample) -> list[PoolRule]:
+    """Leave out rules by which nearly everything meets, as by a column of yes and no.
+
+    A name that all records share may be all that there is to go by; a category that most have tells nothing.
+    """
+    categories = {spec.name for spec in specs if spec.kind == "category"}
+    most = _TELLS_NOTHING * sample.n_items * (sample.n_items - 1) / 2
+    return [one for one in pool if one.pairs <= most or not one.rule.fields <= categories]
 
 
 def choose(pool: Sequence[PoolRule], objective: Objective, sample: Sample, thrift: Thrift) -> list[Chosen]:
