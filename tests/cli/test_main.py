@@ -17,7 +17,7 @@ import pytest
 import factorwise
 from factorwise.cli.main import VERBS, main
 from factorwise.cli.options import Options, usable_processors, verb
-from factorwise.cli.output import tell_on_the_way
+from factorwise.cli.output import tell_on_the_way, with_options
 from factorwise.errors import InvalidArgumentError
 
 COMMAND = Path(sys.executable).with_name("factorwise")
@@ -308,3 +308,14 @@ def test_ctrl_c_ends_the_process_with_130(tmp_path):
     assert process.returncode == 130
     assert b"error: interrupted" in err
     assert b"Traceback" not in err
+
+
+def test_remedies_name_options_in_place_of_arguments():
+    for told, shown in (
+        ("give comment='# '.", "give --comment '# '."),
+        ("or comment=None if", "or no --comment if"),
+        ("encoding='cp1252' or prefix_ids=True", "--encoding cp1252 or --prefix-ids"),
+        ("use 'lbfgs', or order=1.", "use 'lbfgs', or --order 1."),
+        ("constraint_folds=9 asks", "--global-folds 9 asks"),
+    ):
+        assert with_options(told) == shown

@@ -195,7 +195,7 @@ def test_fitting_a_tagger_reports_curves_and_weights(tagged):
     largest = max(abs(row[2]) for row in found["Largest weights"]["rows"])
     assert largest == max(max(-least, most) for name, _, least, most in by_template if name != "transitions")
     held_out = dict(found["Held-out sentences"]["rows"])
-    assert [row[0] for row in found["By type"]["rows"]] == ["PER", "(micro)", "(macro)", "(weighted)"]
+    assert [row[0] for row in found["By type"]["rows"]] == ["(micro)", "(macro)", "(weighted)", "PER"]
     assert sum(map(sum, found["Confusion"]["steps"]["tokens"])) == held_out["tokens"]
     assert f"{held_out['tokens']} tokens," in found["Calibration"]["note"]
 

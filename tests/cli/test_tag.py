@@ -339,6 +339,32 @@ def test_labels_of_held_out_sentences_must_be_known(refused, tmp_path):
     assert "Did you mean 'I-NP'?" in message
 
 
+def test_files_that_are_probably_to_be_read_in_another_way_are_remarked_on(run, tmp_path):
+    (tmp_path / "t.txt").write_text("# id=1\nAnn B-PER\n\n# id=2\nBob B-PER\n")
+    words = ("--model", tmp_path / "m.fw", "--max-iterations", 2)
+    told = run("tag", "fit", tmp_path / "t.txt", *words).err
+    assert "most sentences of" in told
+    assert "begin with '#': if these are comments, say with --comment TEXT what they begin with." in told
+    told = run("tag", "fit", tmp_path / "t.txt", *words, "--comment", "# id=").err
+    assert "begin with" not in told
+    assert "all tokens of" in told
+    assert "have the label 'B-PER': if that is no column of labels, name another with --label-column" in told
+
+
+def test_spans_of_labels_that_name_none_are_refused(run, tmp_path):
+    (tmp_path / "t.txt").write_text("the DT\ndog NN\nin IN\n\n" * 4)
+    assert run("tag", "fit", tmp_path / "t.txt", "--model", tmp_path / "m.fw").code == 0
+    words = ("--model", tmp_path / "m.fw", "--spans", "-o", tmp_path / "o.jsonl")
+    refused = run("tag", "apply", tmp_path / "t.txt", *words)
+    assert refused.code == 2
+    assert "the labels 'DT', 'NN', 'IN' name no spans" in refused.err
+    assert not (tmp_path / "o.jsonl").exists()
+    refused = run("tag", "fit", tmp_path / "t.txt", "--model", tmp_path / "n.fw", "--scheme", "bio")
+    assert refused.code == 2
+    assert "no label is one of the scheme BIO" in refused.err
+    assert not (tmp_path / "n.fw").exists()
+
+
 def test_a_few_held_out_sentences_with_other_labels_are_left_out_and_told(folder, run, tmp_path):
     (tmp_path / "h.txt").write_text("the DT B-NP\n\n" * 12 + "x SYM I-LST\n")
     words = ("--model", tmp_path / "m.fw", "--held-out", tmp_path / "h.txt", "--json", "--max-iterations", 5)
@@ -552,7 +578,11 @@ def test_inspect_can_be_asked_about_one_label(run, folder):
         (b"a O\n\nb O\nc I-X\n", ["--scheme", "BIO"], "line 4: token 1 of sentence 1 has label 'I-X'"),
         (b"a X\nb Y\n", ["--forbid", "Y,"], "line 2: token 1 of sentence 0 has label 'Y'"),
         (b"a X\nb _\n", ["--forbid", "X,X", "--label-unknown", "_"], "bad.txt: no labels that are possible"),
-        (b"a X\nb Y\n", ["--forbid", "Z,Y"], "names 'Z', which is none of the 2 labels"),
+        (
+            b"a X\nb Y\n",
+            ["--forbid", "Z,Y"],
+            "names 'Z', which is none of the labels of the training data: 'X', 'Y'",
+        ),
     ],
 )
 def test_bad_training_data_are_refused_with_the_line(refused, tmp_path, content, words, fault):

@@ -120,3 +120,26 @@ def test_probabilities_are_not_taken_for_labels(run, file):
     result = run("tag", "score", file(form="w{n} {true} {found} 0.98"))
     assert result.code == 2
     assert "--truth-column -3 --prediction-column -2" in result.err
+
+
+def test_columns_that_cannot_be_truth_and_prediction_are_refused_or_remarked_on(run, file):
+    path = file(form="w{n} {true} {true}x")
+    told = run("tag", "score", path)
+    assert told.code == 0
+    assert "columns 1 and 2 have no label in common: " in told.err
+    assert "Name others with --truth-column and --prediction-column." in told.err
+    same = run("tag", "score", file(), "--truth-column", -1)
+    assert (same.code, same.out) == (2, "")
+    assert "--truth-column and --prediction-column are both column 2: name two columns." in same.err
+    told = run("tag", "score", file([["I-NP", "O"]], [["I-NP", "O"]]), "--scheme", "bioes")
+    assert "no true span is whole in the scheme IOBES; labels are such as" in told.err
+
+
+def test_several_best_sequences_are_not_taken_for_truth_and_prediction(run, tmp_path):
+    path = tmp_path / "best.txt"
+    path.write_text("# nbest=0.8,0.2\na B-NP B-NP O\n")
+    refused = run("tag", "score", path, "--comment", "# ")
+    assert (refused.code, refused.out) == (2, "")
+    assert "its last columns are several predictions, written by `tag apply --nbest`" in refused.err
+    chosen = ("--truth-column", 1, "--prediction-column", 2)
+    assert scores(run, path, "--comment", "# ", *chosen)["spans"]["micro"]["f1"] == 1.0

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from factorwise.report import write_report
+from factorwise.report import Matrix, Report, Sentence, Sentences, write_report
 from report_cases import EVIL, report
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -122,6 +122,20 @@ def test_charts_are_drawn(page):
     count = "canvas => Chart.getChart(canvas).data.datasets.length"
     drawn = page.evaluate(f"[...document.querySelectorAll('.chart canvas')].map({count})")
     assert drawn == [1, 1, 2]
+
+
+def test_the_tokens_of_a_span_have_one_color_and_mistakes_are_listed(browser, tmp_path):
+    labels = [f"L{k}" for k in range(40)]
+    counts = [[9 if r == c else int(r == 3 and c == 5) for c in range(40)] for r in range(40)]
+    confused = Matrix(title="c", rows=labels, columns=labels, steps={"tokens": counts}, mistakes=True)
+    spans = Sentences(title="s", sentences=[Sentence(["a", "b"], ["B-PER", "I-PER"], [0.5, 0.5])])
+    write_report(tmp_path / "r.html", Report(title="t", sections=[confused, spans], version="1"))
+    opened = browser.new_page()
+    opened.goto((tmp_path / "r.html").as_uri())
+    colors = opened.locator(".token").evaluate_all("all => all.map(one => one.style.background)")
+    assert len(set(colors)) == 1
+    assert opened.locator("section[data-kind=matrix] tbody td").all_inner_texts() == ["L3", "L5", "1"]
+    opened.close()
 
 
 def test_flows_follow_the_slider(page):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -15,8 +16,11 @@ import click
 from factorwise.cli.files import standard_output
 from factorwise.cli.options import Options
 
-#: Arguments that remedies in errors name, and that are options here.
-_ARGUMENTS = re.compile(r"\b(encoding|prefix_ids|syntax)=(?:True\b|'([^']*)')")
+#: Arguments that remedies in errors name, and that are options here, some of another name.
+_ARGUMENTS = re.compile(
+    r"\b(c1|comment|constraint_folds|encoding|order|prefix_ids|separator|syntax)=(True\b|None\b|'[^']*'|\d+)"
+)
+_OPTIONS = {"constraint_folds": "global-folds"}
 
 
 def emit(document: dict[str, Any], lines: Iterable[str], *, as_json: bool) -> None:
@@ -53,7 +57,10 @@ def with_options(text: str) -> str:
 
     def option(found: re.Match[str]) -> str:
         name, value = found.groups()
-        return f"--{name.replace('_', '-')}{'' if value is None else f' {value}'}"
+        named = f"--{_OPTIONS.get(name, name.replace('_', '-'))}"
+        if value in ("True", "None"):
+            return named if value == "True" else f"no {named}"
+        return f"{named} {shlex.quote(value.strip(chr(39)))}"
 
     return _ARGUMENTS.sub(option, text)
 

@@ -51,7 +51,7 @@ def cost_rows(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     seconds = document["seconds"]
     whole = max(seconds["all"], 1e-9)
     shares = [f"{name} {part:.2f} s ({part / whole:.0%})" for name, part in seconds.items() if name != "all"]
-    rows = [("time", f"{seconds['all']:.2f} s: {', '.join(shares)}")]
+    rows = [("time", f"{seconds['all']:.2f} s{': ' if shares else ''}{', '.join(shares)}")]
     if document["peak_memory"] is not None:
         rows.append(("peak memory", size_text(document["peak_memory"])))
     return rows

@@ -18,7 +18,7 @@ from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory
 from factorwise.cli.reports import Page, check_report, report_options, report_row
-from factorwise.cli.tag_options import ColumnNumbers, Layout, layout_options, read_table
+from factorwise.cli.tag_options import NBEST, ColumnNumbers, Layout, layout_options, read_table
 from factorwise.cli.tag_prediction import Predictions, columns_for, load_model
 from factorwise.cli.tag_report import Labeled, truth_of, write_apply_report
 from factorwise.errors import DataFileError
@@ -149,7 +149,7 @@ def _best_columns(
     columns: list[list[str]] = [[] for _ in range(k)]
     for sentence, (best, size) in enumerate(zip(found, np.diff(table.start).tolist(), strict=True)):
         chances = ",".join(f"{chance:.6g}" for _, chance in best)
-        comments[sentence] = (*comments.get(sentence, ()), f"# nbest={chances}")
+        comments[sentence] = (*comments.get(sentence, ()), f"{NBEST}{chances}")
         for place, column in enumerate(columns):
             column += best[place][0] if place < len(best) else [NO_LABEL] * size
     return format_columns(replace(table, comments=comments), columns)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 from tqdm import tqdm
 
 from factorwise.apps.tagging.config import ALGORITHMS, TrainingConfig
@@ -188,6 +189,7 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
         if other is not None:
             check_same_columns(source, other)
         labels, codes = source.labels(request.label_unknown)
+        _remark(options, request, source, labels)
         known = supervision(codes, labels, weights)
         rules = constraints(labels, request.scheme, pairs)
         check_constraints(rules, labels, source, known)
@@ -258,6 +260,23 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
             values=not request.no_values,
         )
     return document
+
+
+def _remark(options: Options, request: Request, source: Source, labels: Sequence[str]) -> None:
+    """Say so where the file is probably to be read in another way."""
+    if len(labels) == 1:
+        notice(
+            options,
+            f"all tokens of {source.name} have the label {labels[0]!r}: if that is no column of labels, name"
+            " another with --label-column.",
+        )
+    words = source.file.column(source.features[0])[source.file.start[:-1]]
+    if request.comment is None and np.mean(words == "#") > 0.5:
+        notice(
+            options,
+            f"most sentences of {source.name} begin with '#': if these are comments, say with --comment TEXT"
+            " what they begin with.",
+        )
 
 
 def _judged(tagger: ChainTagger, held_out: HeldOut | None, threads: int) -> Judged | None:

@@ -18,6 +18,9 @@ from factorwise.io.conll import ColumnFile, parse_columns, read_columns
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+NBEST = "# nbest="  # what the comment before each sentence begins with in a file of several best sequences
+
+
 class NumberList(click.ParamType):  # type: ignore[type-arg]
     """Numbers from 0 on with commas between them; in a configuration file also a single number."""
 

@@ -127,7 +127,7 @@ def by_type(scores: Mapping[str, Any]) -> Table:
     """Show the scores of each type of span, or of each label."""
     found = scores["spans"] or scores["labels"]
     fields = ("precision", "recall", "f1", "support", "predicted")
-    kinds = {**found["types"], **{f"({one})": found[one] for one in MEANS if one in found}}
+    kinds = {**{f"({one})": found[one] for one in MEANS if one in found}, **found["types"]}
     return Table(
         title="By type",
         note="Of spans." if scores["spans"] else "Of tokens, as the labels name no spans.",
@@ -226,6 +226,7 @@ def confusion(truth: Sequence[str], labels: Sequence[str]) -> Matrix:
         steps={"tokens": counts.tolist()},
         row_label="true",
         column_label="predicted",
+        mistakes=True,
     )
 
 

@@ -9,19 +9,21 @@ from typing import Any
 import click
 import numpy as np
 
-from factorwise.cli.files import shown
+from factorwise.cli.files import STANDARD, shown
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice
 from factorwise.cli.progress import Clock, peak_memory
 from factorwise.cli.reports import Page, check_report, report_options, report_row
-from factorwise.cli.tag_options import Layout, check_labels, column_number, layout_options, read_table
+from factorwise.cli.tag_options import NBEST, Layout, check_labels, column_number, layout_options, read_table
 from factorwise.cli.tag_report import write_score_report
 from factorwise.cli.tag_scores import scored
 from factorwise.errors import DataFileError
 from factorwise.io.conll import ColumnFile
+from factorwise.io.listing import some
 from factorwise.metrics.sequence import SCHEMES
 
 _OTHER_NAMES = {"BIO": "IOB2", "BIOES": "IOBES"}
+DEFAULT_COLUMNS = (-2, -1)
 
 
 @verb(example="factorwise tag score tagged.txt --json")
@@ -29,12 +31,16 @@ _OTHER_NAMES = {"BIO": "IOB2", "BIOES": "IOBES"}
 @click.option(
     "--truth-column",
     type=int,
-    default=-2,
+    default=DEFAULT_COLUMNS[0],
     show_default=True,
     help="Column of the true labels, counted from 0, or from the end with a minus.",
 )
 @click.option(
-    "--prediction-column", type=int, default=-1, show_default=True, help="Column of the predicted ones."
+    "--prediction-column",
+    type=int,
+    default=DEFAULT_COLUMNS[1],
+    show_default=True,
+    help="Column of the predicted ones.",
 )
 @click.option(
     "--scheme",
@@ -74,6 +80,15 @@ def command(
         column_number(table, truth_column, "--truth-column", name),
         column_number(table, prediction_column, "--prediction-column", name),
     )
+    if columns[0] == columns[1]:
+        raise click.UsageError(
+            f"--truth-column and --prediction-column are both column {columns[0]}: name two columns."
+        )
+    if (truth_column, prediction_column) == DEFAULT_COLUMNS and _has_several_best(file):
+        raise DataFileError(
+            f"{name}: its last columns are several predictions, written by `tag apply --nbest`. Name the"
+            " column of the truth and that of one prediction with --truth-column and --prediction-column."
+        )
     document = {"file": name, **measure(table, columns, _OTHER_NAMES.get(scheme or "", scheme), name)}
     document["report"] = None
     if report is not None:
@@ -82,6 +97,7 @@ def command(
         document["report"] = write_score_report(
             Page(report, options, (file,)), {**document, **cost}, truth, predicted
         )
+    _remark(options, table, columns, document)
     if document["unusual"]:
         notice(
             options,
@@ -105,6 +121,33 @@ def measure(table: ColumnFile, columns: tuple[int, int], scheme: str | None, nam
     truth, predicted = codes.reshape(2, -1)
     scores = scored(labels, truth, predicted, table.start, scheme)
     return {"sentences": len(table), "tokens": table.n_tokens, "scheme": scheme, **scores}
+
+
+def _has_several_best(file: str) -> bool:
+    """Whether a file begins as `tag apply --nbest` writes it."""
+    if file == STANDARD:
+        return False
+    with Path(file).open("rb") as stream:
+        return stream.read(len(NBEST)) == NBEST.encode()
+
+
+def _remark(
+    options: Options, table: ColumnFile, columns: tuple[int, int], document: Mapping[str, Any]
+) -> None:
+    """Say so where scores are zero because something else was scored than labels of this kind."""
+    truth, predicted = (table.encoded(column)[0] for column in columns)
+    if not set(truth) & set(predicted):
+        notice(
+            options,
+            f"columns {columns[0]} and {columns[1]} have no label in common: {some(truth)} against"
+            f" {some(predicted)}. Name others with --truth-column and --prediction-column.",
+        )
+    elif document["scheme"] and not document["spans"]["micro"]["support"]:
+        notice(
+            options,
+            f"no true span is whole in the scheme {document['scheme']}; labels are such as {some(truth)}."
+            " Leave --scheme out, or name another.",
+        )
 
 
 def _is_number(text: str) -> bool:

@@ -158,7 +158,11 @@ class Sentences(Section):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matrix(Section):
-    """Square or oblong tables of numbers as colors, one for each step: confusions, flows over time."""
+    """Square or oblong tables of numbers as colors, one for each step: confusions, flows over time.
+
+    mistakes
+        Whether what matters is off the diagonal: only that is listed where a table would be too large.
+    """
 
     kind: ClassVar[str] = "matrix"
     rows: Sequence[str]
@@ -166,3 +170,4 @@ class Matrix(Section):
     steps: Mapping[str, Sequence[Sequence[float]]]
     row_label: str = ""
     column_label: str = ""
+    mistakes: bool = False

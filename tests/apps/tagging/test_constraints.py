@@ -104,7 +104,10 @@ def test_pairs_add_to_what_is_forbidden_and_none_is_the_edge_of_a_sentence():
 
 @pytest.mark.parametrize(
     ("pair", "message"),
-    [(("O", "B-Y"), r"names 'B-Y'.*none of the 2 labels"), ((None, None), r"names no label: give one")],
+    [
+        (("O", "B-Y"), r"names 'B-Y'.*none of the labels of the training data: 'O'"),
+        ((None, None), r"names no label: give one"),
+    ],
 )
 def test_pairs_that_name_no_label_are_refused(pair, message):
     with pytest.raises(InvalidArgumentError, match=message):

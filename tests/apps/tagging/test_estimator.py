@@ -609,7 +609,7 @@ NAN = [[[{"x": 1.0}, {"x": float("nan")}]], [["O", "O"]]]
             r"token 1 of sentence 0 has label 'I-X' after 'O'",
         ),
         ({"scheme": "XYZ"}, X3, Y3, r"scheme must be one of BIO"),
-        ({"forbidden": [("O", "B-Q")]}, X3, Y3, r"'B-Q', which is none of the 3 labels"),
+        ({"forbidden": [("O", "B-Q")]}, X3, Y3, r"'B-Q', which is none of the labels of the training data: "),
         ({"forbidden": ["O"]}, X3, Y3, r"forbidden holds 'O', which is not a pair"),
         ({"forbidden": iter([("O", "O")])}, X3, Y3, r"forbidden must be a list of pairs"),
         ({"algorithm": "sgd"}, X3, Y3, r"algorithm must be one of lbfgs.*but 'sgd'"),

@@ -273,7 +273,9 @@ def test_every_sentence_is_in_one_part_and_its_chain_is_that_of_the_others():
 def test_parts_that_cannot_be_made_are_refused():
     with pytest.raises(InvalidArgumentError, match="folds must be at least 2"):
         cross_fitted_citations(1)
-    with pytest.raises(InvalidArgumentError, match="21 parts were asked for, but there are 20 sentences"):
+    with pytest.raises(
+        InvalidArgumentError, match="constraint_folds=21 asks for more parts than there are sentences, 20"
+    ):
         cross_fitted_citations(21)
     with pytest.raises(InvalidArgumentError, match="no sentence has labels for all its tokens"):
         cross_fitted_citations(2, y=-1)
@@ -293,9 +295,31 @@ def test_what_labels_make_impossible_is_named(taggers):
         tagger.predict(X, allowed=[[None] * 6, ["O", "B-year", None, None, None, None]])
 
 
+def test_texts_may_be_in_files(tmp_path, monkeypatch):
+    X, y = citations(20, 0)
+    text = 'generate = ["one-stretch"]\n'
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rules.toml").write_text(text)
+    (tmp_path / "t.tpl").write_text("w[0]\n")
+    by_text = ChainCRF(global_constraints=text, constraint_folds=2).fit(X, y)
+    by_file = ChainCRF(global_constraints=tmp_path / "rules.toml", constraint_folds=2).fit(X, y)
+    assert by_file.predict(X) == by_text.predict(X)
+    words = [[f"w{k}", f"x{k}"] for k in range(3)]
+    labels = [["a", "b"]] * 3
+    found = ChainCRF(templates=tmp_path / "t.tpl").fit(words, labels).state_features_
+    assert found == ChainCRF(templates="w[0]").fit(words, labels).state_features_
+    for setting in ({"global_constraints": "rules.toml"}, {"templates": "t.tpl"}):
+        with pytest.raises(InvalidArgumentError, match=r"is the name of a file.*give pathlib\.Path\("):
+            ChainCRF(**setting).fit([[{"a": 1.0}]], [["b"]])
+    with pytest.raises(DataFileError, match=r"none\.tpl cannot be read: No such file"):
+        ChainCRF(templates=tmp_path / "none.tpl").fit(words, labels)
+
+
 def test_other_constraints_are_refused():
     X, y = citations(5, 0)
-    with pytest.raises(InvalidArgumentError, match="must be a ConstraintSet, text in TOML, or 'auto'"):
+    with pytest.raises(
+        InvalidArgumentError, match="must be a ConstraintSet, text in TOML, a Path of a file, or 'auto'"
+    ):
         ChainCRF(global_constraints=3).fit(X, y)
     with pytest.raises(InvalidArgumentError, match="need a chain of order 1"):
         ChainCRF(global_constraints="auto", order=2).fit(X, y)

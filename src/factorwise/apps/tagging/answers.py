@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.apps.tagging.tagger import ChainTagger
+from factorwise.errors import InvalidArgumentError
+from factorwise.io.listing import some
 from factorwise.metrics.sequence import SpanCounter
 from factorwise.types import Ints
 from factorwise.variables.sparse_rows import SparseRows
@@ -35,6 +37,16 @@ def n_best(
         ]
 
 
+def _refuse_plain(counter: SpanCounter) -> None:
+    """Refuse labels that name no spans: their first letters would be taken for prefixes."""
+    plain = [label for label in counter.unusual if len(label) > 1]
+    if plain:
+        raise InvalidArgumentError(
+            f"the labels {some(plain)} name no spans, which are labelled O or with a prefix and a type, as"
+            " B-PER and I-PER. Ask for labels instead, or train with such labels."
+        )
+
+
 def spans_of(
     tagger: ChainTagger, rows: SparseRows, start: NDArray[np.int64], path: Ints
 ) -> Iterator[list[Span]]:
@@ -44,6 +56,7 @@ def spans_of(
     after them.
     """
     counter = SpanCounter([str(label) for label in tagger.labels])
+    _refuse_plain(counter)
     found = counter.find(path, start)
     goes_on = counter.goes_on
     first = np.searchsorted(found.start, start).tolist()

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import ImpossibleError, InvalidArgumentError
+from factorwise.io.listing import some
 from factorwise.learning.chain_structure import Supervision
 from factorwise.types import Bools
 
@@ -54,6 +55,12 @@ class Constraints:
                     f"{label!r} is no label of the scheme {scheme}, whose spans are labelled"
                     f" {', '.join(f'{letter}-TYPE' for letter in prefixes)}: choose another scheme, or none."
                 )
+        if len(labels) > 1 and all(prefix == "O" for prefix, _ in parts):
+            raise InvalidArgumentError(
+                f"no label is one of the scheme {scheme}, whose spans are labelled"
+                f" {', '.join(f'{letter}-TYPE' for letter in prefixes)}, but {some(labels)} are: leave the"
+                " scheme out, or label spans."
+            )
         needs_before = np.array([prefix in continuing for prefix, _ in parts])
         needs_after = np.array([prefix in unfinished for prefix, _ in parts])
         kind = np.array([kind for _, kind in parts])
@@ -79,8 +86,8 @@ class Constraints:
             for label in (left, right):
                 if label is not None and label not in number:
                     raise InvalidArgumentError(
-                        f"the forbidden pair {(left, right)!r} names {label!r}, which is none of the"
-                        f" {len(labels)} labels seen in training."
+                        f"the forbidden pair {(left, right)!r} names {label!r}, which is none of the labels"
+                        f" of the training data: {some(labels, 8)}. Correct it, or leave the pair out."
                     )
             if left is None and right is None:
                 raise InvalidArgumentError(

@@ -84,8 +84,8 @@ def cross_fitted(
     require(folds >= 2, "folds", folds, "at least 2")
     if folds > count:
         raise InvalidArgumentError(
-            f"{folds} parts were asked for, but there are {count} sentences: ask for fewer, or give others to"
-            " learn the weights of constraints from."
+            f"constraint_folds={folds} asks for more parts than there are sentences, {count}: give fewer, or"
+            " other sentences to learn the weights of constraints from."
         )
     part = np.empty(count, dtype=np.int64)
     part[np.random.default_rng(config.seed).permutation(count)] = np.arange(count) % folds

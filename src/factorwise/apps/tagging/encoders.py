@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
+from os import PathLike
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,6 +16,7 @@ from factorwise.apps.tagging.matrices import MatrixEncoder
 from factorwise.apps.tagging.templates import TemplateSet, default_templates
 from factorwise.apps.tagging.vocabulary import Encoded, no_tokens, place_of, short
 from factorwise.errors import InvalidArgumentError, ModelFileError
+from factorwise.io.given_texts import text_or_file
 from factorwise.types import Ints
 
 
@@ -109,7 +111,9 @@ class ColumnEncoder:
         return made
 
 
-def choose_encoder(sentences: Any, templates: TemplateSet | str | Iterable[str] | None) -> Encoder:
+def choose_encoder(
+    sentences: Any, templates: TemplateSet | str | PathLike[str] | Iterable[str] | None
+) -> Encoder:
     """Return the encoder that reads sentences of this form.
 
     With templates: sentences of words or tuples. Otherwise matrices, one for each sentence; or sentences of
@@ -118,9 +122,9 @@ def choose_encoder(sentences: Any, templates: TemplateSet | str | Iterable[str] 
     if templates is not None:
         if isinstance(templates, str) and templates == "default":
             return ColumnEncoder(None)
-        return ColumnEncoder(
-            templates if isinstance(templates, TemplateSet) else TemplateSet.parse(templates)
-        )
+        if isinstance(templates, TemplateSet):
+            return ColumnEncoder(templates)
+        return ColumnEncoder(TemplateSet.parse(text_or_file("templates", templates)))
     first = sentences[0] if isinstance(sentences, Sequence | np.ndarray) and len(sentences) else None
     if hasattr(first, "tocsr") or (isinstance(first, np.ndarray) and first.ndim == 2 and _numeric(first)):
         return MatrixEncoder()

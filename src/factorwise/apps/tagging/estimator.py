@@ -74,9 +74,10 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
     forbidden
         Pairs of labels that must not follow one another; None in a pair is the edge of a sentence.
     global_constraints
-        What holds of whole label sequences: a `ConstraintSet`, the text of one in TOML, or ``"auto"`` for all
-        that can be said of the labels. What breaking each costs is learned from ``X_dev``, if given, and from
-        the training data by ``constraint_folds``; what costs nothing is dropped.
+        What holds of whole label sequences: a `ConstraintSet`, the text of one in TOML, a ``Path`` of such a
+        file, or ``"auto"`` for all that can be said of the labels. What breaking each costs is learned from
+        ``X_dev``, if given, and from the training data by ``constraint_folds``; what costs nothing is
+        dropped.
     constraint_folds
         Into how many parts to split the training data, to learn what constraints cost from scores of each
         part by a chain trained on the others: so many more chains are trained, and none goes without a part
@@ -87,8 +88,8 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
     prior_variance, prior_scale
         Variance of a Gaussian prior (instead of c2), scale of a Laplace prior (instead of c1).
     templates
-        Feature templates (`TemplateSet`, text, or ``"default"``): sentences are then words, or tuples of
-        columns.
+        Feature templates (`TemplateSet`, text, a ``Path`` of a file, or ``"default"``): sentences are then
+        words, or tuples of columns.
     early_stopping, validation_fraction, n_iter_no_change
         Stop when the F1 of held-out sentences has not improved for so many iterations, and keep the best
         weights. The sentences come from ``X_dev``, or are a fraction of the training data.
@@ -154,7 +155,7 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         order: int = 1,
         scheme: str | None = None,
         forbidden: Collection[tuple[Any, Any]] | None = None,
-        global_constraints: ConstraintSet | str | None = None,
+        global_constraints: ConstraintSet | str | PathLike[str] | None = None,
         constraint_folds: int = FOLDS,
         class_weight: Mapping[Any, float] | str | None = None,
         prior_variance: float | None = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from factorwise.inference.message_passing.projection import (
     SequenceProjections,
     project_sequences,
 )
+from factorwise.io.given_texts import text_or_file
 from factorwise.kernels.threads import Team
 from factorwise.learning.chain_structure import FirstOrder
 from factorwise.learning.priors import Prior
@@ -146,7 +148,7 @@ def likelihood_of(constraints: ConstraintSet, judged: Sequence[Judged]) -> Seque
 
 
 def candidates_of(given: Any, names: Sequence[Any], order: int) -> ConstraintSet | None:
-    """Return the constraints that were asked for: a set, TOML, or ``"auto"`` for all that can be said."""
+    """Return the constraints asked for: a set, TOML, a file of it, or ``"auto"`` for all that can be said."""
     if given is None:
         return None
     if order != 1:
@@ -155,11 +157,14 @@ def candidates_of(given: Any, names: Sequence[Any], order: int) -> ConstraintSet
     if isinstance(given, ConstraintSet):
         given.check(labels)
         return given
-    if not isinstance(given, str):
+    if not isinstance(given, str | PathLike):
         raise InvalidArgumentError(
-            f"global_constraints must be a ConstraintSet, text in TOML, or 'auto', but {given!r} was given."
+            "global_constraints must be a ConstraintSet, text in TOML, a Path of a file, or 'auto', but"
+            f" {given!r} was given."
         )
-    return ConstraintSet.generated(labels) if given == AUTO else ConstraintSet.parse(given, labels)
+    if given == AUTO:
+        return ConstraintSet.generated(labels)
+    return ConstraintSet.parse(text_or_file("global_constraints", given), labels)
 
 
 def constrained(

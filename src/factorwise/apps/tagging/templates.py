@@ -250,9 +250,7 @@ class TemplateSet:
                     f"template line {number}: {content!r} says the same as line {before}: leave one out."
                 )
         if not templates:
-            raise FeatureTemplateError(
-                "there are no templates: give one a line, such as 'w[0]'; see templates.DEFAULT."
-            )
+            raise FeatureTemplateError("there are no templates: give one a line, such as 'w[0]'.")
         return cls(tuple(template for _, template in templates.values()), names)
 
     def __len__(self) -> int:

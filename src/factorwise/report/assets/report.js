@@ -249,8 +249,9 @@
   }
 
   function sentences(section) {
-    const labels = [...new Set(section.sentences.flatMap(one => one.labels))].sort();
-    const hue = label => (labels.indexOf(label) * 137.5) % 360;
+    const type = label => label.replace(/^[BIESLU]-/, ""); // the tokens of a span have one color
+    const types = [...new Set(section.sentences.flatMap(one => one.labels).map(type))].sort();
+    const hue = label => (types.indexOf(type(label)) * 137.5) % 360;
     const least = one => Math.min(1, ...one.probability);
     const wrong = one => one.truth ? one.truth.filter((label, at) => label !== one.labels[at]).length : 0;
     return browser(section.sentences,
@@ -300,7 +301,8 @@
       }));
       context.putImageData(image, 0, 0);
       const flat = values.flatMap((row, r) => row.map((value, c) => [section.rows[r], section.columns[c], value]));
-      const most = flat.filter(each => each[2] > 0).sort((a, b) => b[2] - a[2]).slice(0, 200);
+      const listed = ([row, column, value]) => value > 0 && !(section.mistakes && row === column);
+      const most = flat.filter(listed).sort((a, b) => b[2] - a[2]).slice(0, 200);
       largestOf.replaceChildren(table({ columns: [section.row_label || "row", section.column_label || "column", "value"],
         rows: most }));
     }
