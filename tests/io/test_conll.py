@@ -133,9 +133,12 @@ def test_a_token_that_begins_like_a_comment_stays_a_token():
 def test_a_line_that_could_be_a_comment_or_a_token_is_refused():
     message = refusal("a b X\n\n# # O\nc d Y\n", comment="# ")
     assert "train.txt, line 3: '# # O' begins like a comment, but has the 3 columns of a token" in message
-    assert "Separate columns by tabs, give a longer beginning of comments, or comment=None" in message
+    assert (
+        "Separate columns by tabs, give more than a sign that comments begin with, or comment=None" in message
+    )
     assert "line 3: '# id' begins like a comment" in refusal("word\n\n# id\n", separator="\t", comment="#")
     assert rows(parsed("a b X\n\n# # O\n", comment="# newdoc"))[1] == [("#", "#", "O")]
+    assert rows(parsed("# id=1\na X\n\n# id=2\nb Y\n", comment="# id=")) == [[("a", "X")], [("b", "Y")]]
 
 
 @pytest.mark.usefixtures("blocks")

@@ -316,13 +316,13 @@ class _Reader:
             behind_token = self.within_sentence if index == 0 else is_token[index - 1]
             if behind_token and comments[-1:] != [index - 1]:
                 continue
-            if width[index] != self.width:
+            if width[index] != self.width or len(self.comment.strip()) > 1:  # more than a sign is meant
                 comments.append(index)
             elif self.mark is None or self.width == 1:
                 raise DataFileError(
                     f"{self._place(index)}: {_shown(block.line(index))} begins like a comment, but has the"
                     f" {self.width} columns of a token, so that it could be either. Separate columns by tabs,"
-                    " give a longer beginning of comments, or comment=None if the file has none."
+                    " give more than a sign that comments begin with, or comment=None if the file has none."
                 )
         return comments
 
