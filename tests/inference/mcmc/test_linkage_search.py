@@ -205,3 +205,29 @@ def test_next_to_nothing_can_be_searched(n):
 def test_settings_out_of_range_are_refused(setting, value, wanted):
     with pytest.raises(InvalidArgumentError, match=f"{setting} must be .*{wanted}.*{value!r} was given"):
         LinkSearch(**{setting: value})
+
+
+@pytest.mark.usefixtures("small_shards")
+def test_in_the_end_no_item_would_rather_be_elsewhere():
+    """Items whose only good links lead into other shards are moved there when the rounds are done."""
+    rng = np.random.default_rng(3)
+    groups, size = 20, 6
+    first, second = np.nonzero(np.triu(np.kron(np.eye(groups), np.ones((size, size))), 1))
+    scores = np.full(len(first), 2.0)
+    n = groups * size
+    wanderers = np.arange(0, n, size)  # each held by one link in its group, drawn by five into the next
+    weaker = np.isin(first, wanderers)
+    scores[weaker] = 0.1
+    others = (wanderers[:, None] + size + np.arange(1, size)) % n
+    graph = LinkGraph.from_pairs(
+        n, np.append(first, np.repeat(wanderers, 5)), np.append(second, others.ravel())
+    )
+    walk = LinkWalk(graph, np.append(scores, np.full(others.size, 0.5)), apart=-0.01, cluster=0.0)
+    key = np.repeat(np.arange(groups), size)
+    told = []
+    search = LinkSearch(rounds=4, sweeps=2, hot=0.05, cold=0.02, extra=2)
+    found = search.run(walk, key, seed=int(rng.integers(100)), team=ALONE, watch=told.append)
+    assert found.score > told[-1].score + groups / 2
+    assert found.score == pytest.approx(walk.score, abs=1e-3)
+    assert walk.home_chances(0.02, team=ALONE).min() >= 0.5
+    check(walk)

@@ -240,6 +240,20 @@ class LinkWalk:
         self.tally += tallies.sum(axis=0)
         return float(gains.sum())
 
+    def sweep_some(self, items: Ints, seed: int, number: int, temperature: float) -> float:
+        """Take a Gibbs step for each of some items, which may go to any cluster; return the gain.
+
+        Shards are to be placed anew before the next `sweep`.
+        """
+        links = self.arrays._replace(shard=np.zeros(self.n_items, np.int32))
+        state, chosen, tally = Stream(seed, 0, number, 0).state, items.astype(np.int32), np.zeros(2, np.int64)
+        gain = gibbs_sweep(
+            links, self.settings, state, chosen, 0, len(chosen), float(temperature), False, tally
+        )
+        self.tally += tally
+        self.arrays.shard[:] = self.arrays.shard[self.arrays.label]
+        return float(gain)
+
     @property
     def proposals(self) -> int:
         """Clusters that were weighed for an item or a part of a cluster so far."""

@@ -2,7 +2,8 @@
 
 A round places the current clusters into shards, those that share a key into one, and sweeps over each. The
 key of an item is the part of the graph that it lies in, by links worth following (`parts`). The number of
-shards is a matter of the data, not of the threads.
+shards is a matter of the data, not of the threads. In the end items that would rather be elsewhere may go
+there, whatever the shard.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from factorwise.types import Ints
 ITEMS_PER_SHARD = 20_000  # below it all is one shard, and every link can be followed in every round
 LARGEST_PART = 8  # no part shall be more than one in so many items
 WEAK = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)  # scores of links that are cut, if need be
+MENDING = 3  # sweeps over what lies in the wrong place when all rounds are done
 LEAST_GAIN = 3e-4  # a round that gains less than this share of the score and per item ends the search
 
 
@@ -171,7 +173,10 @@ class LinkSearch:
             if keep is not None:
                 keep(SearchState(*standing, walk.arrays.label.copy(), walk.arrays.after.copy()))
 
-        return self.follow(stage, begin=begin, watch=watch, keep=note)
+        found = self.follow(stage, begin=begin, watch=watch, keep=note)
+        if found.reason not in ("settled", "rounds"):
+            return found
+        return found._replace(score=found.score + stage.mend())
 
     def follow(
         self,
@@ -228,6 +233,22 @@ class _WalkRounds:
         for sweep in range(search.sweeps):
             sweeps = number * search.sweeps + sweep
             gain += walk.sweep(self.seed, sweeps, temperature, team=self.team, jumps=search.jumps)
+        return gain
+
+    def mend(self) -> float:
+        """Move the items that a step would not leave where they are; return what was gained.
+
+        Parts that were searched apart may be tied by many links, each of which is weak.
+        """
+        if self.key is None:
+            return 0.0
+        gain, cold = 0.0, self.search.cold
+        first = (self.search.rounds + self.search.extra) * self.search.sweeps
+        for turn in range(MENDING):
+            items = np.flatnonzero(self.walk.home_chances(cold, team=self.team) < 0.5)
+            if not len(items):
+                break
+            gain += self.walk.sweep_some(items, self.seed, first + turn, cold)
         return gain
 
     @property
