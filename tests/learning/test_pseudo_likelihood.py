@@ -255,7 +255,7 @@ def test_a_missing_label_is_named_with_a_remedy():
 
 def test_statistics_outside_a_templates_block_are_refused():
     model, variables = hidden_tags(Stray())
-    with pytest.raises(TemplateError, match="'stray' has 1 weights, but its statistics reach"):
+    with pytest.raises(TemplateError, match="'stray' has 1 weights, but its difference reached"):
         PseudoLikelihood(model, [Assignment(variables, [0, 1])])
 
 

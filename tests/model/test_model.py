@@ -21,7 +21,7 @@ class Straying(Template):
 def test_statistics_outside_a_templates_block_are_refused():
     model = Model([Straying(SparseVector.of([0, 1], [1.0, 2.0])), ClusterSize()])
     with pytest.raises(
-        TemplateError, match=r"'straying' has 1 weights, but its statistics reach from 0 to 1.*size"
+        TemplateError, match=r"'straying' has 1 weights, but its statistics reached from 0 to 1.*size"
     ):
         model.score(Partition.singletons(3))
 

@@ -65,14 +65,16 @@ class Model:
 
     def statistics(self, world: Any) -> SparseVector:
         """Sufficient statistics of a whole world."""
-        return SparseVector.sum(_placed(t, t.statistics(world), offset) for t, offset in self.parts())
+        return SparseVector.sum(placed(t, t.statistics(world), offset) for t, offset in self.parts())
 
     def difference(self, world: Any, diff: Any) -> SparseVector:
         """Atomic gradient: statistics after ``diff`` minus before it, from the touched factors only.
 
         Implements: wick2009samplerank, Eq. 1.
         """
-        return SparseVector.sum(_placed(t, t.difference(world, diff), offset) for t, offset in self.parts())
+        return SparseVector.sum(
+            placed(t, t.difference(world, diff), offset, "difference") for t, offset in self.parts()
+        )
 
     def score(self, world: Any) -> float:
         """Unnormalised natural-log probability of ``world``."""
@@ -115,16 +117,21 @@ class Model:
         raise InvalidArgumentError(f"weight {index} does not exist: the model has {self.blocks.size}.")
 
 
-def _placed(template: AnyTemplate, found: SparseVector, offset: int) -> SparseVector:
-    """Move statistics from a template's block into the whole vector; refuse what lies outside the block."""
+def placed(
+    template: AnyTemplate, found: SparseVector, offset: int, method: str = "statistics"
+) -> SparseVector:
+    """Move what a method of a template returned from its block into the whole vector.
+
+    What is no sparse vector, or lies outside the block, is refused.
+    """
     if not isinstance(found, SparseVector):
         raise TemplateError(
-            f"template {template.name!r} returned a {type(found).__name__} as statistics: return a"
+            f"template {template.name!r} returned a {type(found).__name__} as {method}: return a"
             " SparseVector, for example SparseVector.from_dense(values)."
         )
     if len(found.index) and not 0 <= found.index[0] <= found.index[-1] < template.size:
         raise TemplateError(
-            f"template {template.name!r} has {template.size} weights, but its statistics reach from"
+            f"template {template.name!r} has {template.size} weights, but its {method} reached from"
             f" {found.index[0]} to {found.index[-1]}: give it a larger size, or indices local to its block."
         )
     return found.shifted(offset)

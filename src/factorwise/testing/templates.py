@@ -12,13 +12,20 @@ seen, and compares every difference with brute force.
 from __future__ import annotations
 
 import math
+from collections import Counter
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import InvalidArgumentError, TemplateCheckError
-from factorwise.model.template import AnyTemplate, finite_difference
+from factorwise.errors import InvalidArgumentError, TemplateCheckError, TemplateError, require
+from factorwise.model.cluster_templates import ClusterTemplate, PairAggregate
+from factorwise.model.custom_assignment import DynamicTemplate, TupleTemplate
+from factorwise.model.model import Model, placed
+from factorwise.model.partition_templates import PairTemplate, VectorPairTemplate
+from factorwise.model.template import AnyTemplate, Template, finite_difference
+from factorwise.model.weights import SparseVector
 from factorwise.rng import Stream
 from factorwise.world import moves
 from factorwise.world.assignment import Assignment, Relabel
@@ -26,6 +33,32 @@ from factorwise.world.diff import NEW, PartitionDiff
 from factorwise.world.partition import Partition
 
 _MOST_AT_ONCE = 4  # variables that one random relabel changes
+
+_MEND_METHODS = (
+    "Mend its difference or its statistics: a factor that the diff touches was left out or counted twice."
+)
+_MEND_FUNCTION = (
+    "Mend its function: it depends on the order of the items, on something random or on what it was called"
+    " with before, or it changes what it is given. Its answer must follow from its arguments alone and be"
+    " the same in any order of the items, as with min, max, sum or len."
+)
+_MEND_FUNCTION_OF_LABELS = (
+    "Mend its function: it depends on something random or on what it was called with before, or it changes"
+    " what it is given. Its answer must follow from its arguments alone."
+)
+_MEND_TOUCHED = (
+    "Mend its touched: it must write the keys of all factors that depend on the variable, those that its"
+    " label makes exist included. Both functions must depend on their arguments alone, and change none but"
+    " out."
+)
+_REMEDIES: dict[type[AnyTemplate], str] = {  # of templates that are made of functions, and not derived from
+    PairTemplate: _MEND_FUNCTION,
+    VectorPairTemplate: _MEND_FUNCTION,
+    ClusterTemplate: _MEND_FUNCTION,
+    PairAggregate: _MEND_FUNCTION,
+    TupleTemplate: _MEND_FUNCTION_OF_LABELS,
+    DynamicTemplate: _MEND_TOUCHED,
+}
 
 
 def check_template(
@@ -38,64 +71,140 @@ def check_template(
 ) -> None:
     """Raise `TemplateCheckError` at the first random diff about which ``template`` is wrong.
 
+    It is raised, too, if none of the diffs changed anything, if a declared ``bound`` is exceeded, and if two
+    weights have the same name.
+
     steps
         Diffs to try; the walk enters every world that the template does not forbid.
     tolerance
         Largest error, relative to the size of the statistics: fields are kept in single precision.
     """
+    _check_given(template, world, steps)
+    _check_names(template)
     here, stream = world.copy(), Stream(seed)
+    now, now_constant = _statistics(template, here), _constant(template, here)
+    changed = False
     for step in range(steps):
         diff = random_diff(stream, here)
+        where = f"at step {step} about {diff} in {here}"
         before = here.canonical()
-        said = template.difference(here, diff).to_dense(template.size)
-        said_constant = template.constant_gain(here, diff)
+        said = _dense(template, "difference", template.difference(here, diff))
+        said_constant = _number(template, "constant_gain", template.constant_gain(here, diff))
         if here.canonical() != before:
-            raise TemplateCheckError(_at(template, step, diff, here, "it changed the world it was given"))
+            raise TemplateCheckError(
+                f"template {_named(template)} changed the world it was given {where}. Let difference and"
+                " constant_gain only read it, or work on world.copy()."
+            )
         there = here.copy()
         there.apply(diff)
-        _compare_statistics(template, step, diff, here, there, said, tolerance)
-        _compare_constant(template, step, diff, here, there, said_constant, tolerance)
-        if template.constant(there) > -math.inf:
-            here = there
+        then, then_constant = _statistics(template, there), _constant(template, there)
+        _compare_statistics(template, where, said, now, then, tolerance)
+        _compare_constants(template, where, said_constant, now_constant, then_constant, tolerance)
+        _compare_bound(template, where, here, diff, tolerance)
+        changed = changed or bool((then != now).any()) or then_constant != now_constant
+        if then_constant > -math.inf:
+            here, now, now_constant = there, then, then_constant
+    if not changed:
+        raise TemplateCheckError(
+            f"none of {steps} random diffs changed the statistics of template {_named(template)} in {world}:"
+            " no difference was put to the test. Give a smaller world in which more of the diffs touch its"
+            " factors, or more steps."
+        )
+
+
+def _check_given(template: object, world: object, steps: int) -> None:
+    if isinstance(template, Model):
+        raise InvalidArgumentError(
+            "check_template checks one template, but a model was given: check each of model.templates."
+        )
+    if not isinstance(template, Template):
+        raise InvalidArgumentError(
+            f"check_template checks a template, but {template!r} was given: make one of a function with"
+            " PairTemplate, ClusterTemplate or TupleTemplate, or derive from Template."
+        )
+    if not isinstance(world, Partition | Assignment):
+        raise _unknown_world(world)
+    require(steps >= 1, "steps", steps, "at least 1")
+
+
+def _check_names(template: AnyTemplate) -> None:
+    for name, count in Counter(map(template.weight_name, range(template.size))).most_common(1):
+        if count > 1:
+            raise TemplateCheckError(
+                f"{count} weights of template {_named(template)} are called {name!r}: nobody can tell them"
+                " apart. Give each statistic a name of its own."
+            )
+
+
+def _statistics(template: AnyTemplate, world: Any) -> NDArray[np.float64]:
+    return _dense(template, "statistics", template.statistics(world))
+
+
+def _constant(template: AnyTemplate, world: Any) -> float:
+    return _number(template, "constant", template.constant(world))
+
+
+def _dense(template: AnyTemplate, method: str, found: SparseVector) -> NDArray[np.float64]:
+    return placed(template, found, 0, method).to_dense(template.size)
+
+
+def _number(template: AnyTemplate, method: str, found: Any) -> float:
+    if not isinstance(found, Real) or math.isnan(found):
+        raise TemplateError(
+            f"template {template.name!r} returned {found!r} as {method}: return a number, -inf to forbid."
+        )
+    return float(found)
 
 
 def _compare_statistics(
     template: AnyTemplate,
-    step: int,
-    diff: object,
-    here: Any,
-    there: Any,
+    where: str,
     said: NDArray[np.float64],
+    now: NDArray[np.float64],
+    then: NDArray[np.float64],
     tolerance: float,
 ) -> None:
-    now, then = (template.statistics(world).to_dense(template.size) for world in (here, there))
     wrong = np.flatnonzero(~(np.abs(said - (then - now)) <= tolerance * (1.0 + np.abs(now) + np.abs(then))))
     if len(wrong):
         listed = "; ".join(
             f"{template.weight_name(int(k))}: says {said[k]:g}, brute force finds {then[k] - now[k]:g}"
             for k in wrong[:5]
         )
-        raise TemplateCheckError(_at(template, step, diff, here, listed))
+        remedy = _REMEDIES.get(type(template), _MEND_METHODS)
+        raise TemplateCheckError(f"template {_named(template)} is wrong {where}: {listed}. {remedy}")
 
 
-def _compare_constant(
-    template: AnyTemplate, step: int, diff: object, here: Any, there: Any, said: float, tolerance: float
+def _compare_constants(
+    template: AnyTemplate, where: str, said: float, now: float, then: float, tolerance: float
 ) -> None:
-    now, then = template.constant(here), template.constant(there)
     if now == -math.inf:
         return  # out of a forbidden world the touched factors alone cannot say whether all is well
     true = finite_difference(then, now)
     if said != true and not abs(said - true) <= tolerance * (1.0 + abs(now) + abs(then)):
-        message = f"constant: says {said:g}, brute force finds {true:g}"
-        raise TemplateCheckError(_at(template, step, diff, here, message))
+        raise TemplateCheckError(
+            f"template {_named(template)} is wrong {where}: constant: says {said:g}, brute force finds"
+            f" {true:g}. Mend its constant_gain or its constant: a factor that the diff touches was left out"
+            " or counted twice."
+        )
 
 
-def _at(template: AnyTemplate, step: int, diff: object, world: object, fault: str) -> str:
-    return (
-        f"template {template.name!r} ({type(template).__name__}) is wrong at step {step} about {diff}"
-        f" in {world}: {fault}. Mend its difference or its statistics: a factor that the diff touches was"
-        " left out or counted twice."
-    )
+def _compare_bound(template: AnyTemplate, where: str, world: Any, diff: Any, tolerance: float) -> None:
+    if not isinstance(template, PairTemplate) or template.bound is None:
+        return
+    listed = template.contributions(world, diff, np.zeros(template.size))
+    beyond = np.abs(listed.value) - template.bound[listed.index] * (1.0 + tolerance)
+    if beyond.max(initial=0.0) > tolerance:
+        worst = int(beyond.argmax())
+        index = int(listed.index[worst])
+        raise TemplateCheckError(
+            f"template {_named(template)} is wrong {where}: {template.weight_name(index)} of a pair is"
+            f" {abs(listed.value[worst]):g}, but its bound is {template.bound[index]:g}. Raise the bound, or"
+            " leave it out."
+        )
+
+
+def _named(template: AnyTemplate) -> str:
+    return f"{template.name!r} ({type(template).__name__})"
 
 
 def random_diff(stream: Stream, world: Partition | Assignment) -> Any:
@@ -104,7 +213,11 @@ def random_diff(stream: Stream, world: Partition | Assignment) -> Any:
         return _random_partition_diff(stream, world)
     if isinstance(world, Assignment):
         return _random_relabel(stream, world)
-    raise InvalidArgumentError(
+    raise _unknown_world(world)
+
+
+def _unknown_world(world: object) -> InvalidArgumentError:
+    return InvalidArgumentError(
         f"random diffs are known for Partition and Assignment, but a {type(world).__name__} was given."
     )
 
