@@ -17,8 +17,14 @@ from factorwise.types import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 LARGEST_GRAPH = 200  # variables and factors that can be told apart in a drawing
+_AREA_OF_MOST, _AREA_OF_LEAST = 300.0, 12.0  # of points, in square points; the least can still be seen
+_LOW = 0.1  # shares whose points are near the axis below
+_INCHES = 0.6  # from a variable to its factor
+_SMALLEST, _LARGEST = (6.4, 4.8), (12.0, 9.0)  # figures of graphs, in inches
+_ROUNDS = 300  # of moving nodes
 
 
 def plot_convergence(
@@ -28,23 +34,36 @@ def plot_convergence(
 
     values : float[iterations] or float[runs, iterations]
     """
-    rows = np.atleast_2d(np.asarray(values, dtype=np.float64))
+    try:
+        rows = np.atleast_2d(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(
+            f"values must be numbers, but a {type(values).__name__} was given that cannot be read as such:"
+            " give a trace or a history."
+        ) from error
     if rows.ndim != 2:
         raise ShapeError(f"values must be one row or one row a run, but their shape is {rows.shape}.")
     drawn = _axes(axes)
     for row in rows:
-        drawn.plot(np.arange(len(row)), row)
+        drawn.plot(np.arange(1, len(row) + 1), row, marker="o" if len(row) == 1 else None)
     drawn.set(xlabel="iteration", ylabel=label, yscale="log" if log else "linear")
+    _count_on(drawn.xaxis)
     return drawn
 
 
 def plot_trace(samples: Any, *, axes: Axes | None = None) -> Axes:
     """Draw the scores of all chains by draw: chains that agree wander over the same range."""
+    if not hasattr(samples, "scores"):
+        raise InvalidArgumentError(
+            f"plot_trace draws what factorwise.sample returns, but a {type(samples).__name__} was given:"
+            " draw plain numbers, such as the trace of an annealing, with plot_convergence."
+        )
     drawn = _axes(axes)
     for number, scores in enumerate(np.atleast_2d(samples.scores)):
-        drawn.plot(scores, linewidth=0.8, label=f"chain {number + 1}")
+        drawn.plot(np.arange(1, len(scores) + 1), scores, linewidth=0.8, label=f"chain {number + 1}")
     drawn.set(xlabel="draw", ylabel="score")
     drawn.legend()
+    _count_on(drawn.xaxis)
     return drawn
 
 
@@ -54,10 +73,18 @@ def plot_cluster_sizes(labels: ArrayLike, *, axes: Axes | None = None) -> Axes:
     labels
         Of each item, its cluster.
     """
-    sizes, counts = np.unique(np.unique(np.asarray(labels), return_counts=True)[1], return_counts=True)
+    given = np.asarray(labels)
+    if given.ndim != 1:
+        raise ShapeError(
+            f"labels must be one for each item, but a {type(labels).__name__} of shape {given.shape} was"
+            " given: give the labels of a world."
+        )
+    sizes, counts = np.unique(np.unique(given, return_counts=True)[1], return_counts=True)
     drawn = _axes(axes)
     drawn.scatter(sizes, counts)
     drawn.set(xlabel="items of a cluster", ylabel="clusters", xscale="log", yscale="log")
+    _count_by_ratio_on(drawn.xaxis, sizes.max(initial=1))
+    _count_by_ratio_on(drawn.yaxis, counts.max(initial=1))
     return drawn
 
 
@@ -68,13 +95,21 @@ def plot_reliability(
 
     probability, outcome : float[cases], bool[cases]
     bins
-        Groups of equal width; the area of a point is the number of its cases.
+        Groups of equal width; the area of a point is the number of its cases, which stands beside it.
     """
     mean, share, cases = reliability(probability, outcome, bins=bins)
     drawn = _axes(axes)
     drawn.plot([0, 1], [0, 1], linestyle="--", color="gray")
-    drawn.scatter(mean, share, s=20 + 180 * cases / cases.max(initial=1.0))
-    drawn.plot(mean, share)
+    area = np.maximum(_AREA_OF_MOST * cases / cases.max(initial=1.0), _AREA_OF_LEAST)
+    (line,) = drawn.plot(mean, share, linewidth=0.8)
+    drawn.scatter(mean, share, s=area, color=line.get_color(), clip_on=False, zorder=3)
+    for x, y, count, size in zip(mean, share, cases, area, strict=True):
+        radius = float(np.sqrt(size / np.pi))
+        right_below = ((0.7 * radius, -0.7 * radius), "left", "top")  # where the diagonal does not pass
+        above = ((0.0, radius + 1.0), "center", "bottom")  # not over the axis
+        offset, ha, va = above if y < _LOW else right_below
+        text, units = f"{count:,.0f}", "offset points"
+        drawn.annotate(text, (x, y), offset, textcoords=units, ha=ha, va=va, fontsize="small")
     drawn.set(xlabel="probability", ylabel="share that came true", xlim=(0, 1), ylim=(0, 1))
     return drawn
 
@@ -83,47 +118,68 @@ def plot_learning_curves(
     curves: Mapping[str, Sequence[float]], *, label: str = "score", axes: Axes | None = None
 ) -> Axes:
     """Draw scores by pass or by size of the training data, a line for each name."""
+    if not isinstance(curves, Mapping):
+        raise InvalidArgumentError(
+            f"curves must have names, but a {type(curves).__name__} was given: give {{name: scores, ...}}."
+        )
     drawn = _axes(axes)
     for name, values in curves.items():
         drawn.plot(np.arange(1, len(values) + 1), values, marker="o", label=name)
     drawn.set(xlabel="pass", ylabel=label)
+    _count_on(drawn.xaxis)
     if len(curves) > 1:
         drawn.legend()
     return drawn
 
 
 def draw_factor_graph(
-    graph: FactorGraph, *, names: Sequence[str] | None = None, axes: Axes | None = None
+    graph: FactorGraph,
+    *,
+    names: Sequence[str] | None = None,
+    factor_names: Sequence[str] | None = None,
+    axes: Axes | None = None,
 ) -> Axes:
-    """Draw a small factor graph: variables as circles, factors as squares.
+    """Draw a small factor graph: variables round, factors square.
 
-    names
-        Of the variables; their numbers unless given.
+    names, factor_names
+        Of the variables and of the factors; their numbers unless given, those of factors after an f.
     """
-    variables, factors = len(graph.cardinality), len(graph.table_start)
-    nodes = variables + factors
-    if nodes > LARGEST_GRAPH:
+    if not isinstance(graph, FactorGraph):
+        raise InvalidArgumentError(
+            f"draw_factor_graph draws a FactorGraph, but a {type(graph).__name__} was given: make one of a"
+            " model over assignments with factorwise.unroll(model, variables)."
+        )
+    variables, factors = graph.n_variables, graph.n_factors
+    if variables + factors > LARGEST_GRAPH:
         raise InvalidArgumentError(
             f"the graph has {variables} variables and {factors} factors: only up to {LARGEST_GRAPH} of both"
             " can be told apart. Draw a part of it."
         )
-    if names is not None and len(names) != variables:
-        raise ShapeError(f"{variables} variables need a name each, but {len(names)} were given.")
+    rounds = _names("variables", variables, "", names)
+    squares = _names("factors", factors, "f", factor_names)
     owner = np.repeat(np.arange(factors), np.diff(graph.scope_start))
-    place = _places(nodes, graph.scope, variables + owner)
-    drawn = _axes(axes)
+    place = _places(variables + factors, graph.scope, variables + owner)
+    drawn = _axes(axes, place)
     for variable, factor in zip(graph.scope.tolist(), owner.tolist(), strict=True):
         ends = place[[variable, variables + factor]]
         drawn.plot(ends[:, 0], ends[:, 1], color="gray", linewidth=0.8, zorder=1)
-    circles, squares = place[:variables], place[variables:]
-    drawn.scatter(circles[:, 0], circles[:, 1], s=350, facecolor="white", edgecolor="black", zorder=2)
-    drawn.scatter(squares[:, 0], squares[:, 1], s=40, marker="s", color="black", zorder=2)
-    for number, (x, y) in enumerate(circles.tolist()):
-        text = str(number) if names is None else names[number]
-        drawn.text(x, y, text, ha="center", va="center", zorder=3)
+    styles = [{"boxstyle": "circle" if len(name) < 4 else "ellipse", "fc": "white"} for name in rounds]
+    styles += [{"boxstyle": "square", "fc": "lightgray"}] * factors
+    for (x, y), name, style in zip(place.tolist(), rounds + squares, styles, strict=True):
+        drawn.text(x, y, name, ha="center", va="center", zorder=2, fontsize="small", bbox=style)
+    drawn.update_datalim(place)
+    drawn.autoscale_view()
     drawn.set_axis_off()
     drawn.set_aspect("equal")
     return drawn
+
+
+def _names(kind: str, count: int, prefix: str, given: Sequence[str] | None) -> list[str]:
+    if given is None:
+        return [f"{prefix}{number}" for number in range(count)]
+    if len(given) != count:
+        raise ShapeError(f"{count} {kind} need a name each, but {len(given)} were given.")
+    return list(given)
 
 
 def _places(nodes: int, one: Any, two: Any) -> Floats:
@@ -134,16 +190,36 @@ def _places(nodes: int, one: Any, two: Any) -> Floats:
     for number in range(parts):
         own = np.flatnonzero(part == number)
         apart = shortest_path(edges[own][:, own], directed=False, unweighted=True)
-        inner = np.eye(len(own)) - 1.0 / len(own)
-        values, vectors = np.linalg.eigh(-0.5 * inner @ apart**2 @ inner)
-        spread = vectors[:, ::-1][:, :2] * np.sqrt(np.maximum(values[::-1][:2], 0.0))
-        spread = np.pad(spread, ((0, 0), (0, 2 - spread.shape[1])))
+        spread = _spread(apart)
         place[own] = spread - spread.min(axis=0) + [right, 0.0]
         right = float(place[own, 0].max()) + 2.0
     return place
 
 
-def _axes(axes: Axes | None) -> Axes:
+def _spread(apart: Floats) -> Floats:
+    """Return places whose distances are about ``apart``, near ones above all.
+
+    Places are first those of classical scaling, a little shaken: it puts nodes with the same distances to
+    all others upon each other. Then every round moves all nodes to where the squared relative errors of
+    distances, seen from the places before, are least (stress majorization).
+    """
+    count = len(apart)
+    inner = np.eye(count) - 1.0 / count
+    values, vectors = np.linalg.eigh(-0.5 * inner @ apart**2 @ inner)
+    place = vectors[:, ::-1][:, :2] * np.sqrt(np.maximum(values[::-1][:2], 0.0))
+    place = np.pad(place, ((0, 0), (0, 2 - place.shape[1])))
+    place += 0.1 * np.random.default_rng(0).standard_normal(place.shape)
+    pull = 1.0 / np.maximum(apart, 1.0) ** 2 * (1.0 - np.eye(count))
+    balance = np.linalg.pinv(np.diag(pull.sum(axis=1)) - pull)
+    for _ in range(_ROUNDS):
+        distance = np.linalg.norm(place[:, None] - place, axis=2)
+        ratio = pull * apart / np.maximum(distance, 1e-9)
+        place = balance @ (np.diag(ratio.sum(axis=1)) - ratio) @ place
+    return np.asarray(place)
+
+
+def _axes(axes: Axes | None, place: Floats | None = None) -> Axes:
+    """Return ``axes``, or those of a new figure, large enough for nodes at ``place``."""
     if axes is not None:
         return axes
     try:
@@ -152,4 +228,22 @@ def _axes(axes: Axes | None) -> Axes:
         raise MissingExtraError(
             'plots need matplotlib. Install it with: pip install "factorwise[plots]"'
         ) from error
-    return pyplot.subplots(layout="constrained")[1]
+    size = None if place is None else np.clip(_INCHES * np.ptp(place, axis=0) + 1.0, _SMALLEST, _LARGEST)
+    return pyplot.subplots(layout="tight", figsize=size)[1]
+
+
+def _count_on(axis: Axis) -> None:
+    """Have whole numbers only."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _count_by_ratio_on(axis: Axis, largest: float) -> None:
+    """Have whole numbers on a logarithmic scale, as many as there is room for."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    steps = (1, 2, 3, 4, 5, 7) if largest <= 10 else (1, 2, 5) if largest <= 100 else (1,)
+    axis.set_major_locator(LogLocator(subs=steps))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}" if value >= 1 else ""))
+    axis.set_minor_formatter(NullFormatter())
