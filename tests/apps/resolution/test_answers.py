@@ -53,6 +53,12 @@ def plain(labels, confidence=None, weighed=None):
     return Resolution(ids, names, np.array(labels, np.int32), chances, None, None, weighed=weighed)
 
 
+def test_a_resolution_is_shown_in_a_line(tiny):
+    table, knowledge, *_ = tiny
+    assert repr(plain([0, 0, 1])) == "Resolution(records=3, entities=2, draws=0)"
+    assert repr(resolved(table, knowledge)).endswith(", draws=400)")
+
+
 @pytest.fixture(scope="module")
 def tiny():
     """Seven records, weights that leave their clustering in doubt, and all clusterings with their chances."""

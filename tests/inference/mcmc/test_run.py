@@ -1,7 +1,6 @@
 """Running chains: one result whatever the threads, honest marginals, Ctrl-C, errors that help."""
 
 import signal
-import sys
 import threading
 from dataclasses import replace
 from itertools import combinations, count
@@ -12,7 +11,7 @@ from scipy.stats import binomtest
 
 import factorwise as fw
 from factorwise import mcmc
-from factorwise.errors import InvalidArgumentError, MissingExtraError, ShapeError
+from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.mcmc import run
 from factorwise.testing import transition_matrix
 
@@ -202,6 +201,15 @@ def test_annealing_finds_the_best_clustering():
     assert not found.interrupted
 
 
+def test_results_are_shown_in_a_line():
+    samples = fw.sample(clustering(), SINGLETONS, draws=30, chains=2)
+    shown = f"best_score={samples.best_score:.6g}, interrupted="
+    assert repr(samples) == f"Samples(chains=2, draws=30, {shown}False)"
+    assert repr(replace(samples, interrupted=True)) == f"Samples(chains=2, draws=30, {shown}True)"
+    found = fw.anneal(clustering(), SINGLETONS, steps=20)
+    assert repr(found) == f"Annealed(chains=1, looks=20, score={found.score:.6g}, interrupted=False)"
+
+
 def test_annealing_finds_the_best_labels():
     kernel, world = labeling()
     best = fw.exact.Enumeration().best(fw.unroll(kernel.model, world))
@@ -346,46 +354,6 @@ def test_what_was_not_noted_cannot_be_asked_for():
         fw.sample(clustering(), SINGLETONS, draws=1).label_marginals()
     with pytest.raises(InvalidArgumentError, match="partition worlds only: leave pairs out"):
         fw.sample(kernel, world, pairs=[(0, 1)])
-
-
-def test_diagnostics_tell_chains_that_agree_from_chains_that_do_not():
-    samples = fw.sample(clustering(), SINGLETONS, draws=500, thin=10, burn_in=100, pairs=PAIRS)
-    assert 0.99 < mcmc.r_hat(samples) < 1.02
-    assert 100 < mcmc.effective_sample_size(samples) < 4_000
-    assert (mcmc.pair_effective_sample_size(samples) > 100).all()
-    apart = replace(samples, scores=samples.scores + 10.0 * np.arange(4)[:, None])
-    assert mcmc.r_hat(apart) > 2.0
-    assert mcmc.effective_sample_size(apart) < 20
-
-
-def test_a_pair_that_never_changed_has_no_effective_sample_size():
-    samples = fw.sample(clustering(), SINGLETONS, draws=100, thin=5, pairs=[(0, 0), (0, 1)])
-    sizes = mcmc.pair_effective_sample_size(samples)
-    assert np.isnan(sizes[0])
-    assert sizes[1] > 0
-
-
-def test_arviz_gets_every_draw_with_the_pairs_by_name():
-    samples = fw.sample(clustering(), SINGLETONS, draws=20, chains=3, pairs=[(0, 1), (2, 4)])
-    posterior = mcmc.to_arviz(samples).posterior
-    assert set(posterior.data_vars) == {"score", "n_clusters", "together"}
-    assert dict(posterior.sizes) == {"chain": 3, "draw": 20, "pair": 2}
-    assert posterior["pair"].values.tolist() == ["0-1", "2-4"]
-    np.testing.assert_array_equal(posterior["score"], samples.scores)
-    np.testing.assert_array_equal(posterior["together"], samples.together)
-
-
-def test_arviz_gets_the_scores_of_labelings():
-    kernel, world = labeling()
-    posterior = mcmc.to_arviz(fw.sample(kernel, world, draws=20)).posterior
-    assert set(posterior.data_vars) == {"score"}
-
-
-def test_diagnostics_without_arviz_say_what_to_install(monkeypatch):
-    samples = fw.sample(clustering(), SINGLETONS, draws=4)
-    monkeypatch.setitem(sys.modules, "arviz", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'factorwise\[diagnostics\]'"):
-        mcmc.r_hat(samples)
 
 
 def test_kernels_and_worlds_of_different_kinds_are_refused():

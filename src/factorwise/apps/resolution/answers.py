@@ -22,7 +22,7 @@ MOST_GROUPS = 10_000  # doubtful groups that are listed
 _AT_ONCE = 20_000  # pairs whose draws are looked at in one go
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Resolution:
     """The entities of the records of a table.
 
@@ -49,6 +49,10 @@ class Resolution:
     found: Found
     posterior: LinkPosterior | None = None
     weighed: NDArray[np.int64] | None = None
+
+    def __repr__(self) -> str:
+        draws = 0 if self.posterior is None else int(np.prod(self.posterior.labels.shape[:2]))
+        return f"Resolution(records={len(self.labels)}, entities={self.n_entities}, draws={draws})"
 
     @property
     def n_entities(self) -> int:

@@ -34,11 +34,17 @@ def to_arviz(samples: Samples) -> Any:
 
 
 def r_hat(samples: Samples) -> float:
-    """Rank-normalised split R-hat of the score: near 1 where the chains agree; NaN where nothing moves.
+    """Rank-normalised split R-hat of the score: near 1 where the chains agree.
+
+    NaN where all scores are equal, since there is nothing to compare, and for fewer than two chains or four
+    draws; infinite where every chain stands still at a score of its own.
 
     Implements: vehtari2021rank, by ArviZ.
     """
-    return float(_arviz().rhat(np.asarray(samples.scores)))
+    arviz, scores = _arviz(), np.asarray(samples.scores)
+    if not np.ptp(scores, axis=1).any():  # ArviZ would divide by zero
+        return float("inf") if np.ptp(scores) else float("nan")
+    return float(arviz.rhat(scores))
 
 
 def effective_sample_size(samples: Samples) -> float:

@@ -34,7 +34,7 @@ STINT = 0.1  # seconds that a thread stays with one chain while others wait
 HEED = 0.2  # seconds after which Ctrl-C is heeded at the latest
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Samples:
     """What the chains saw.
 
@@ -67,6 +67,11 @@ class Samples:
     together: NDArray[np.bool_]
     n_clusters: NDArray[np.int64]
     label_counts: NDArray[np.int64]
+
+    def __repr__(self) -> str:
+        chains, draws = self.scores.shape
+        seen = f"chains={chains}, draws={draws}, best_score={self.best_score:.6g}"
+        return f"Samples({seen}, interrupted={self.interrupted})"
 
     @property
     def n_draws(self) -> int:
@@ -185,7 +190,7 @@ def sample(
     return _samples(crew, watched, interrupted)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Annealed:
     """The outcome of an annealing.
 
@@ -201,6 +206,11 @@ class Annealed:
     score: float
     trace: NDArray[np.float64]
     interrupted: bool
+
+    def __repr__(self) -> str:
+        chains, looks = self.trace.shape
+        seen = f"chains={chains}, looks={looks}, score={self.score:.6g}"
+        return f"Annealed({seen}, interrupted={self.interrupted})"
 
 
 def anneal(
