@@ -12,6 +12,7 @@ from functools import cache
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
+from runpy import run_path
 from typing import NamedTuple
 
 import click
@@ -248,6 +249,17 @@ def test_every_page_has_its_place_in_the_site():
     listed = re.findall(r"([\w/-]+\.md)\s*$", CONFIG, re.MULTILINE)
     assert len(listed) == len(set(listed))
     assert set(listed) == set(PAGES)
+
+
+def test_sources_have_no_formulas():
+    """The list of sources knows accents, and shows all else as it is written."""
+    assert "$" not in (DOCS / "refs.bib").read_text(encoding="utf-8")
+
+
+def test_the_page_that_says_that_there_is_none_asks_for_what_lies_beside_it():
+    hooks = run_path(str(DOCS / "hooks" / "offline.py"))
+    assert hooks["on_template_context"]({"base_url": "/"}, template_name="404.html") == {"base_url": "."}
+    assert hooks["on_template_context"]({"base_url": ".."}, template_name="a.html") == {"base_url": ".."}
 
 
 def listed_in(path, name):
