@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from factorwise.apps.collective.estimator import CollectiveModel
-from factorwise.cli import flows, main
+from factorwise.cli import flows, flows_fit, main
 from factorwise.io.models import ModelFile, read_model, write_model
+from report_cases import sections_of
 
 SHARED = ["--seed", "--threads", "--config", "--json", "--quiet", "--verbose", "--version"]
 PLACES = "abc"
@@ -113,6 +114,14 @@ def test_the_summary_tells_of_data_weights_and_passes(fit, folder):
     assert len(document["curve"]) == document["training"]["passes"] == 2
 
 
+def test_settings_are_those_of_python_unless_given():
+    ours = {option.name: option.default for option in flows_fit.command.params}
+    theirs = CollectiveModel().get_params()
+    for name in ("noise", "l2", "passes", "tolerance"):
+        assert ours[name] == theirs[name]
+    assert theirs["passes"] == 300
+
+
 def test_without_features_there_is_one_for_staying_and_with_places_those_of_distance(fit, folder):
     assert [entry["name"] for entry in fit()["weights"]["largest"]] == ["stay"]
     names = {entry["name"] for entry in fit("--places", folder / "places.csv")["weights"]["largest"]}
@@ -128,6 +137,72 @@ def test_known_flows_are_learned_from(run, fit, folder, tmp_path):
     words = ("flows", "fit", folder / "counts.csv", "--features", folder / "pairs.csv")
     result = run(*words, "--flows", folder / "true.csv", "--model", tmp_path / "k.fw")
     assert "from known flows" in result.out
+
+
+def test_it_is_told_how_many_steps_have_known_flows(run, folder, tmp_path):
+    rows = [("mon", 0, "a", "a", 50), ("mon", 0, "a", "b", 30)]
+    known = write(tmp_path / "known.csv", ("sequence", "time", "from", "to", "count"), rows)
+    words = ("flows", "fit", folder / "counts.csv", "--features", folder / "pairs.csv", "--flows", known)
+    result = run(*words, "--model", tmp_path / "k.fw")
+    assert "known.csv has flows of 1 of 8 steps: weights are learned from those alone" in result.err
+    assert "from known flows of 1 of 8 steps" in result.out
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--noise", "gaussian", "--rate", 2), "--rate speaks of poisson noise, but --noise is gaussian"),
+        (("--variance", 3), "leave --variance out, or give --noise gaussian"),
+        (("--noise", "exact", "--rate", 1), "leave --rate out"),
+    ],
+)
+def test_a_number_of_another_noise_is_refused(run, folder, tmp_path, words, told):
+    result = run("flows", "fit", folder / "counts.csv", "--model", tmp_path / "m.fw", *words)
+    assert (result.code, told in result.err) == (2, True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_number_of_the_noise_is_told_and_no_other(run, fit, folder, tmp_path):
+    told = fit("--noise", "gaussian", "--variance", 2)["training"]
+    assert (told["variance"], "rate" in told) == (2, False)
+    words = ("flows", "fit", folder / "counts.csv", "--model", tmp_path / "m.fw", "--passes", 1)
+    assert "poisson, rate 1\n" in run(*words).out
+
+
+def test_a_population_far_below_the_counts_is_told_of(run, folder, tmp_path):
+    words = ("flows", "fit", folder / "counts.csv", "--model", tmp_path / "m.fw", "--passes", 1)
+    told = (
+        "sequence 'mon' has 1e-09 members, but its counts tell of 100 at a time: give a larger --population"
+    )
+    assert told in run(*words, "--population", 1e-9).err
+    assert "members" not in run(*words, "--population", 90).err
+    words = ("flows", "apply", folder / "counts.csv", "--model", tmp_path / "m.fw", "-o", tmp_path / "f.csv")
+    assert "'tue' has 30 members" in run(*words, "--population", 30).err
+
+
+def test_texts_that_are_not_in_utf_8_are_to_be_converted(run, tmp_path):
+    path = tmp_path / "counts.csv"
+    path.write_text("time,place,count\n0,a,1\n", encoding="utf-16-le")
+    result = run("flows", "fit", path, "--model", tmp_path / "m.fw")
+    assert "Convert the file to UTF-8." in result.err
+    assert "--encoding" not in result.err
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ([(0, 1), (1, 0)], "time '0' comes from itself, by way of '1'"),
+        ([(3, 0), (0, 0)], "time '0' comes from itself: a tree has no circles"),
+        ([(2, 0), (2, 1)], "record 2: time '2' comes from '1' here, and from '0' above. Give one parent"),
+    ],
+)
+def test_parents_that_are_no_tree_are_refused_by_the_name_of_their_file(run, folder, tmp_path, rows, told):
+    tree = write(tmp_path / "tree.csv", ("time", "parent"), rows)
+    words = ("--features", folder / "pairs.csv", "--parents", tree, "--model", tmp_path / "m.fw")
+    result = run("flows", "fit", folder / "counts.csv", *words)
+    assert result.err.startswith(f"error: {tree}")
+    assert told in result.err
+    assert "pairs.csv" not in result.err
 
 
 def test_a_tree_of_times_is_read(fit, folder, tmp_path):
@@ -185,7 +260,7 @@ def test_files_that_are_missing_or_of_another_kind_are_refused(run, folder, tmp_
     result = run("flows", "fit", folder / "counts.csv", "--model", folder / "counts.csv")
     assert "is also read from" in result.err
     result = run("flows", "score", folder / "counts.csv", "--truth", folder / "true.csv")
-    assert "has no column 'from'" in result.err
+    assert "has no column 'from'. Its columns are 'sequence', 'time', 'place', 'count'. Rename" in result.err
 
 
 def test_a_flow_twice_is_refused(run, folder, tmp_path):
@@ -202,11 +277,37 @@ def test_reports_show_what_was_learned_and_found(run, folder, tmp_path):
     done = run("flows", "fit", folder / "counts.csv", *words, "--report", tmp_path / "fit.html", "--quiet")
     assert json.loads(done.out)["report"]["file"] == "fit.html"
     assert "onward" in (tmp_path / "fit.html").read_text()
+    learned = sections_of(tmp_path / "fit.html")
+    assert learned["Learning curve"]["y_label"] == "objective of all members"
+    assert dict(learned["Training"]["rows"])["rate"] == 1
+    assert "variance" not in dict(learned["Training"]["rows"])
     words = ("--model", folder / "m.fw", "-o", tmp_path / "f.csv", "--json", "--report")
     done = run("flows", "apply", folder / "counts.csv", *words, tmp_path / "apply.html")
     assert json.loads(done.out)["report"]["bytes"] == (tmp_path / "apply.html").stat().st_size
     assert "Flows, sequence mon" in (tmp_path / "apply.html").read_text()
     assert "What each feature adds" in (tmp_path / "apply.html").read_text()
+
+
+def test_the_report_shows_counts_beside_what_is_expected_at_each_place(run, folder, tmp_path):
+    rows = [(0, "a", 40), (0, "b", 60), (0, "c", 0), (1, "a", ""), (1, "b", 50), (1, "c", 10)]
+    counts = write(tmp_path / "c.csv", ("time", "place", "count"), rows)
+    words = ("--rate", 0.5, "--population", 200, "--passes", 3, "--quiet", "--model", tmp_path / "m.fw")
+    run("flows", "fit", counts, *words)
+    page = tmp_path / "r.html"
+    run("flows", "apply", counts, "--model", tmp_path / "m.fw", "-o", tmp_path / "f.csv", "--report", page)
+    parts = sections_of(page)
+    beside = parts["Counted against expected, sequence 1"]
+    assert (beside["rows"], beside["columns"]) == (["a", "b", "c"], ["0", "1"])
+    assert beside["steps"]["counted"] == [[40, 0], [60, 50], [0, 10]]
+    expected = np.array(beside["steps"]["expected"])
+    np.testing.assert_allclose(expected.sum(axis=0), 100, atol=0.1)  # half of the members are seen
+    above, below = (np.array(beside["steps"][part]) for part in ("above", "below"))
+    off = np.array(beside["steps"]["counted"]) - expected
+    off[0, 1] = 0  # was not counted
+    np.testing.assert_allclose(above - below, off, atol=0.02)
+    sums = parts["Counts, sequence 1"]
+    assert sums["series"][1]["y"] == pytest.approx([100, 100])
+    assert "the same at all times, as given with --population" in sums["note"]
 
 
 def test_a_report_is_a_page(run, folder, tmp_path):

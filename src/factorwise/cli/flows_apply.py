@@ -19,7 +19,7 @@ from factorwise.cli.files import (
     write_output,
     writing,
 )
-from factorwise.cli.flows_data import features_option, read_counts, read_features
+from factorwise.cli.flows_data import features_option, notice_population, read_counts, read_features
 from factorwise.cli.learned import check_kind
 from factorwise.cli.numbers import Real
 from factorwise.cli.options import Options, verb
@@ -82,6 +82,7 @@ def command(
     # SciPy and scikit-learn take their time to load: help, and mistakes in options, do not wait for them
     from factorwise.apps.collective.estimator import CollectiveModel
     from factorwise.apps.collective.model_file import KIND
+    from factorwise.apps.collective.noise import Noise
 
     check_kind(model, KIND)
     chosen = {} if population is None else {"population": population}
@@ -101,6 +102,8 @@ def command(
     ):
         warnings.simplefilter("always", ConvergenceWarning)
         flows = loaded.predict(known, features=used)
+    noise = Noise(kind=loaded.noise, rate=loaded.rate, variance=loaded.variance)
+    notice_population(options, known, {one.name: one.population for one in flows.series}, noise.share)
     for warning in caught:
         notice(options, str(warning.message))
     table = flows.table(least)
@@ -131,7 +134,9 @@ def command(
 
         page = Page(report, options, (counts, model, *features))
         weights = loaded.weights_by_name()
-        document["report"] = write_apply_report(page, document, known, flows, weights, values=not no_values)
+        document["report"] = write_apply_report(
+            page, document, known, flows, noise.share, weights, values=not no_values
+        )
     if output != STANDARD:
         document["bytes"] = Path(output).stat().st_size
         emit(document, _lines(document), as_json=options.json)

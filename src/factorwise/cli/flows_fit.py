@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
 from factorwise.cli.files import check_different, check_target, files_among, reading_utf8, speaking_of
-from factorwise.cli.flows_data import features_option, read_counts, read_features, read_parents
+from factorwise.cli.flows_data import (
+    features_option,
+    notice_population,
+    read_counts,
+    read_features,
+    read_parents,
+)
 from factorwise.cli.learned import TOP, largest, weight_lines
 from factorwise.cli.numbers import Real, Whole
 from factorwise.cli.options import Options, verb
@@ -18,7 +24,11 @@ from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress
 from factorwise.cli.reports import Page, check_report, report_options, report_row
 
-NOISE = ("poisson", "gaussian", "multinomial", "exact")
+if TYPE_CHECKING:  # SciPy takes its time to load
+    from factorwise.apps.collective import Counts
+
+#: The option for the number that a kind of noise has.
+NOISE = {"poisson": "rate", "gaussian": "variance", "multinomial": None, "exact": None}
 
 
 @verb(example="factorwise flows fit counts.csv --features pairs.csv --population 1000 --model birds.fw")
@@ -47,16 +57,12 @@ NOISE = ("poisson", "gaussian", "multinomial", "exact")
 @click.option(
     "--rate",
     type=Real(min=0, min_open=True),
-    default=1.0,
-    show_default=True,
-    help="Share of the members there that is seen, of poisson noise.",
+    help="Share of the members there that is seen, of poisson noise.  [default: 1]",
 )
 @click.option(
     "--variance",
     type=Real(min=0, min_open=True),
-    default=1.0,
-    show_default=True,
-    help="Of the errors, of gaussian noise.",
+    help="Of the errors, of gaussian noise.  [default: 1]",
 )
 @click.option(
     "--population",
@@ -75,7 +81,7 @@ NOISE = ("poisson", "gaussian", "multinomial", "exact")
     show_default=True,
     help="Half of this times the squared weights is added to what is minimised.",
 )
-@click.option("--passes", type=Whole(min=1), default=100, show_default=True, help="Turns of EM at most.")
+@click.option("--passes", type=Whole(min=1), default=300, show_default=True, help="Turns of EM at most.")
 @click.option(
     "--tolerance",
     type=Real(min=0),
@@ -94,6 +100,7 @@ def command(options: Options, **given: Any) -> None:
     """
     inputs = (given["counts"], *given["features"], given["places"], given["flows"], given["parents"])
     report, no_values = given.pop("report"), given.pop("no_values")
+    _check_noise(given)
     check_target("--model", given["model"], *inputs)
     check_different({"--model": given["model"], "--report": report})
     check_report(report, no_values, *inputs)
@@ -107,6 +114,16 @@ def command(options: Options, **given: Any) -> None:
         passes = document["training"]["passes"]
         notice(options, f"the objective was still falling after {passes} passes: give more with --passes.")
     emit(document, _lines(document), as_json=options.json)
+
+
+def _check_noise(given: dict[str, Any]) -> None:
+    """Refuse a number of another noise than the one that is used."""
+    for kind, name in NOISE.items():
+        if name is not None and given[name] is not None and given["noise"] != kind:
+            raise click.UsageError(
+                f"--{name} speaks of {kind} noise, but --noise is {given['noise']}: leave --{name} out, or"
+                f" give --noise {kind}."
+            )
 
 
 def fit(
@@ -124,6 +141,7 @@ def fit(
     with clock.part("loading"):  # SciPy and scikit-learn take their time: help does not wait for them
         from factorwise.apps.collective import by_distance, read_distances, staying
         from factorwise.apps.collective.estimator import CollectiveModel
+        from factorwise.apps.collective.noise import Noise
     with clock.part("reading"):
         used = read_features(features)
         if places is not None:
@@ -134,8 +152,19 @@ def fit(
         known = read_counts(counts, None if used is None else used.places)
         used = staying(known.places) if used is None else used
         estimator = CollectiveModel(**settings, parents=read_parents(parents))
+        noise = Noise(kind=settings["noise"], rate=settings["rate"], variance=settings["variance"])
+    if settings["population"] is not None:
+        each = {series.name: settings["population"] for series in known.series}
+        notice_population(options, known, each, noise.share)
     with clock.part("training"):
         with reading_utf8(flows or counts), speaking_of(counts, *features, flows, parents):
+            learned_from = _known_steps(known, estimator.parents, flows)
+            if learned_from is not None and learned_from[0] < learned_from[1]:
+                notice(
+                    options,
+                    f"{flows} has flows of {learned_from[0]} of {learned_from[1]} steps: weights are learned"
+                    " from those alone.",
+                )
             estimator.fit(known, features=used, flows=flows, callback=_watch(options))
         if show_progress(options) and not options.verbose:
             click.echo(err=True)  # the passes were told on one line
@@ -158,10 +187,14 @@ def fit(
             "largest": largest(weights, None if options.verbose else TOP),
         },
         "training": {
-            **{name: settings[name] for name in ("noise", "rate", "variance", "population", "l2")},
+            "noise": settings["noise"],
+            **({} if (name := NOISE[settings["noise"]]) is None else {name: noise.number}),
+            **{name: settings[name] for name in ("population", "l2")},
             "passes": len(history),
             "settled": len(history) < settings["passes"],
             "known_flows": flows is not None,
+            "known_steps": None if learned_from is None else learned_from[0],
+            "steps": None if learned_from is None else learned_from[1],
             "objective": history[-1].objective if history else None,
         },
         "curve": [record._asdict() for record in history],
@@ -169,6 +202,20 @@ def fit(
         "peak_memory": peak_memory(),
     }
     return document, weights
+
+
+def _known_steps(
+    counts: Counts, parents: Mapping[str, str] | None, flows: str | None
+) -> tuple[int, int] | None:
+    """Return of how many steps the flows are known, and how many steps there are; None without flows."""
+    if flows is None:
+        return None
+    from factorwise.apps.collective.structure import Structure
+    from factorwise.apps.collective.truth import true_flows
+
+    steps = {series.name: Structure(series.times, parents).names for series in counts.series}
+    arrays = true_flows(counts.places, steps, flows)
+    return sum(int(array.any(axis=(1, 2)).sum()) for array in arrays), sum(map(len, steps.values()))
 
 
 def _watch(options: Options) -> Any:
@@ -189,12 +236,13 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
     data, training = document["data"], document["training"]
     sizes = f"{data['sequences']} sequences, {data['times']} times, {data['places']} places"
     ended = "settled" if training["settled"] else "still falling"
-    learned = "from known flows"
+    learned = f"from known flows of {training['known_steps']} of {training['steps']} steps"
     if not training["known_flows"]:
         learned = f"{training['passes']} passes, objective {training['objective']:.6g}, {ended}"
+    name = NOISE[training["noise"]]
     rows = [
         ("data", f"{sizes}; {data['counts']} counts, {data['missing']} missing"),
-        ("noise", training["noise"]),
+        ("noise", training["noise"] + (f", {name} {training[name]:g}" if name else "")),
         ("training", learned),
     ]
     yield f"{document['model']['file']}  ({size_text(document['model']['bytes'])}, written)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +27,7 @@ def write_fit_report(page: Page, document: Mapping[str, Any], weights: Mapping[s
         facts_of("Training", document["training"]),
     ]
     if document["curve"]:
-        curve = learning_curve(document["curve"], "objective", "turn of EM", "objective of one member")
+        curve = learning_curve(document["curve"], "objective", "turn of EM", "objective of all members")
         sections.append(curve)
     sections.append(_weights(weights))
     title = f"How a population moves: {document['model']['file']}"
@@ -40,11 +40,16 @@ def write_apply_report(
     document: Mapping[str, Any],
     counts: Counts,
     flows: Flows,
+    share: float,
     weights: Mapping[str, float],
     *,
     values: bool,
 ) -> dict[str, Any]:
-    """Write what was found: flows over time, and counts beside what the flows say they should be."""
+    """Write what was found: flows over time, and counts beside what the flows say they should be.
+
+    share
+        Expected count by the number of members there.
+    """
     names = flows.places if values else tuple(f"place {k + 1}" for k in range(len(flows.places)))
     busiest = np.sum([series.expected.sum(axis=(0, 1)) for series in flows.series], axis=0)
     shown = np.sort(np.argsort(-busiest, kind="stable")[:MOST_PLACES])
@@ -67,12 +72,15 @@ def write_apply_report(
     pairs = list(zip(counts.series, flows.series, strict=True))[:MOST_SEQUENCES]
     for number, (given, found) in enumerate(pairs, 1):
         name = found.name if values else str(number)
-        sections.append(_totals(given.counts, found.counts, found.times, name))
+        sections.append(_totals(given.counts, share * found.counts, found.times, name))
         steps = {
             step: np.round(found.expected[k][np.ix_(shown, shown)], 4).tolist()
             for k, step in enumerate(found.steps[:MOST_STEPS])
         }
         labels = [names[k] for k in shown]
+        sections.append(
+            _by_place(given.counts[:, shown], share * found.counts[:, shown], found.times, labels, name)
+        )
         sections.append(
             Matrix(
                 title=f"Flows, sequence {name}" if len(flows) > 1 else "Flows",
@@ -99,14 +107,37 @@ def _weights(weights: Mapping[str, float]) -> Table:
 def _totals(counted: Floats, expected: Floats, times: tuple[str, ...], name: str) -> Chart:
     made = np.where(np.isnan(counted).all(axis=1), np.nan, np.nansum(counted, axis=1))
     return Chart(
-        title=f"Members, sequence {name}",
-        note="The sum of the counts at each time, and that of the members that the flows put there.",
+        title=f"Counts, sequence {name}",
+        note="The sum of the counts at each time, and the sum that the flows lead one to expect. No member"
+        " comes or goes, so that what is expected is the same at all times, as given with --population or"
+        " estimated; counts are above and below it by chance, or because some were not made.",
         series=[
             Series("counted", list(times), made.round(6).tolist()),
             Series("expected", list(times), expected.sum(axis=1).round(6).tolist()),
         ],
         x_label="time",
-        y_label="members",
+        y_label="count",
+    )
+
+
+def _by_place(
+    counted: Floats, expected: Floats, times: tuple[str, ...], places: Sequence[str], name: str
+) -> Matrix:
+    """Return counts and what is expected by place and time, for the first times if there are many."""
+    made = ~np.isnan(counted)
+    parts = {"counted": np.where(made, counted, 0.0), "expected": expected}
+    parts["above"] = np.where(made, np.maximum(counted - expected, 0.0), 0.0)
+    parts["below"] = np.where(made, np.maximum(expected - counted, 0.0), 0.0)
+    first = f" The first {MOST_STEPS} of {len(times)} times." if len(times) > MOST_STEPS else ""
+    return Matrix(
+        title=f"Counted against expected, sequence {name}",
+        note="Move the slider from what was counted to what the flows lead one to expect, and by how much"
+        f" counts are above and below that. A count that was not made is left empty.{first}",
+        rows=list(places),
+        columns=list(times[:MOST_STEPS]),
+        steps={part: np.round(values[:MOST_STEPS].T, 2).tolist() for part, values in parts.items()},
+        row_label="place",
+        column_label="time",
     )
 
 

@@ -149,9 +149,9 @@ def _header(path: Path, head: str, delimiter: str, encoding: str) -> list[str]:
         refuse_encoding(path, encoding)
     if any("\0" in name for name in names):
         _refuse_other_kind(path)
-        raise DataFileError(
-            f"{path}: the header line holds NUL characters, so this is no delimited text in {encoding}."
-            " Name its encoding, such as encoding='utf-16-le', or give a CSV, Parquet or JSON lines file."
+        raise EncodingError(
+            f"{path}: the header line holds NUL characters, so this is no delimited text in {encoding}.",
+            "Name its encoding, such as encoding='utf-16-le', or give a CSV, Parquet or JSON lines file.",
         )
     return names
 

@@ -15,6 +15,8 @@ from factorwise.io.table_columns import require_columns
 from factorwise.io.tables import TableSource, read_table
 from factorwise.types import Floats
 
+RENAME = "Rename one, or give another table."
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeyedRows:
@@ -47,6 +49,7 @@ def read_keyed_rows(
     keys: Sequence[str],
     optional_keys: Sequence[str] = (),
     numbers: Sequence[str] | None = None,
+    may_be_empty: bool = False,
 ) -> KeyedRows:
     """Read a table.
 
@@ -56,16 +59,18 @@ def read_keyed_rows(
         Columns of names that it may have.
     numbers
         Columns of numbers that it must have; all others than the keys unless given.
+    may_be_empty
+        Whether a number may be left out, as far as messages tell; callers refuse NaN where it may not.
     """
     table = read_table(source)
     origin = os.fspath(source) if isinstance(source, (str, os.PathLike)) else f"the {type(source).__name__}"
-    require_columns([*keys, *(numbers or ())], table.column_names, origin)
+    require_columns([*keys, *(numbers or ())], table.column_names, origin, RENAME)
     names = [*keys, *(name for name in optional_keys if name in table.column_names)]
     wanted = numbers if numbers is not None else [n for n in table.column_names if n not in names]
     return KeyedRows(
         origin,
         {name: _names(table.column(name), name, origin) for name in names},
-        {name: _numbers(table.column(name), name, origin) for name in wanted},
+        {name: _numbers(table.column(name), name, origin, may_be_empty) for name in wanted},
     )
 
 
@@ -86,16 +91,17 @@ def _names(column: pa.ChunkedArray, name: str, origin: str) -> list[str]:
     return [text for text in texts if text is not None]
 
 
-def _numbers(column: pa.ChunkedArray, name: str, origin: str) -> Floats:
+def _numbers(column: pa.ChunkedArray, name: str, origin: str, may_be_empty: bool) -> Floats:
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         column = pc.utf8_trim_whitespace(column)
     try:
         numbers = column.cast(pa.float64())
     except pa.ArrowInvalid:
         row, given = next((row, v) for row, v in enumerate(column.to_pylist()) if not _is_number(v))
+        remedy = "Write a number, or leave the field empty where there is none."
         raise DataFileError(
-            f"{origin}, record {row + 1}: {name!r} is {given!r}, which is no number. Write a number, or leave"
-            " the field empty where there is none."
+            f"{origin}, record {row + 1}: {name!r} is {given!r}, which is no number."
+            f" {remedy if may_be_empty else 'Write a number.'}"
         ) from None
     return np.array(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
 

@@ -9,8 +9,12 @@ from collections.abc import Iterable, Sequence
 from factorwise.errors import DataFileError
 
 
-def require_columns(wanted: Iterable[str], known: Sequence[str], origin: str) -> None:
-    """Refuse a column that is not there, with the nearest that is."""
+def require_columns(wanted: Iterable[str], known: Sequence[str], origin: str, remedy: str = "") -> None:
+    """Refuse a column that is not there, with the nearest that is.
+
+    remedy
+        What to do, where the name of the column is not the user's choice.
+    """
     for name in wanted:
         if name not in known:
             close = [other for other in known if other.casefold() == name.casefold()]
@@ -18,6 +22,7 @@ def require_columns(wanted: Iterable[str], known: Sequence[str], origin: str) ->
             guess = f" Did you mean {close[0]!r}?" if close else ""
             raise DataFileError(
                 f"{origin} has no column {name!r}.{guess} Its columns are {', '.join(map(repr, known))}."
+                f"{' ' if remedy else ''}{remedy}"
             )
 
 

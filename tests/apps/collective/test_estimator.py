@@ -168,7 +168,7 @@ def test_true_flows_must_belong_to_the_counts():
         fitted().score(COUNTS, [{**FLOWS[0], "time": 9}])
     with pytest.raises(DataFileError, match=r"-1.*zero or more"):
         fitted().score(COUNTS, [{**FLOWS[0], "count": -1}])
-    with pytest.raises(DataFileError, match="no column 'expected'"):
+    with pytest.raises(DataFileError, match=r"neither a column 'expected' nor 'count'.*Rename"):
         fitted().score(COUNTS, [{"time": 0, "from": "a", "to": "b", "n": 1}])
 
 
@@ -182,6 +182,15 @@ def test_settings_outside_their_range_are_refused():
         CollectiveModel(passes=0).fit(COUNTS)
     with pytest.raises(InvalidArgumentError, match="l2"):
         CollectiveModel(l2=-1).fit(COUNTS)
+
+
+def test_a_saved_rate_is_dropped_with_another_noise(tmp_path):
+    CollectiveModel(rate=0.5, passes=1).fit(COUNTS).save(tmp_path / "m.fw")
+    assert CollectiveModel.load(tmp_path / "m.fw").rate == 0.5
+    other = CollectiveModel.load(tmp_path / "m.fw", noise="gaussian", variance=2.0)
+    assert (other.rate, other.variance) == (None, 2.0)
+    with pytest.raises(InvalidArgumentError, match="rate is that of poisson noise"):
+        CollectiveModel.load(tmp_path / "m.fw", noise="gaussian", rate=2.0).predict(COUNTS)
 
 
 def test_a_tree_of_times_is_fitted():

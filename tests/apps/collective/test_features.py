@@ -65,8 +65,14 @@ def test_tables_of_other_places_or_times_are_not_joined():
 def test_a_pair_twice_and_a_feature_that_is_not_finite_are_refused():
     with pytest.raises(DataFileError, match=r"record 5 \(from 'a', to 'a'\): record 1 is about the same"):
         TransitionFeatures.read([*pairs(), pairs()[0]])
-    with pytest.raises(DataFileError, match=r"record 1: 'near' is nan"):
+    with pytest.raises(DataFileError, match=r"record 1: 'near' is empty.*write one"):
         TransitionFeatures.read([{"from": "a", "to": "a", "near": float("nan")}])
+    with pytest.raises(DataFileError, match=r"record 1: 'near' is 1e\+308.*at most 1e\+12"):
+        TransitionFeatures.read([{"from": "a", "to": "a", "near": 1e308}])
+    with pytest.raises(DataFileError, match=r"'near' is 'no', which is no number. Write a number.$"):
+        TransitionFeatures.read([{"from": "a", "to": "a", "near": "no"}])
+    with pytest.raises(InvalidArgumentError, match="-inf is among them: scale"):
+        TransitionFeatures.of([[[-np.inf]]])
     with pytest.raises(DataFileError, match="no column of a feature"):
         TransitionFeatures.read([{"from": "a", "to": "a"}])
 
@@ -87,8 +93,14 @@ def test_distances_on_the_globe_are_in_kilometers():
 def test_coordinates_that_are_missing_are_refused():
     with pytest.raises(DataFileError, match="neither columns x and y nor lat and lon"):
         read_distances([{"place": "a", "x": 1}])
-    with pytest.raises(DataFileError, match="place 'a' has no coordinates"):
+    with pytest.raises(DataFileError, match=r"place 'a'\): 'y' is empty. Write a number"):
         read_distances([{"place": "a", "x": 1, "y": None}, {"place": "b", "x": 1, "y": 2}])
+
+
+@pytest.mark.parametrize(("axis", "given"), [("lat", 100.0), ("lon", 500.0), ("lon", -181.0)])
+def test_coordinates_that_are_not_on_the_globe_are_refused(axis, given):
+    with pytest.raises(DataFileError, match=rf"place 'a'\): '{axis}' is {given:g}. Write a number from -"):
+        read_distances([{"place": "a", "lat": 0.0, "lon": 350.0, axis: given}])
 
 
 def test_each_move_has_one_class_of_distance_or_stays():

@@ -253,5 +253,9 @@ def test_a_sequence_of_one_time_is_refused():
 def test_parents_that_are_unknown_or_run_in_a_circle_are_refused():
     with pytest.raises(InvalidArgumentError, match="comes from time 'z', which has no counts"):
         Structure(("a", "b"), {"b": "z"})
-    with pytest.raises(InvalidArgumentError, match="a tree has no circles"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"time 'a' comes from itself, by way of 'b': a tree has no"
+    ):
         Structure(("a", "b"), {"a": "b", "b": "a"})
+    with pytest.raises(InvalidArgumentError, match=r"time 'a' comes from itself: a tree has no circles"):
+        Structure(("a", "b"), {"b": "a", "a": "a"})

@@ -278,7 +278,7 @@ def collective_answers(path, rows):
     return {
         "places": list(model.places_),
         "weights": model.weights_by_name(),
-        "settings": [model.noise, model.variance, model.l2, model.passes, len(model.history_)],
+        "settings": [model.noise, model.rate, model.l2, model.passes, len(model.history_)],
         "flows~": [series.expected.tolist() for series in model.predict(counts(rows)).series],
     }
 

@@ -91,7 +91,11 @@ class Counts:
             All places that there are, if the table need not name all; others are refused.
         """
         rows = read_keyed_rows(
-            source, keys=("time", "place"), optional_keys=("sequence",), numbers=("count",)
+            source,
+            keys=("time", "place"),
+            optional_keys=("sequence",),
+            numbers=("count",),
+            may_be_empty=True,
         )
         count = rows.numbers["count"]
         for row in np.flatnonzero((count < 0) | np.isinf(count)).tolist():

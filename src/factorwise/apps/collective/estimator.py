@@ -17,7 +17,7 @@ from factorwise.apps.collective.features import TransitionFeatures, by_distance,
 from factorwise.apps.collective.flows import Flows
 from factorwise.apps.collective.learning import Callback, CollectiveProblem, Parameters, Pass, hard_em
 from factorwise.apps.collective.model_file import Learned, read_learned, write_learned
-from factorwise.apps.collective.noise import Noise, NoiseKind
+from factorwise.apps.collective.noise import NUMBER_OF, Noise, NoiseKind
 from factorwise.apps.collective.truth import flows_like, true_flows
 from factorwise.errors import ConvergenceWarning, InvalidArgumentError, require
 from factorwise.io.listing import difference
@@ -37,7 +37,8 @@ class CollectiveModel(BaseEstimator):  # type: ignore[misc]
 
     noise, rate, variance
         How counts come about: "poisson" (with the share ``rate`` of the members being seen), "gaussian" (with
-        the variance of its errors), "multinomial" or "exact".
+        the variance of its errors), "multinomial" or "exact". Rate and variance are 1 unless given, and
+        refused with noise of another kind.
     population
         Number of members, one for all sequences or one for each by name; estimated from the counts unless
         given.
@@ -74,12 +75,12 @@ class CollectiveModel(BaseEstimator):  # type: ignore[misc]
         self,
         *,
         noise: NoiseKind = "poisson",
-        rate: float = 1.0,
-        variance: float = 1.0,
+        rate: float | None = None,
+        variance: float | None = None,
         population: float | Mapping[str, float] | None = None,
         parents: Mapping[str, str] | None = None,
         l2: float = 0.1,
-        passes: int = 100,
+        passes: int = 300,
         tolerance: float = 1e-6,
         gap: float = 1e-6,
     ) -> None:
@@ -209,9 +210,16 @@ class CollectiveModel(BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **parameters: Any) -> Self:
-        """Read a model that `save` or the command line wrote; ``parameters`` replace its settings."""
+        """Read a model that `save` or the command line wrote; ``parameters`` replace its settings.
+
+        A saved rate or variance of another noise than the model's is dropped.
+        """
         saved = read_learned(path)
-        made = cls(**{**{name: saved.settings[name] for name in SETTINGS}, **parameters})
+        settings = {name: saved.settings[name] for name in SETTINGS} | parameters
+        for owner, name in NUMBER_OF.items():
+            if settings["noise"] != owner and name not in parameters:
+                settings[name] = None
+        made = cls(**settings)
         made.weights_, made.initial_ = saved.parameters.weights, saved.parameters.initial
         made.places_, made.feature_names_ = saved.places, saved.names
         made.features_, made.history_ = saved.features, list(saved.history)

@@ -20,7 +20,10 @@ from factorwise.types import Bools, Floats
 Step = tuple[str | None, str | None]
 ANY: Step = (None, None)
 BINS = 8  # of distances
+LARGEST = 1e12  # of features and coordinates: beyond, sums and squares lose all else, or are infinite
 EARTH = 6371.0  # radius in kilometers
+#: What a coordinate may be; degrees east are counted from -180 or from 0.
+BOUNDS = {"x": (-LARGEST, LARGEST), "y": (-LARGEST, LARGEST), "lat": (-90.0, 90.0), "lon": (-180.0, 360.0)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,6 +77,12 @@ class TransitionFeatures:
             raise ShapeError(
                 f"values must have shape (places, places, features), but {array.shape} was given."
             )
+        if not (np.abs(array) <= LARGEST).all():
+            wrong = array[~(np.abs(array) <= LARGEST)][0]
+            raise InvalidArgumentError(
+                f"values must be numbers of at most {LARGEST:g} in size, but {wrong:g} is among them: scale"
+                " the features."
+            )
         named = tuple(map(str, range(len(array)) if places is None else places))
         titles = tuple(names or (f"feature {k + 1}" for k in range(array.shape[2])))
         allowed = np.ones(array.shape[:2], bool) if possible is None else np.asarray(possible, dtype=bool)
@@ -90,10 +99,11 @@ class TransitionFeatures:
         if not rows.numbers:
             raise DataFileError(f"{rows.origin}: there is no column of a feature beside the places.")
         for name, column in rows.numbers.items():
-            for row in np.flatnonzero(~np.isfinite(column)).tolist():
+            for row in np.flatnonzero(~(np.abs(column) <= LARGEST)).tolist():
+                given = "empty" if np.isnan(column[row]) else f"{column[row]:g}"
                 raise DataFileError(
-                    f"{rows.where(row)}: {name!r} is {column[row]}. A feature is a finite number; leave out"
-                    " the record of a pair that is impossible."
+                    f"{rows.where(row)}: {name!r} is {given}. A feature is a number of at most {LARGEST:g} in"
+                    " size: write one, or leave out the record of a pair that is impossible."
                 )
         places = in_order(chain(rows.keys["from"], rows.keys["to"]))
         table, table_of = _tables(rows)
@@ -190,8 +200,15 @@ def read_distances(source: TableSource) -> tuple[tuple[str, ...], Floats]:
             f"{rows.origin} has neither columns x and y nor lat and lon: give one of the two."
         )
     first, second = (rows.numbers[axis] for axis in axes)
-    for row in np.flatnonzero(~np.isfinite(first + second)).tolist():
-        raise DataFileError(f"{rows.where(row)}: place {rows.keys['place'][row]!r} has no coordinates.")
+    for axis in axes:
+        least, most = BOUNDS[axis]
+        column = rows.numbers[axis]
+        for row in np.flatnonzero(~((column >= least) & (column <= most))).tolist():
+            given = "empty" if np.isnan(column[row]) else f"{column[row]:g}"
+            raise DataFileError(
+                f"{rows.where(row)} (place {rows.keys['place'][row]!r}): {axis!r} is {given}. Write a number"
+                f" from {least:g} to {most:g}."
+            )
     places = in_order(rows.keys["place"])
     order = places_of(rows, "place", places)
     _refuse_twice(rows, order)

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from factorwise.apps.collective.counts import Series
-from factorwise.errors import CountsError, require
+from factorwise.errors import CountsError, InvalidArgumentError, require
 from factorwise.inference.message_passing.projection import (
     MeasuredEnergy,
     gaussian_counts,
@@ -19,6 +19,8 @@ from factorwise.types import Floats
 
 NoiseKind = Literal["poisson", "gaussian", "multinomial", "exact"]
 KINDS: tuple[NoiseKind, ...] = get_args(NoiseKind)
+#: The number that a kind of noise has; the others have none.
+NUMBER_OF: dict[NoiseKind, str] = {"poisson": "rate", "gaussian": "variance"}
 EXACT_VARIANCE = 0.01  # a tenth of a member: as good as exact, and the problem stays well conditioned
 ROUNDING = 1e-6  # of the population, in sums of counts that are exact
 
@@ -31,16 +33,37 @@ class Noise:
         "poisson": each count is Poisson, with ``rate`` times the members there as its expectation.
         "gaussian": each count is off by a Gaussian error of variance ``variance``. "multinomial": at each
         time, a sample of the members was looked for at all places. "exact": every member was counted.
+    rate, variance
+        1 for the kind that has it, unless given; refused for another kind.
     """
 
     kind: NoiseKind = "poisson"
-    rate: float = 1.0
-    variance: float = 1.0
+    rate: float | None = None
+    variance: float | None = None
 
     def __post_init__(self) -> None:
         require(self.kind in KINDS, "noise", self.kind, f"one of {', '.join(map(repr, KINDS))}")
-        require(0 < self.rate < np.inf, "rate", self.rate, "finite and above zero")
-        require(0 < self.variance < np.inf, "variance", self.variance, "finite and above zero")
+        for owner, name in NUMBER_OF.items():
+            given = getattr(self, name)
+            if given is None:
+                continue
+            require(0 < given < np.inf, name, given, "finite and above zero")
+            if owner != self.kind:
+                raise InvalidArgumentError(
+                    f"{name} is that of {owner} noise, but {given!r} was given with noise={self.kind!r}:"
+                    f" leave it out, or set noise={owner!r}."
+                )
+
+    @property
+    def number(self) -> float:
+        """The rate of poisson noise, the variance of gaussian noise."""
+        given = self.rate if self.kind == "poisson" else self.variance
+        return 1.0 if given is None else given
+
+    @property
+    def share(self) -> float:
+        """Expected count by the number of members there."""
+        return self.number if self.kind == "poisson" else 1.0
 
     def population(self, series: Series, given: float | None) -> float:
         """Return how many members there are, having checked that the counts allow it.
@@ -60,7 +83,7 @@ class Noise:
             require(0 < given < np.inf, "population", given, "finite and above zero")
             return float(given)
         sums = series.filled()[made.any(axis=1)].sum(axis=1)
-        found = float(sums.mean()) / (self.rate if self.kind == "poisson" else 1.0)
+        found = float(sums.mean()) / self.share
         if found <= 0:
             raise CountsError(
                 f"{where}: every count is zero, so there is no population. Give one that is above zero, or"
@@ -71,10 +94,10 @@ class Noise:
     def energy(self, counts: Floats, population: float) -> MeasuredEnergy:
         """Return the energy of the marginals at all times and places."""
         if self.kind == "poisson":
-            return poisson_counts(counts, population=population, rate=self.rate)
+            return poisson_counts(counts, population=population, rate=self.number)
         if self.kind == "multinomial":
             return multinomial_counts(counts, population=population)
-        variance = EXACT_VARIANCE if self.kind == "exact" else self.variance
+        variance = EXACT_VARIANCE if self.kind == "exact" else self.number
         return gaussian_counts(counts, population=population, variance=variance)
 
     def check_reachable(self, series: Series, places: tuple[str, ...], node: Floats) -> None:

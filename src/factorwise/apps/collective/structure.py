@@ -9,6 +9,7 @@ import numpy as np
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.exact import TreeOracle
 from factorwise.inference.message_passing.projection import BaseModel, ChainBase, GraphBase
+from factorwise.io.listing import some
 from factorwise.model.grounding import FactorGraph
 from factorwise.types import Floats
 
@@ -44,7 +45,7 @@ class Structure:
                     f"time {after!r} comes from time {before!r}, which has no counts: give counts for it, all"
                     " of them empty if none were made."
                 )
-            _refuse_cycle(after, own)
+        refuse_cycles(own)
         self.steps = [(number[before], number[after]) for after, before in own.items()]
         self.names = tuple(own)
         self.roots = [number[label] for label in times if label not in own]
@@ -67,13 +68,19 @@ class Structure:
         return GraphBase(graph, TreeOracle())
 
 
-def _refuse_cycle(start: str, parents: Mapping[str, str]) -> None:
-    seen, time = {start}, start
-    while time in parents:
-        time = parents[time]
-        if time in seen:
+def refuse_cycles(parents: Mapping[str, str]) -> None:
+    """Refuse times that come from themselves."""
+    rooted: set[str] = set()
+    for start in parents:
+        way: dict[str, None] = {}
+        time: str | None = start
+        while time is not None and time not in way and time not in rooted:
+            way[time] = None
+            time = parents.get(time)
+        rooted |= way.keys()
+        if time in way:
+            circle = list(way)[list(way).index(time) :]
+            through = f", by way of {some(circle[1:])}" if len(circle) > 1 else ""
             raise InvalidArgumentError(
-                f"time {start!r} comes from itself, by way of {time!r}: a tree has no circles. Correct the"
-                " parents."
+                f"time {time!r} comes from itself{through}: a tree has no circles. Correct the parents."
             )
-        seen.add(time)

@@ -9,9 +9,8 @@ import numpy as np
 from factorwise.apps.collective.counts import ONLY, places_of
 from factorwise.apps.collective.flows import Flows
 from factorwise.errors import DataFileError
-from factorwise.io.keyed_rows import KeyedRows, in_order, read_keyed_rows
+from factorwise.io.keyed_rows import RENAME, KeyedRows, in_order, read_keyed_rows
 from factorwise.io.listing import some
-from factorwise.io.table_columns import require_columns
 from factorwise.io.tables import TableSource
 from factorwise.metrics.flows import FlowScore, score_flows
 from factorwise.types import Floats
@@ -25,8 +24,11 @@ def read_flows(source: TableSource) -> tuple[KeyedRows, Floats]:
     rows = read_keyed_rows(source, keys=("time", "from", "to"), optional_keys=("sequence",))
     column = next((name for name in NUMBERS if name in rows.numbers), None)
     if column is None:
-        require_columns(["expected"], [*rows.keys, *rows.numbers], rows.origin)
-    members = rows.numbers[column or "expected"]
+        raise DataFileError(
+            f"{rows.origin} has neither a column 'expected' nor 'count'. Its columns are"
+            f" {', '.join(map(repr, [*rows.keys, *rows.numbers]))}. {RENAME}"
+        )
+    members = rows.numbers[column]
     for row in np.flatnonzero(~(np.isfinite(members) & (members >= 0))).tolist():
         raise DataFileError(
             f"{rows.where(row)} (time {rows.keys['time'][row]!r}, from {rows.keys['from'][row]!r} to"
