@@ -15,6 +15,7 @@ import pytest
 import factorwise
 from factorwise.cli.doctor import compiled_folder
 from factorwise.cli.options import usable_processors
+from factorwise.kernels import cache as cache_of_kernels
 from factorwise.kernels import random
 from factorwise.kernels.composition import composed_module
 
@@ -80,6 +81,14 @@ def test_a_cache_that_cannot_be_written_brings_advice(run, tmp_path, monkeypatch
     assert not document["cache"]["writable"]
     assert "set FACTORWISE_CACHE to a folder that can" in document["advice"][0]
     assert "set FACTORWISE_CACHE" in run("doctor").out
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="a folder of Linux")
+def test_a_cache_where_permissions_do_not_tell_that_no_file_can_be_made_brings_advice(run, monkeypatch):
+    monkeypatch.setenv("FACTORWISE_CACHE", "/proc/none")
+    document = diagnosis(run)
+    assert not document["cache"]["writable"]
+    assert "cache /proc/none cannot be written" in document["advice"][0]
 
 
 def test_a_read_only_cache_brings_advice(run, monkeypatch):
@@ -193,7 +202,7 @@ def test_code_of_another_version_is_told_from_that_of_this_one(run, kept, change
     change(index_in(kept))
     found = compiled(run)
     assert (found["functions"], found["for_this_version"]) == (1, 0)
-    assert "none for this version, so the next run compiles" in run("doctor").out
+    assert "none for this version, so the next run that needs it compiles" in run("doctor").out
 
 
 def test_code_of_a_module_that_was_changed_since_is_of_another_version(run, tmp_path, monkeypatch, kept):
@@ -203,8 +212,6 @@ def test_code_of_a_module_that_was_changed_since_is_of_another_version(run, tmp_
     shutil.copy(KERNELS / "random.py", sources)
     monkeypatch.setattr(factorwise.kernels, "__path__", [str(sources)])
     shutil.copytree(kept, compiled_folder(sources))
-    for name in ("compiler.py", "primitives.py", "simd.py"):
-        (sources / name).touch()
     assert compiled(run)["for_this_version"] == 1
     long_after = index_in(kept).stat().st_mtime + 1e6
     (sources / "random.py").write_text("changed")
@@ -212,9 +219,7 @@ def test_code_of_a_module_that_was_changed_since_is_of_another_version(run, tmp_
     assert compiled(run)["for_this_version"] == 0
 
 
-def test_code_of_models_is_of_this_version_if_the_library_was_not_changed_since(
-    run, tmp_path, monkeypatch, kept
-):
+def test_code_of_models_is_of_this_version_if_this_library_would_compose_it(run, tmp_path, monkeypatch, kept):
     cache = tmp_path / "cache"
     composed_module("ANSWER = 42\n")
     (module,) = cache.glob("factorwise_composed_*.py")
@@ -224,8 +229,10 @@ def test_code_of_models_is_of_this_version_if_the_library_was_not_changed_since(
     shutil.copy(index_in(kept), index)
     assert diagnosis(run)["cache"]["modules"] == 1
     assert compiled(run, "models")["for_this_version"] == 1
-    os.utime(index, (1e9, 1e9))
+    os.utime(index, (1e9, 1e9))  # before the library was installed, which is no change of it
     os.utime(module, (1e9, 1e9))
+    assert compiled(run, "models")["for_this_version"] == 1
+    monkeypatch.setattr(cache_of_kernels, "_library_digest", lambda: "another")
     found = compiled(run, "models")
     assert (found["functions"], found["for_this_version"]) == (1, 0)
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from factorwise.errors import TemplateError
-from factorwise.kernels import composition
+from factorwise.kernels import cache
 from factorwise.kernels.composition import composed_module, source_of
 from factorwise.kernels.primitives import overlap
 
@@ -290,7 +290,7 @@ def test_a_module_that_was_written_once_is_not_written_again(tmp_path, monkeypat
 def test_versions_are_part_of_the_name(tmp_path, monkeypatch):
     monkeypatch.setenv("FACTORWISE_CACHE", str(tmp_path))
     first = composed_module("VALUE = 6\n")
-    monkeypatch.setattr(composition, "_library_digest", lambda: "another version")
+    monkeypatch.setattr(cache, "_library_digest", lambda: "another version")
     assert composed_module("VALUE = 6\n").__name__ != first.__name__
 
 

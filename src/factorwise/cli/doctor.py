@@ -7,7 +7,8 @@ import os
 import re
 import sys
 import sysconfig
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
@@ -19,7 +20,7 @@ from factorwise.cli.output import aligned, emit, size_text
 from factorwise.errors import MissingDataError
 from factorwise.io.data import data_directory
 from factorwise.io.provenance import versions
-from factorwise.kernels.cache import cache_directory
+from factorwise.kernels.cache import cache_directory, composed_name
 
 PACKAGES = ("click", "numba", "numpy", "scipy")  # for a checkout that is not installed
 
@@ -36,7 +37,6 @@ VARIABLES = (
 )
 
 _REQUIREMENT = re.compile(r"""([\w.-]+).*?(?:extra\s*==\s*["']([\w.-]+)["'])?$""")
-_COMPOSED_WITH = ("compiler.py", "primitives.py", "simd.py")  # what generated modules import
 
 
 @verb(example="factorwise doctor --json")
@@ -56,7 +56,7 @@ def examine(options: Options) -> dict[str, Any]:
     cache = cache_state(folder)
     compiled = {
         "kernels": compiled_state(kernels),
-        "models": compiled_state(folder, [kernels / name for name in _COMPOSED_WITH]),
+        "models": compiled_state(folder, composed=True),
     }
     data, advice = _data_state()
     if not cache["writable"]:
@@ -114,25 +114,23 @@ def cache_state(folder: Path) -> dict[str, Any]:
     }
 
 
-def compiled_state(sources: Path, library: Sequence[Path] = ()) -> dict[str, Any]:
+def compiled_state(sources: Path, *, composed: bool = False) -> dict[str, Any]:
     """Measure what was compiled of the modules in a folder.
 
-    Code is for this version if Python and numba are those that made it, if its module was not changed since,
-    and neither was what is compiled into it.
+    Code is for this version if Python and numba are those that made it, and its module was not changed since.
 
-    library
-        What is compiled into every module beside its own text.
+    composed
+        Whether the modules were generated: the name of one tells whether this version would generate it.
     """
     folder = compiled_folder(sources)
-    maker = str(versions(["numba"])["numba"]).encode()
-    since = max((path.stat().st_mtime for path in library), default=0.0)
+    makers = versions(["numba", "numpy"])
     entries = [(path, size) for path, size in _files(folder) if path.suffix in (".nbi", ".nbc")]
     indices = [path for path, _ in entries if path.suffix == ".nbi"]
     return {
         "path": str(folder),
         "writable": _could_write(folder),
         "functions": len(indices),
-        "for_this_version": sum(_is_current(path, sources, since, maker) for path in indices),
+        "for_this_version": sum(_is_current(path, sources, makers, composed) for path in indices),
         "bytes": sum(size for _, size in entries),
     }
 
@@ -156,18 +154,21 @@ def compiled_folder(sources: Path) -> Path:
     return users / "numba" / name
 
 
-def _is_current(index: Path, sources: Path, since: float, maker: bytes) -> bool:
-    """Whether numba of the version ``maker`` would take what an index lists; it is searched, never loaded."""
+def _is_current(index: Path, sources: Path, makers: Mapping[str, str | None], composed: bool) -> bool:
+    """Whether numba of this version would take what an index lists; it is searched, never loaded."""
     module, _, rest = index.name.partition(".")
     source = sources / f"{module}.py"
     python = f".py{sys.version_info[0]}{sys.version_info[1]}.nbi"
     try:
         content, made = index.read_bytes(), index.stat().st_mtime
-        digest = hashlib.sha256(source.read_bytes()).digest()
-        unchanged = digest in content or made >= source.stat().st_mtime
+        text = source.read_bytes()
+        unchanged = hashlib.sha256(text).digest() in content or made >= source.stat().st_mtime
     except OSError:  # the module is gone, or another process is replacing its index
         return False
-    return rest.endswith(python) and maker in content[:64] and unchanged and made >= since
+    maker, arrays = str(makers["numba"]), str(makers["numpy"])
+    if composed and composed_name(text.decode("utf-8", "replace"), numba=maker, numpy=arrays) != module:
+        return False
+    return rest.endswith(python) and maker.encode() in content[:64] and unchanged
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, int]]:
@@ -179,9 +180,18 @@ def _files(folder: Path) -> Iterator[tuple[Path, int]]:
 
 
 def _could_write(folder: Path) -> bool:
-    """Whether a folder can be written, or be made and then written."""
+    """Whether a folder can be written, or be made and then written.
+
+    Permissions are not all: nobody makes a file in ``/proc``. One without a name is tried, and gone at once.
+    """
     nearest = next(place for place in (folder, *folder.parents) if os.access(place, os.F_OK))
-    return nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        return False
+    try:
+        with tempfile.TemporaryFile(dir=nearest):
+            return True
+    except OSError:
+        return False
 
 
 def _data_state() -> tuple[dict[str, Any], list[str]]:
@@ -239,7 +249,7 @@ def _compiled_text(found: dict[str, Any]) -> str:
     if not functions:
         return f"none yet in {found['path']}: the first run compiles"
     share = "all" if current == functions else str(current) if current else "none"
-    hint = "" if current else ", so the next run compiles"
+    hint = "" if current else ", so the next run that needs it compiles"
     return (
         f"{functions} functions, {size_text(found['bytes'])}, {share} for this version{hint}"
         f" ({found['path']})"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
+import sys
 import tempfile
 from functools import cache
 from pathlib import Path
+
+_LIBRARY = ("compiler.py", "primitives.py", "simd.py")  # what generated modules import
 
 
 def cache_directory() -> Path:
@@ -34,6 +38,26 @@ def usable_cache_directory() -> Path:
     if _can_write(folder):
         return folder
     return _private_temporary_directory()
+
+
+def composed_name(text: str, *, numba: str, numpy: str) -> str:
+    """Return the name of the module that is generated with this text: a hash of all its code depends on.
+
+    numba, numpy
+        Their versions.
+    """
+    versions = f"{_library_digest()} {sys.version_info[:2]} {numba} {numpy}"
+    digest = hashlib.sha256(f"{versions}\n{text}".encode()).hexdigest()[:24]
+    return f"factorwise_composed_{digest}"
+
+
+@cache
+def _library_digest() -> str:
+    """Hash the library's own functions that generated text imports: numba does not notice their edits."""
+    digest = hashlib.sha256()
+    for name in _LIBRARY:
+        digest.update(Path(__file__).with_name(name).read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _can_write(folder: Path) -> bool:

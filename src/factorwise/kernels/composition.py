@@ -20,7 +20,6 @@ import tempfile
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from threading import RLock
 from types import BuiltinFunctionType, FunctionType, ModuleType
@@ -30,7 +29,7 @@ import numba
 import numpy as np
 
 from factorwise.errors import TemplateError
-from factorwise.kernels.cache import usable_cache_directory
+from factorwise.kernels.cache import composed_name, usable_cache_directory
 
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None))
 _LARGEST_ARRAY = 4096
@@ -77,9 +76,7 @@ def composed_module(text: str) -> ModuleType:
     Processes that generate the same text at the same time write the same file under a temporary name and
     rename it, so none of them reads half a file.
     """
-    versions = f"{_library_digest()} {sys.version_info[:2]} {numba.__version__} {np.__version__}"
-    digest = hashlib.sha256(f"{versions}\n{text}".encode()).hexdigest()[:24]
-    name = f"factorwise_composed_{digest}"
+    name = composed_name(text, numba=numba.__version__, numpy=np.__version__)
     with _ONE_AT_A_TIME:
         return sys.modules[name] if name in sys.modules else _imported(name, text)
 
@@ -114,15 +111,6 @@ def _last_words(fault: Exception) -> str:
     lines = [line.strip() for line in str(fault).splitlines() if line.strip()]
     telling = [line for line in lines if not line.startswith(("Failed in", "During:", "There are", "- Of"))]
     return " ".join(telling[:6])[:600]
-
-
-@cache
-def _library_digest() -> str:
-    """Hash the library's own functions that generated text imports: numba does not notice their edits."""
-    digest = hashlib.sha256()
-    for name in ("compiler.py", "primitives.py", "simd.py"):
-        digest.update(Path(__file__).with_name(name).read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def _write_whole(path: Path, text: str) -> None:
