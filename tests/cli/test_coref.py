@@ -523,3 +523,22 @@ def test_reports_show_weights_and_mentions(run, folder, tmp_path):
     assert "Rome" in {entity["name"] for entity in found["entities"]}
     assert run("coref", "apply", folder / "test.jsonl", *words, "--no-values").code == 0
     assert '"Rome"' not in (tmp_path / "r.html").read_text()
+
+
+def test_documents_without_mentions_are_copied_with_a_notice(run, folder, tmp_path):
+    path = tmp_path / "none.jsonl"
+    path.write_text(lines_of([{"id": "d", "tokens": ["no", "one"], "mentions": []}]))
+    result = run("coref", "apply", path, "--model", folder / "m.fw")
+    assert (result.code, json.loads(result.out)) == (0, json.loads(path.read_text()))
+    assert result.err == f"note: {path} has no mentions: its documents are written as they are.\n"
+
+
+def test_a_mention_that_stands_twice_is_told_of(run, folder, tmp_path):
+    (given,) = changed(STORIES[:1], id=None)
+    path = tmp_path / "twice.jsonl"
+    path.write_text(lines_of([given | {"mentions": [*given["mentions"], given["mentions"][0]]}]))
+    told = run("coref", "apply", path, "--model", folder / "m.fw").err
+    assert "twice.jsonl: mentions that stand there more than once count as several: 1, such as tokens" in told
+    assert (
+        "more than once" not in run("coref", "apply", folder / "test.jsonl", "--model", folder / "m.fw").err
+    )

@@ -6,20 +6,23 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from factorwise.apps.coreference.documents import Document
-from factorwise.cli.coref_data import check_like_training, gathered, given_documents
+from factorwise.apps.coreference.documents import Discourse, Document
+from factorwise.cli.coref_data import check_like_training, gathered, given_documents, notice_repeated
 from factorwise.cli.coref_prediction import resolved
 from factorwise.cli.files import STANDARD, check_different, check_target, shown, writing
 from factorwise.cli.learned import check_kind
 from factorwise.cli.numbers import Whole
 from factorwise.cli.options import Options, verb
-from factorwise.cli.output import aligned, emit, size_text
+from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress
 from factorwise.cli.reports import Page, check_report, report_options, report_row
+
+if TYPE_CHECKING:
+    from factorwise.apps.coreference.estimator import CoreferenceResolver
 
 
 @verb(example="factorwise coref apply test.jsonl --model coref.fw -o found.jsonl")
@@ -72,17 +75,9 @@ def command(
     clock = Clock()
     with clock.part("reading"):
         documents = given_documents(input_file)
-    told = resolver.settings_.get("mentions_told", ())
-    check_like_training(options, documents, shown(input_file), resolver.types, told)
+    notice_repeated(options, documents, shown(input_file))
+    together = _together(options, documents, shown(input_file), resolver)
     began = time.perf_counter()
-    together = gathered(
-        documents,
-        shown(input_file),
-        remedy="apply a model that was learned with --scope document",
-        scope=resolver.scope,
-        types=resolver.types,
-        without_types=resolver.without_types,
-    )
     found = resolved(resolver, together, threads=options.threads, shown=show_progress(options))
     entity = {
         (discourse.documents[d].id, m): label
@@ -120,6 +115,24 @@ def command(
     if output != STANDARD:
         document["bytes"] = Path(output).stat().st_size
         emit(document, _lines(document), as_json=options.json)
+
+
+def _together(
+    options: Options, documents: Sequence[Document], name: str, resolver: CoreferenceResolver
+) -> list[Discourse]:
+    """Return what is clustered together, having checked that it is as the resolver learned it."""
+    if not any(document.mentions for document in documents):
+        notice(options, f"{name} has no mentions: its documents are written as they are.")
+        return []
+    check_like_training(options, documents, name, resolver.types, resolver.settings_.get("mentions_told", ()))
+    return gathered(
+        documents,
+        name,
+        remedy="apply a model that was learned with --scope document",
+        scope=resolver.scope,
+        types=resolver.types,
+        without_types=resolver.without_types,
+    )
 
 
 def answered(document: Document, labels: Sequence[int | None]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
+from collections import Counter
 from collections.abc import Collection, Sequence
 
 from factorwise.apps.coreference.documents import (
@@ -83,6 +84,23 @@ def check_like_training(
             options,
             f"the mentions of {name} have no {some(missing)}, which those that the model was learned from"
             " had: entities are found less surely.",
+        )
+
+
+def notice_repeated(options: Options, documents: Sequence[Document], name: str) -> None:
+    """Tell of mentions of one type with the same words, which are clustered and scored as two."""
+    found = [
+        (document.id, mention)
+        for document in documents
+        for mention, count in Counter((one.start, one.end, one.type) for one in document.mentions).items()
+        if count > 1
+    ]
+    if found:
+        document_id, (start, end, _) = found[0]
+        notice(
+            options,
+            f"{name}: mentions that stand there more than once count as several: {len(found)}, such as tokens"
+            f" {start} to {end} of document {document_id!r}. Leave out the repeated ones.",
         )
 
 

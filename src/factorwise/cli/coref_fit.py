@@ -11,7 +11,14 @@ import click
 import numpy as np
 
 from factorwise.apps.coreference.documents import Discourse, Document, Scope
-from factorwise.cli.coref_data import SCOPES, check_truth, check_types, gathered, given_documents
+from factorwise.cli.coref_data import (
+    SCOPES,
+    check_truth,
+    check_types,
+    gathered,
+    given_documents,
+    notice_repeated,
+)
 from factorwise.cli.coref_prediction import resolved
 from factorwise.cli.coref_scores import score_lines, size_of
 from factorwise.cli.files import STANDARD, check_different, check_target, files_among, shown
@@ -132,6 +139,7 @@ def fit(options: Options, request: Request) -> tuple[dict[str, Any], dict[str, f
     clock = Clock()
     with clock.part("reading"):
         documents = given_documents(request.train)
+        notice_repeated(options, documents, shown(request.train))
         check_types(documents, shown(request.train), "--types", request.types or ())
         check_types(documents, shown(request.train), "--without-types", request.without_types or ())
         together = request.gathered(documents, request.train)
