@@ -2,6 +2,8 @@
 
 import io
 import json
+import shlex
+import subprocess
 import sys
 
 import pytest
@@ -257,7 +259,8 @@ def test_ontologies_with_nothing_in_common_have_no_match(run, fit, tmp_path, kin
     (tmp_path / "x.jsonl").write_text(concepts(["zebra", "quartz"], "x"))
     (tmp_path / "y.jsonl").write_text(concepts(["umbrella", "fjord"], "y"))
     result = run("align", "apply", tmp_path / "x.jsonl", tmp_path / "y.jsonl", "--model", tmp_path / "m.fw")
-    assert result == (0, "", "")
+    assert (result.code, result.out) == (0, "")
+    assert "note: no match was found: check that the two are about the same things" in result.err
 
 
 def test_inspect_shows_the_learning_curve_and_the_weights_by_name(run, folder):
@@ -391,8 +394,8 @@ def test_matches_of_concepts_that_are_not_there_are_refused(refused, folder, tmp
     reference = tmp_path / "bad.tsv"
     reference.write_text("a0\tb0\t=\na1\tb77\t=\na9\tb1\t=\n")
     message = refused(reference=reference)
-    assert "bad.tsv: 'b77' is no concept of" in message
-    assert "(one of 2 unknown ids). Did you mean 'b7'?" in message
+    assert f"bad.tsv: 'b77' is no concept of {pair(folder)[1]}, which has 'b0', 'b1', 'b2' and 6" in message
+    assert "more. Did you mean 'b7'? Give the ontologies" in message
     left, right = pair(folder)
     message = refused(left=right, right=left)
     assert f"It fits with the ontologies exchanged: give {left} {right}." in message
@@ -467,3 +470,46 @@ def test_reports_show_weights_and_matches(fit, run, folder, tmp_path):
     )
     assert run("align", "apply", *pair(folder), *words, "--no-values").code == 0
     assert "brown bear" not in (tmp_path / "r.html").read_text()
+
+
+def applied(run, folder, right, *words):
+    result = run("align", "apply", folder / "a.jsonl", right, "--model", folder / "m.fw", *words)
+    assert result.code == 0
+    return result
+
+
+def test_what_is_not_used_of_an_ontology_is_told(run, folder, tmp_path):
+    path = tmp_path / "c.jsonl"
+    lines = [
+        {"id": "c0", "label": "goose", "synonym": ["bird"], "source": "x"},
+        {"id": "c1", "parents": ["c0", "c9"]},
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    told = applied(run, folder, path).err
+    assert f"{path}: the keys 'synonym', 'source' of concepts are not read. Did you mean 'synonyms'?" in told
+    assert "and that no concept has, are left out: 1, such as 'c9'" in told
+    assert "concepts without a label go by their id, which seldom matches: 1 of 2, such as 'c1'" in told
+    assert applied(run, folder, path, "--quiet").err == ""
+    assert applied(run, folder, folder / "b.jsonl").err == ""
+
+
+def test_it_is_told_that_no_match_is_sure_enough(run, folder):
+    result = applied(run, folder, folder / "b.jsonl", "--threshold", 1)
+    assert result.out == ""
+    assert "matches has a confidence of 1 or more: give a lower --threshold" in result.err
+
+
+def test_ontologies_are_not_read_from_standard_input(run, folder):
+    result = run("align", "apply", "-", folder / "b.jsonl", "--model", folder / "m.fw")
+    assert (result.code, "not read from standard input ('-'): give a file" in result.err) == (2, True)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of Unix")
+def test_where_no_file_can_be_written_the_error_alone_is_told(folder, tmp_path):
+    words = ["align", "apply", *pair(folder), "--model", folder / "m.fw", "-o", tmp_path / "o.tsv"]
+    line = shlex.join([sys.executable, "-m", "factorwise", *map(str, words)])
+    done = subprocess.run(["bash", "-c", f"ulimit -f 0; {line}"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert "could not be written" in done.stderr
+    assert "joblib" not in done.stderr

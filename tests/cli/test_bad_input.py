@@ -141,6 +141,8 @@ OWN = [
     ("align fit", "--metric f1", "'f1' is not one of"),
     ("align apply", "--threshold 2", "'--threshold': 2.0 is not in the range 0<=x<=1"),
     ("align apply", "--syntax turtle", "this is not RDF in the format 'turtle'"),
+    ("align apply", "--syntax xml", "leave --syntax out, or give two files of one syntax"),
+    ("align apply", "--syntax nt", "the syntax that it has: --syntax xml, or turtle, n3, json-ld."),
     ("align score", "--threshold -1", "'--threshold': -1.0 is not in the range 0<=x<=1"),
     ("flows fit", "--rate 0", "'--rate': 0.0 is not in the range x>0"),
     ("flows fit", "--noise loud", "'loud' is not one of 'poisson', 'gaussian', 'multinomial', 'exact'"),

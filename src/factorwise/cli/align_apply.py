@@ -14,7 +14,7 @@ from factorwise.cli.files import STANDARD, check_different, check_target, writin
 from factorwise.cli.learned import check_kind
 from factorwise.cli.numbers import Real, Whole
 from factorwise.cli.options import Options, verb
-from factorwise.cli.output import aligned, emit, size_text
+from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory
 from factorwise.cli.reports import Page, check_report, report_options, report_row
 from factorwise.io.alignments import Correspondence, format_alignment
@@ -78,14 +78,17 @@ def command(
     aligner = OntologyAligner.load(model, random_state=options.seed, **chosen)
     clock = Clock()
     with clock.part("reading"):
-        sides = [read_side(path, syntax, language) for path in (left, right)]
+        sides = [read_side(options, path, syntax, language) for path in (left, right)]
     began = time.perf_counter()
+    matches = aligner.predict(*(side.ontology for side in sides))
     found = [
         Correspondence(match.left, match.right, confidence=match.confidence)
-        for match in aligner.predict(*(side.ontology for side in sides))
+        for match in matches
         if match.confidence >= threshold
     ]
     clock.parts["matching"] = time.perf_counter() - began
+    if not found:
+        notice(options, _none_found(len(matches), threshold))
     document: dict[str, Any] = {
         "output": "standard output" if output == STANDARD else Path(output).name,
         "model": model.name,
@@ -111,6 +114,12 @@ def command(
     if output != STANDARD:
         document["bytes"] = Path(output).stat().st_size
         emit(document, _lines(document), as_json=options.json)
+
+
+def _none_found(below: int, threshold: float) -> str:
+    if below:
+        return f"none of {below} matches has a confidence of {threshold:g} or more: give a lower --threshold."
+    return "no match was found: check that the two are about the same things, in words of one language."
 
 
 def _lines(document: dict[str, Any]) -> Iterator[str]:

@@ -6,6 +6,7 @@ import difflib
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import click
@@ -16,7 +17,8 @@ from factorwise.cli.output import notice
 from factorwise.errors import DataFileError
 from factorwise.io.alignments import EQUIVALENT, Correspondence, parse_alignment, read_alignment
 from factorwise.io.listing import some
-from factorwise.io.ontologies import Ontology, read_ontology
+from factorwise.io.ontologies import JSON_SUFFIXES, KEYS, Ontology, read_ontology
+from factorwise.io.rdf import FORMATS
 
 F = TypeVar("F", bound=Callable[..., Any])
 SYNTAXES = ("jsonl", "xml", "turtle", "nt", "n3", "json-ld")
@@ -44,10 +46,51 @@ def ontology_options(function: F) -> F:
     return syntax(language(function))
 
 
-def read_side(path: str, syntax: str | None, language: str | None) -> Side:
-    """Read an ontology from a file."""
-    with reading(path):
-        return Side(read_ontology(path, syntax=syntax, language=language), path)
+def read_side(options: Options, path: str, syntax: str | None, language: str | None) -> Side:
+    """Read an ontology from a file, and tell of what in it is not used."""
+    if path == STANDARD:
+        raise click.UsageError("An ontology is not read from standard input ('-'): give a file.")
+    try:
+        with reading(path):
+            side = Side(read_ontology(path, syntax=syntax, language=language), path)
+    except DataFileError as error:
+        if syntax in (None, told := _told_syntax(path)) or told is None:
+            raise
+        raise DataFileError(
+            f"{error} --syntax {syntax} holds for both ontologies, and the suffix of this one tells {told}:"
+            " leave --syntax out, or give two files of one syntax."
+        ) from error
+    _notice_unused(options, side)
+    return side
+
+
+def _told_syntax(path: str) -> str | None:
+    """Return the syntax that the suffix of a file tells."""
+    suffix = Path(path).suffix.lower()
+    return "jsonl" if suffix in JSON_SUFFIXES else FORMATS.get(suffix)
+
+
+def _notice_unused(options: Options, side: Side) -> None:
+    """Tell of keys that are not read, of parents that are not there, and of concepts without a label."""
+    ontology = side.ontology
+    if ontology.unread:
+        close = [difflib.get_close_matches(key, KEYS, n=1) for key in ontology.unread]
+        meant = some(found[0] for found in close if found)
+        guess = f" Did you mean {meant}?" if meant else ""
+        notice(options, f"{side.name}: the keys {some(ontology.unread)} of concepts are not read.{guess}")
+    if ontology.outside:
+        notice(
+            options,
+            f"{side.name}: ids that concepts name as their parents or wholes, and that no concept has, are"
+            f" left out: {len(ontology.outside)}, such as {ontology.outside[0]!r}.",
+        )
+    unnamed = [concept.id for concept in ontology.concepts if concept.label == concept.id]
+    if unnamed:
+        notice(
+            options,
+            f"{side.name}: concepts without a label go by their id, which seldom matches:"
+            f" {len(unnamed)} of {len(ontology)}, such as {unnamed[0]!r}.",
+        )
 
 
 def read_matches(options: Options, path: str) -> list[Correspondence]:
@@ -91,17 +134,16 @@ def check_known(matches: Sequence[Correspondence], name: str, left: Side, right:
     if not unknown:
         return
     concept, side = unknown[0]
-    lacking = some(one for one, whose in unknown if whose is side)
+    lacking = list(dict.fromkeys(one for one, whose in unknown if whose is side))
     if all(row.source in theirs and row.target in ours for row in matches):
         remedy = f"It fits with the ontologies exchanged: give {right.name} {left.name}."
     else:
         close = difflib.get_close_matches(concept, side.ontology.by_id, n=1)
         guess = f"Did you mean {close[0]!r}? " if close else ""
         remedy = f"{guess}Give the ontologies that its columns are about, in that order."
-    more = f" (one of {len(unknown)} unknown ids)" if len(unknown) > 1 else ""
+    are = "is no concept" if len(lacking) == 1 else "are no concepts"
     raise DataFileError(
-        f"{name}: {concept!r} is no concept of {side.name}{more}. {remedy} Not there are {lacking}; there are"
-        f" {some(side.ontology.by_id)}."
+        f"{name}: {some(lacking)} {are} of {side.name}, which has {some(side.ontology.by_id)}. {remedy}"
     )
 
 

@@ -91,7 +91,7 @@ def fit(
     """Learn, save, and return the summary and all weights; ``settings`` are those of `OntologyAligner`."""
     clock = Clock()
     with clock.part("reading"):
-        ours, theirs = (read_side(path, syntax, language) for path in (left, right))
+        ours, theirs = (read_side(options, path, syntax, language) for path in (left, right))
         known = read_reference(options, reference)
         check_known(known, shown(reference), ours, theirs)
         if settings["one_to_one"]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -44,6 +45,8 @@ factorwise = verb_group(
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave the process with its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    # scikit-learn loads joblib, which tells of a disk without space before the error does
+    warnings.filterwarnings("ignore", ".*joblib will operate in serial mode", UserWarning)
     session = Session(json="--json" in words, verbose="--verbose" in words)
     sys.exit(_run(words, session))
 
@@ -55,7 +58,7 @@ def _run(words: list[str], session: Session) -> int:
         hint = ""
         if isinstance(error, click.UsageError) and error.ctx is not None:
             hint = f"Try '{error.ctx.command_path} --help'."
-        return _report(session, error, error.format_message(), 2, hint)
+        return _report(session, error, _one_line(error), 2, hint)
     except FactorwiseError as error:
         return _report(session, error, with_options(str(error)), 2)
     except click.Abort as error:  # click's name for Ctrl-C, but also for an end of input
@@ -67,6 +70,14 @@ def _run(words: list[str], session: Session) -> int:
     except Exception as error:
         return _report_internal(session, error)
     return code if isinstance(code, int) else 0
+
+
+def _one_line(error: click.ClickException) -> str:
+    """Return what click says; where an argument is missing, it lists the choices on lines of their own."""
+    text = error.format_message()
+    if not isinstance(error, click.MissingParameter) or "\n" not in text:
+        return text
+    return f"{' '.join(text.split())}."
 
 
 def _report_internal(session: Session, error: BaseException) -> int:

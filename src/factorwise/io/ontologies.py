@@ -29,6 +29,7 @@ from factorwise.io.file_kinds import refuse_other_kind
 
 _CONCEPT_KINDS = {"class", "concept", "category"}
 _OTHER_KINDS = {"object_property", "datatype_property", "annotation_property", "property", "individual"}
+JSON_SUFFIXES = {".jsonl", ".json", ".ndjson"}
 _RDF_SUFFIXES = {".owl", ".rdf", ".xml", ".ttl", ".nt", ".n3", ".jsonld"}
 _GENERATED = re.compile(
     r"(_:)?(genid|bnode|node|autos?)[-_]?[0-9a-z]*\d[0-9a-z]*|[a-z]+://\S+", re.IGNORECASE
@@ -55,12 +56,21 @@ class Concept:
     instances: tuple[tuple[str, str], ...] = ()
 
 
+#: What is read of a JSON line.
+KEYS = ("kind", *Concept.__slots__)
+
+
 @dataclass(frozen=True, eq=False)
 class Ontology:
-    """Concepts in the order of their file; ids are unique, and is-a has no circle."""
+    """Concepts in the order of their file; ids are unique, and is-a has no circle.
+
+    unread
+        Keys of JSON lines that say nothing to the reader.
+    """
 
     concepts: tuple[Concept, ...]
     name: str = "ontology"
+    unread: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.concepts:
@@ -111,7 +121,7 @@ def read_ontology(
         raise FileNotFoundError(
             f"{name}: there is no such file. Check the path and the current folder."
         ) from None
-    if syntax == "jsonl" or (syntax is None and suffix in {".jsonl", ".json", ".ndjson"}):
+    if syntax == "jsonl" or (syntax is None and suffix in JSON_SUFFIXES):
         return parse_jsonl(content, name=name)
     if syntax is None and suffix not in _RDF_SUFFIXES:
         raise DataFileError(
@@ -127,6 +137,7 @@ def parse_jsonl(content: bytes, *, name: str = "input") -> Ontology:
     """Read an ontology from the bytes of JSON lines; ``name`` is for errors."""
     lines: dict[str, int] = {}
     concepts = []
+    unread: dict[str, None] = {}
     for number, record in json_lines(content, name):
         where = f"{name}:{number}"
         concept = _concept(record, where)
@@ -139,13 +150,14 @@ def parse_jsonl(content: bytes, *, name: str = "input") -> Ontology:
             )
         lines[concept.id] = number
         concepts.append(concept)
+        unread |= dict.fromkeys(key for key in record if key not in KEYS)
     circle = _circle({concept.id: concept.parents for concept in concepts})
     if circle:
         raise DataFileError(
             f"{name}:{lines[circle[0]]}: the hierarchy runs in a circle: {' -> '.join(circle)}. Remove one of"
             " these parents, or merge the concepts."
         )
-    return Ontology(tuple(concepts), name)
+    return Ontology(tuple(concepts), name, tuple(unread))
 
 
 def write_jsonl(path: str | os.PathLike[str], ontology: Ontology) -> None:

@@ -57,9 +57,10 @@ def parse_rdf(
         ) from fault
     except Exception as fault:  # every parser of rdflib has its own kind of error
         refuse_other_kind(content, name, "RDF")
+        first, *others = (other for other in dict.fromkeys(FORMATS.values()) if other != form)
         raise DataFileError(
             f"{name}{_line(fault)}: this is not RDF in the format {form!r} ({_first_line(fault)}). Repair the"
-            " file, or give the syntax that it has: syntax='turtle', or xml, nt, n3, json-ld."
+            f" file, or give the syntax that it has: syntax={first!r}, or {', '.join(others)}."
         ) from fault
     concepts = _Reader(graph, rdflib, language).concepts()
     if not concepts:
