@@ -150,7 +150,7 @@ OWN = [
     ("flows score", "--truth=counts.csv", "counts.csv has no column 'from'. Its columns are 'time'"),
     ("generate authors", "-n=0", "mentions must be from 1 to 50,000,000, but 0 was given"),
     ("generate authors", "-n=ten", "'ten' is not a whole number, such as 5000000 or 5e6"),
-    ("generate authors", "--largest-scale -1", "largest_scale must be from 1 to 100,000, but -1.0 was given"),
+    ("generate authors", "--largest-scale -1", "'--largest-scale': -1.0 is not in the range 1<=x<=100000"),
     ("coref fit", f"--steps {10**30}", f"'--steps': {10**30} is too many: give at most 1000000000000."),
     ("coref fit", "--temperature inf", "'--temperature': inf is no number to work with: give one of at most"),
     ("align apply", "--threshold nan", "'--threshold': nan is no number to work with"),

@@ -38,3 +38,9 @@ def test_an_unknown_shell_is_refused(run):
     done = run("completion", "tcsh")
     assert done.code == 2
     assert "bash" in done.err
+
+
+def test_a_shell_that_was_not_named_is_asked_for_on_one_line(run):
+    error = run("completion").err
+    assert "Choose from: bash, zsh, fish. Try 'factorwise completion --help'." in error
+    assert "\\n" not in error

@@ -102,3 +102,8 @@ def test_a_damaged_file_is_refused_with_exit_code_2(run, file):
     assert result.code == 2
     assert result.err.startswith(f"error: {file}: not a readable model file")
     assert "restore it from a copy" in result.err
+
+
+def test_standard_input_is_not_read(run):
+    result = run("inspect", "-")
+    assert (result.code, "standard input is not read here: give a model file" in result.err) == (2, True)

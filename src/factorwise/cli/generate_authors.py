@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import click
 
 from factorwise.cli.files import check_target, write_output
+from factorwise.cli.numbers import Real
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory
@@ -43,7 +44,7 @@ class _Count(click.ParamType):  # type: ignore[type-arg]
 )
 @click.option(
     "--largest-scale",
-    type=float,
+    type=Real(1, 100_000),
     default=220.0,
     show_default=True,
     metavar="K",

@@ -11,6 +11,7 @@ from typing import Any
 import click
 import numpy as np
 
+from factorwise.cli.files import STANDARD
 from factorwise.cli.learned import TOP, curve, curve_lines, largest, weight_lines
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
@@ -35,6 +36,8 @@ def command(options: Options, file: Path) -> None:
     records its fields, blocking rules, training and largest weights. With --verbose the metadata is shown
     with its values, and all weights.
     """
+    if str(file) == STANDARD:
+        raise click.UsageError("FILE.fw is '-', but standard input is not read here: give a model file.")
     model = read_model(file)
     document = describe(model, file, with_values=options.verbose)
     document["learned"] = _learned(model.kind, file, None if options.verbose else TOP)
