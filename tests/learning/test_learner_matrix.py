@@ -123,5 +123,5 @@ def test_other_learners_find_the_tags_and_annealing_returns_them(learner):
     found = OTHERS[learner].fit([training], passes=4, steps=150, progress=False, engine="plain")
     assert_the_truth_leads_its_neighbors(training, found.weights)
     kernel = Metropolis(Model(training.model.templates, found.weights), training.proposer)
-    best = anneal(kernel, training.start, steps=400, progress=False, engine="plain")
-    assert best.world.canonical() == training.truth.canonical()
+    annealed = anneal(kernel, training.start, steps=400, progress=False, engine="plain")
+    assert annealed.best.canonical() == training.truth.canonical()

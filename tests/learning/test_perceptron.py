@@ -76,7 +76,7 @@ def test_on_a_separable_task_annealing_finds_the_truth_with_the_learned_weights(
     scores = [statistics_of(model, world) @ found.weights for world in all_partitions(6)]
     assert model.score(training.truth) == pytest.approx(max(scores))
     kernel = Metropolis(model, training.proposer)
-    assert anneal(kernel, training.start, steps=3_000, progress=False).world == training.truth
+    assert anneal(kernel, training.start, steps=3_000, progress=False).best == training.truth
 
 
 def test_the_same_seed_gives_the_same_bits():

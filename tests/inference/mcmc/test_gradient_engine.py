@@ -223,8 +223,8 @@ def test_annealing_a_model_with_a_table_finds_the_best_world():
     kernel = Metropolis(program.model, mixtures(program.model, 5)["all but restricted"])
     found = anneal(kernel, Partition.singletons(5), steps=4_000, progress=False, engine="compiled")
     best = PartitionEnumeration(program.model, 5).best
-    assert found.world == best
-    assert found.score == pytest.approx(program.model.score(best))
+    assert found.best == best
+    assert found.best_score == pytest.approx(program.model.score(best))
 
 
 def test_models_with_tables_walk_by_gradients_and_others_do_not():

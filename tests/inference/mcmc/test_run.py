@@ -90,7 +90,7 @@ def test_the_number_of_threads_does_not_change_the_annealing(threads):
         for count in (1, threads)
     )
     np.testing.assert_array_equal(alone.trace, shared.trace)
-    assert alone.world == shared.world
+    assert alone.best == shared.best
 
 
 def test_burning_in_slices_changes_nothing(monkeypatch):
@@ -194,10 +194,10 @@ def test_annealing_finds_the_best_clustering():
     kernel = clustering(7)
     exact = fw.exact.PartitionEnumeration(kernel.model, 7)
     found = fw.anneal(kernel, fw.Partition.singletons(7), steps=4_000, chains=2)
-    assert found.world == exact.best
-    assert found.score == pytest.approx(exact.scores.max(), abs=1e-5)
+    assert found.best == exact.best
+    assert found.best_score == pytest.approx(exact.scores.max(), abs=1e-5)
     assert found.trace.shape == (2, 200)
-    assert found.score >= found.trace.max()
+    assert found.best_score >= found.trace.max()
     assert not found.interrupted
 
 
@@ -207,23 +207,25 @@ def test_results_are_shown_in_a_line():
     assert repr(samples) == f"Samples(chains=2, draws=30, {shown}False)"
     assert repr(replace(samples, interrupted=True)) == f"Samples(chains=2, draws=30, {shown}True)"
     found = fw.anneal(clustering(), SINGLETONS, steps=20)
-    assert repr(found) == f"Annealed(chains=1, looks=20, score={found.score:.6g}, interrupted=False)"
+    assert (
+        repr(found) == f"Annealed(chains=1, looks=20, best_score={found.best_score:.6g}, interrupted=False)"
+    )
 
 
 def test_annealing_finds_the_best_labels():
     kernel, world = labeling()
     best = fw.exact.Enumeration().best(fw.unroll(kernel.model, world))
     found = fw.anneal(kernel, world, steps=500, schedule=mcmc.Linear(2.0, 0.01))
-    np.testing.assert_array_equal(found.world.values, best.values)
-    assert found.score == pytest.approx(best.score)
+    np.testing.assert_array_equal(found.best.values, best.values)
+    assert found.best_score == pytest.approx(best.score)
 
 
 def test_annealing_returns_the_start_where_nothing_better_was_seen():
     kernel = clustering(7)
     best = fw.exact.PartitionEnumeration(kernel.model, 7).best
     found = fw.anneal(kernel, best, steps=30, schedule=mcmc.Constant(50.0))
-    assert found.world == best
-    assert found.trace.max() <= found.score
+    assert found.best == best
+    assert found.trace.max() <= found.best_score
 
 
 def test_ctrl_c_returns_the_draws_so_far_of_every_chain(monkeypatch):
@@ -258,7 +260,7 @@ def test_ctrl_c_returns_the_best_world_of_an_annealing_so_far():
     cut = fw.anneal(Interrupting(clustering(), at=400), SINGLETONS, steps=10**6, looks=10**5, engine="plain")
     assert cut.interrupted
     assert 1 <= cut.trace.shape[1] < 10**5
-    assert cut.score >= cut.trace.max()
+    assert cut.best_score >= cut.trace.max()
 
 
 def test_an_error_in_one_chain_ends_them_all():

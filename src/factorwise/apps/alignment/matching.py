@@ -162,5 +162,5 @@ def annealed_matching(candidates: Candidates, model: Model, *, steps: int, seed:
     """Return the pairs, by number, that are together in the best clustering that annealing finds."""
     kernel = Metropolis(model, concept_mover(candidates))
     start = Partition.singletons(candidates.n_concepts)
-    labels = anneal(kernel, start, steps=steps, threads=1, seed=seed, progress=False).world.labels
+    labels = anneal(kernel, start, steps=steps, threads=1, seed=seed, progress=False).best.labels
     return np.flatnonzero(labels[candidates.edges[:, 0]] == labels[candidates.edges[:, 1]])

@@ -90,7 +90,7 @@ def search(model: Model, n_mentions: int, *, steps: int, seed: int) -> NDArray[n
         seed=seed,
         progress=False,
     )
-    return np.asarray(found.world.dense_labels())
+    return np.asarray(found.best.dense_labels())
 
 
 def typical_gain(model: Model, world: Partition, stream: Stream) -> float:

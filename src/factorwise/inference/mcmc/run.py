@@ -194,7 +194,7 @@ def sample(
 class Annealed:
     """The outcome of an annealing.
 
-    world, score
+    best, best_score
         The best world of all that were looked at (after each stretch between two temperatures).
     trace : float64[chains, looks]
         Score after each stretch.
@@ -202,14 +202,14 @@ class Annealed:
         Whether Ctrl-C cut it short.
     """
 
-    world: Any
-    score: float
+    best: Any
+    best_score: float
     trace: NDArray[np.float64]
     interrupted: bool
 
     def __repr__(self) -> str:
         chains, looks = self.trace.shape
-        seen = f"chains={chains}, looks={looks}, score={self.score:.6g}"
+        seen = f"chains={chains}, looks={looks}, best_score={self.best_score:.6g}"
         return f"Annealed({seen}, interrupted={self.interrupted})"
 
 
