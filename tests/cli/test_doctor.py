@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 
 import factorwise
+from factorwise.cli import doctor
 from factorwise.cli.doctor import compiled_folder
-from factorwise.cli.options import usable_processors
+from factorwise.cli.options import Options, usable_processors
+from factorwise.cli.progress import tell_compiling
 from factorwise.kernels import cache as cache_of_kernels
 from factorwise.kernels import random
 from factorwise.kernels.composition import composed_module
@@ -92,8 +94,7 @@ def test_a_cache_where_permissions_do_not_tell_that_no_file_can_be_made_brings_a
 
 
 def test_a_read_only_cache_brings_advice(run, monkeypatch):
-    genuine = os.access
-    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK and genuine(path, mode))
+    monkeypatch.setattr(doctor, "can_write", lambda folder: False)
     document = diagnosis(run)
     assert document["cache"]["exists"]
     assert not document["cache"]["writable"]
@@ -261,3 +262,19 @@ def test_code_is_kept_beside_its_source_or_else_in_the_cache_of_the_user(tmp_pat
     found = compiled_folder(through_a_file)
     assert found.parent == tmp_path / "user" / "numba"
     assert found.name.startswith("inside_")
+
+
+def test_somebody_who_looks_on_is_told_that_a_first_run_compiles(monkeypatch, tmp_path, capsys):
+    options = Options(seed=0, threads=1, config=None, json=False, quiet=False, verbose=False)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    tell_compiling(options)
+    assert "compiling on the first run" in capsys.readouterr().err
+    folder = compiled_folder(KERNELS)
+    folder.mkdir()
+    (folder / "some.nbi").touch()
+    tell_compiling(options)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
+    (folder / "some.nbi").unlink()
+    tell_compiling(options)
+    assert capsys.readouterr().err == ""

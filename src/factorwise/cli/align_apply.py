@@ -15,7 +15,7 @@ from factorwise.cli.learned import check_kind
 from factorwise.cli.numbers import Real, Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
-from factorwise.cli.progress import Clock, cost_rows, peak_memory
+from factorwise.cli.progress import Clock, cost_rows, peak_memory, tell_compiling
 from factorwise.cli.reports import Page, check_report, report_options, report_row
 from factorwise.io.alignments import Correspondence, format_alignment
 
@@ -79,6 +79,7 @@ def command(
     clock = Clock()
     with clock.part("reading"):
         sides = [read_side(options, path, syntax, language) for path in (left, right)]
+    tell_compiling(options)
     began = time.perf_counter()
     matches = aligner.predict(*(side.ontology for side in sides))
     found = [

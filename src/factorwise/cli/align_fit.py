@@ -16,7 +16,7 @@ from factorwise.cli.learning import check_complete, learning_options, watch
 from factorwise.cli.numbers import Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
-from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress
+from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress, tell_compiling
 from factorwise.cli.reports import Page, check_report, report_options, report_row
 from factorwise.io.learned import LearnedWeights, write_learned
 from factorwise.io.provenance import provenance
@@ -96,6 +96,7 @@ def fit(
         check_known(known, shown(reference), ours, theirs)
         if settings["one_to_one"]:
             notice_many(options, known, shown(reference))
+    tell_compiling(options)
     with clock.part("loading"):  # scikit-learn takes its time: help, and mistakes in files, do not wait
         from factorwise.apps.alignment.estimator import KIND, OntologyAligner
 

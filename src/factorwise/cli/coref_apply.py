@@ -18,7 +18,7 @@ from factorwise.cli.learned import check_kind
 from factorwise.cli.numbers import Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
-from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress
+from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress, tell_compiling
 from factorwise.cli.reports import Page, check_report, report_options, report_row
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def command(
         documents = given_documents(input_file)
     notice_repeated(options, documents, shown(input_file))
     together = _together(options, documents, shown(input_file), resolver)
+    tell_compiling(options)
     began = time.perf_counter()
     found = resolved(resolver, together, threads=options.threads, shown=show_progress(options))
     entity = {

@@ -27,7 +27,7 @@ from factorwise.cli.learning import Names, check_complete, learning_options, wat
 from factorwise.cli.numbers import Real, Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
-from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress
+from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress, tell_compiling
 from factorwise.cli.reports import Page, check_report, report_options, report_row
 from factorwise.io.learned import LearnedWeights, write_learned
 from factorwise.io.provenance import provenance
@@ -145,6 +145,7 @@ def fit(options: Options, request: Request) -> tuple[dict[str, Any], dict[str, f
         together = request.gathered(documents, request.train)
         entities = check_truth(together, shown(request.train))
         apart = _held_out_discourses(request)
+    tell_compiling(options)
     with clock.part("loading"):  # scikit-learn takes its time: help, and mistakes in files, do not wait
         from factorwise.apps.coreference.estimator import KIND, CoreferenceResolver
 

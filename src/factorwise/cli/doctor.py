@@ -7,7 +7,6 @@ import os
 import re
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from importlib import metadata
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import factorwise.kernels
+from factorwise.cli.files import can_write
 from factorwise.cli.options import Options, usable_processors, verb
 from factorwise.cli.output import aligned, emit, size_text
 from factorwise.errors import MissingDataError
@@ -180,18 +180,8 @@ def _files(folder: Path) -> Iterator[tuple[Path, int]]:
 
 
 def _could_write(folder: Path) -> bool:
-    """Whether a folder can be written, or be made and then written.
-
-    Permissions are not all: nobody makes a file in ``/proc``. One without a name is tried, and gone at once.
-    """
-    nearest = next(place for place in (folder, *folder.parents) if os.access(place, os.F_OK))
-    if not os.access(nearest, os.W_OK | os.X_OK):
-        return False
-    try:
-        with tempfile.TemporaryFile(dir=nearest):
-            return True
-    except OSError:
-        return False
+    """Whether a folder can be written, or be made and then written."""
+    return can_write(next(place for place in (folder, *folder.parents) if os.access(place, os.F_OK)))
 
 
 def _data_state() -> tuple[dict[str, Any], list[str]]:

@@ -21,7 +21,7 @@ from factorwise.cli.learned import TOP, largest, weight_lines
 from factorwise.cli.numbers import Real, Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
-from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress
+from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress, tell_compiling
 from factorwise.cli.reports import Page, check_report, report_options, report_row
 
 if TYPE_CHECKING:  # SciPy takes its time to load
@@ -138,6 +138,7 @@ def fit(
 ) -> tuple[dict[str, Any], dict[str, float]]:
     """Learn, save, and return the summary and all weights; ``settings`` are those of `CollectiveModel`."""
     clock = Clock()
+    tell_compiling(options)
     with clock.part("loading"):  # SciPy and scikit-learn take their time: help does not wait for them
         from factorwise.apps.collective import by_distance, read_distances, staying
         from factorwise.apps.collective.estimator import CollectiveModel

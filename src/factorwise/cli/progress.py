@@ -6,15 +6,27 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from factorwise.cli.options import Options
-from factorwise.cli.output import size_text
+from factorwise.cli.output import notice, size_text
 
 
 def show_progress(options: Options) -> bool:
     """Whether a progress bar would be welcome."""
     return not options.quiet and not options.json and sys.stderr.isatty()
+
+
+def tell_compiling(options: Options) -> None:
+    """Say why nothing seems to happen, where somebody looks on and nothing was compiled yet."""
+    if not show_progress(options):
+        return
+    import factorwise.kernels
+    from factorwise.cli.doctor import compiled_folder
+
+    if not any(compiled_folder(Path(factorwise.kernels.__path__[0])).glob("*.nbi")):
+        notice(options, "compiling on the first run, for up to a minute; later runs begin at once.")
 
 
 class Clock:

@@ -17,7 +17,7 @@ from factorwise.cli.learned import RESOLUTION, check_kind
 from factorwise.cli.numbers import Real, Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text, tell_on_the_way
-from factorwise.cli.progress import Clock, cost_rows, peak_memory
+from factorwise.cli.progress import Clock, cost_rows, peak_memory, tell_compiling
 from factorwise.cli.reports import Page, report_options, report_row
 from factorwise.cli.resolve_blocks import blocking_report
 from factorwise.cli.resolve_data import (
@@ -140,6 +140,7 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
                 )
         everyone: Records | Known = known or records
         pairs = _constrained(options, request, everyone.ids)
+    tell_compiling(options)
     with clock.part("loading"):  # numba takes its time: help, and mistakes in files, do not wait
         from factorwise.apps.resolution.constraints import Constraints
         from factorwise.apps.resolution.estimator import EntityResolver

@@ -15,7 +15,7 @@ from factorwise.cli.learned import TOP, curve, curve_lines, weight_lines
 from factorwise.cli.numbers import Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
-from factorwise.cli.progress import Clock, cost_rows, peak_memory
+from factorwise.cli.progress import Clock, cost_rows, peak_memory, tell_compiling
 from factorwise.cli.reports import Page, check_report, report_options, report_row
 from factorwise.cli.resolve_blocks import BlockingReport, blocking_report
 from factorwise.cli.resolve_data import (
@@ -124,6 +124,7 @@ def command(
             )
         given = given_fields(fields, records)
         judged = None if pairs is None else _judged(pairs, records)
+    tell_compiling(options)
     with clock.part("loading"):  # numba takes its time: help, and mistakes in files, do not wait
         from factorwise.apps.resolution.estimator import EntityResolver
 

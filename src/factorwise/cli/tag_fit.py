@@ -26,7 +26,7 @@ from factorwise.cli.files import files_among, shown
 from factorwise.cli.numbers import Real, Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import emit, notice
-from factorwise.cli.progress import Clock, show_progress
+from factorwise.cli.progress import Clock, show_progress, tell_compiling
 from factorwise.cli.reports import Page, report_options
 from factorwise.cli.tag_data import (
     Source,
@@ -194,6 +194,7 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
         rules = constraints(labels, request.scheme, pairs)
         check_constraints(rules, labels, source, known)
         candidates = request.candidates(labels)
+    tell_compiling(options)
     with clock.part("features"):
         rows, start = encoder.fit_columns(source.columns(), source.file.start)
         sentences = Sentences(rows, start, known, encoder.slots())
