@@ -1,5 +1,6 @@
 """What all tests share: seeds, the search for counterexamples, and a cache folder of the checkout's own."""
 
+import gc
 import hashlib
 import os
 import signal
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from factorwise.cli.main import SELDOM
 
 FIRST_SEED = 20_261
 
@@ -46,10 +49,12 @@ settings.load_profile("fixed")
 def pytest_configure(config):
     """Keep compiled code out of the user's home, but where the next run of this checkout finds it.
 
-    And heed Ctrl-C, which some tests send: a shell starts jobs in the background with it ignored. And keep
-    linear algebra to one thread: matrices are small here, and threads that wait for each other by spinning
-    make SciPy's optimizers a hundred times slower beside another worker.
+    Look for cycles of objects as seldom as the command line does. Heed Ctrl-C, which some tests send: a shell
+    starts jobs in the background with it ignored. And keep linear algebra to one thread: matrices are small
+    here, and threads that wait for each other by spinning make SciPy's optimizers a hundred times slower
+    beside another worker.
     """
+    gc.set_threshold(*SELDOM)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if not os.environ.get("FACTORWISE_CACHE"):

@@ -389,7 +389,8 @@ def test_a_checkpoint_must_be_a_folder(refused, file):
 
 
 def test_checkpoints_of_shards_go_by_rounds(refused):
-    assert "every fourth round is kept" in refused("--shards", 2, "--checkpoint-seconds", 5)
+    words = ("--shards", 2, "--checkpoint", "kept", "--checkpoint-seconds", 5)
+    assert "every fourth round is kept" in refused(*words)
 
 
 def test_a_store_for_checkpoints_needs_shards(refused):

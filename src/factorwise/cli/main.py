@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 an error of factorwise itself, 2 something the user can me
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import traceback
@@ -42,8 +43,14 @@ factorwise = verb_group(
 )
 
 
+#: Objects after which the collector of cycles looks for some. While numba compiles it makes millions of
+#: objects that stay, and looking through them again and again takes a fifth of the time.
+SELDOM = (100_000, 50, 100)
+
+
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave the process with its exit code."""
+    gc.set_threshold(*SELDOM)
     words = list(sys.argv[1:] if arguments is None else arguments)
     # scikit-learn loads joblib, which tells of a disk without space before the error does
     warnings.filterwarnings("ignore", ".*joblib will operate in serial mode", UserWarning)
