@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import click
 from tqdm import tqdm
@@ -29,7 +29,21 @@ def telling(options: Options) -> Callable[[str], None]:
     return tell
 
 
-class PassBar:
+class _Bar:
+    """A bar that is gone when its block ends."""
+
+    _bar: tqdm[Any]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.close()
+
+
+class PassBar(_Bar):
     """Shows passes of learning: a bar where somebody looks on, a line for each with ``--verbose``."""
 
     def __init__(self, options: Options, passes: int) -> None:
@@ -49,16 +63,8 @@ class PassBar:
         self._bar.set_postfix_str(f"B-cubed {record.value:.4f}", refresh=False)
         self._bar.update()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar.close()
-
-
-class WalkBar:
+class WalkBar(_Bar):
     """Shows rounds of the walk: a bar where somebody looks on, a line for each with ``--verbose``.
 
     rounds
@@ -87,16 +93,8 @@ class WalkBar:
         self._bar.set_postfix_str(text, refresh=False)
         self._bar.update(progress.round - self._bar.n)
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar.close()
-
-
-class DrawBar:
+class DrawBar(_Bar):
     """Shows how far the draws of other clusterings are, where somebody looks on."""
 
     def __init__(self, options: Options) -> None:
@@ -106,14 +104,6 @@ class DrawBar:
         """Count one of so many sweeps."""
         self._bar.total = sweeps
         self._bar.update()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar.close()
 
 
 def progress_text(progress: Progress, first: Progress | None, rounds: int, seconds: float | None) -> str:
