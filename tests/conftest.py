@@ -18,7 +18,12 @@ FIRST_SEED = 20_261
 # what is not yet on disk, and parts of kernels never are (see `inner` in kernels/compiler.py).
 TOGETHER = {
     "clusterings": (
-        "tests/apps/coreference/test_estimator",
+        "tests/apps/alignment/",
+        "tests/apps/coreference/",
+        "tests/cli/test_align",
+        "tests/cli/test_bad_input",
+        "tests/cli/test_coref",
+        "tests/cli/test_mistakes",
         "tests/inference/mcmc/",
         "tests/learning/test_adaptive",
         "tests/learning/test_contrastive",
