@@ -442,8 +442,10 @@ def test_ctrl_c_while_candidates_are_found_leaves_nothing(run, folder, tmp_path,
 def test_a_budget_of_rounds_or_seconds_ends_the_walk(apply):
     _, document = apply("--rounds", 1)
     assert document["search"]["rounds"] <= 21
-    _, document = apply("--seconds", 1e-9)
-    assert (document["search"]["rounds"], document["search"]["stopped"]) == (0, "time")
+    for shards in ((), ("--shards", 3)):
+        _, document = apply("--seconds", 1e-9, *shards)
+        assert (document["search"]["rounds"], document["search"]["stopped"]) == (0, "time")
+        assert (document["search"]["score"] is None) == bool(shards)  # not known before the first round
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -201,7 +202,7 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
         "temperature": resolver.knowledge_.temperature,
         "placed": None if known is None else placements(known, found),
         "blocking": blocking,
-        "search": {"rounds": found.found.rounds, "stopped": reason, "score": found.found.score},
+        "search": {"rounds": found.found.rounds, "stopped": reason, "score": _finite(found.found.score)},
         "interrupted": interrupted,
         "doubtful_pairs": None if found.posterior is None else len(found.posterior.doubtful()),
         "also_written": written,
@@ -222,6 +223,11 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
             values=not request.no_values,
         )
     return document
+
+
+def _finite(score: float) -> float | None:
+    """Return the score; None where shards have not had a round, after which it is known."""
+    return score if math.isfinite(score) else None
 
 
 def _check_columns(options: Options, records: Records, resolver: EntityResolver, known: Known | None) -> None:
@@ -350,9 +356,10 @@ def _write(request: Request, content: Callable[[], pa.Table], found: Resolution)
 
 def _lines(document: dict[str, Any]) -> Iterator[str]:
     search = document["search"]
+    score = "" if search["score"] is None else f"; score {search['score']:,.1f}"
     rows = [
         ("data", f"{document['records']:,} records, {document['entities']:,} entities"),
-        ("walk", f"{search['rounds']} rounds, until {WHY[search['stopped']]}; score {search['score']:,.1f}"),
+        ("walk", f"{search['rounds']} rounds, until {WHY[search['stopped']]}{score}"),
     ]
     if document["placed"] is not None:
         new = document["placed"]
