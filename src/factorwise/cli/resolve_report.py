@@ -234,7 +234,8 @@ def pairs_of(table: pa.Table, found: Resolution, knowledge: Knowledge, *, values
 
     posterior, graph = found.posterior, found.linked.walk.graph
     assert posterior is not None
-    chosen = posterior.doubtful()[:MOST_PAIRS]
+    doubtful = posterior.doubtful()
+    chosen = doubtful[:MOST_PAIRS]
     row_of_unit = np.zeros(graph.n_items, np.int64)
     unit = found.linked.unit
     row_of_unit[unit[::-1]] = np.arange(len(unit))[::-1]  # the first record of each item
@@ -257,7 +258,7 @@ def pairs_of(table: pa.Table, found: Resolution, knowledge: Knowledge, *, values
     ]
     return Pairs(
         title="Doubtful pairs",
-        note=f"{len(pairs):,} of {len(posterior.doubtful()):,}, the most doubtful. How probable it is that"
+        note=f"{len(pairs):,} of {len(doubtful):,}, the most doubtful. How probable it is that"
         " both are one, and what each finding adds to the score, one after the other. Other records speak for"
         " or against it, too: so a probable pair may be apart in the clustering that is best as a whole.",
         columns=columns,
