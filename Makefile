@@ -6,7 +6,7 @@ LOCK   := requirements/dev.lock
 READY  := $(VENV)/.ready
 DOCS   := .venv-docs
 # numba does not notice an edit of a kernel that another file calls: other sources, another cache
-export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/kernels/$(shell cat src/factorwise/kernels/*.py 2>/dev/null | cksum | tr ' ' '-')
+export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/kernels/$(shell find src/factorwise/kernels -name '*.py' 2>/dev/null | LC_ALL=C sort | xargs cat 2>/dev/null | cksum | tr ' ' '-')
 # packages are installed without bytecode, which their first use writes: else every process makes it anew
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -42,7 +42,7 @@ from factorwise.inference.mcmc.adaptive.decoding import decode
 from factorwise.inference.mcmc.adaptive.law import JumpWeights, Parts
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
 from factorwise.inference.mcmc.adaptive.tuning import Tuning
-from factorwise.kernels.truth_gains import begin_truth, transfer_truth_gain, truth_value
+from factorwise.kernels.clusterings.truth_gains import begin_truth, transfer_truth_gain, truth_value
 from factorwise.model.model import Model
 from factorwise.model.table_templates import PairTableTemplate
 from factorwise.rng import Stream

@@ -26,7 +26,7 @@ from factorwise.inference.mcmc.adaptive.features import JumpFeatures
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.io.data import find_data
-from factorwise.kernels.truth_gains import B_CUBED_F1, TruthArrays, truth_arrays
+from factorwise.kernels.clusterings.truth_gains import B_CUBED_F1, TruthArrays, truth_arrays
 from factorwise.learning.samplerank import SampleRank
 from factorwise.learning.updates import PassiveAggressive
 from factorwise.model.model import Model

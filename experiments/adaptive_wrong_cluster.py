@@ -29,8 +29,8 @@ from factorwise.inference.mcmc.adaptive.engine import JumpEngine
 from factorwise.inference.mcmc.adaptive.law import log_share, odds_of
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
 from factorwise.inference.mcmc.adaptive.tuning import Tuning, tune
-from factorwise.kernels.jump_odds import SPLIT
-from factorwise.kernels.truth_gains import begin_truth
+from factorwise.kernels.clusterings.jump_odds import SPLIT
+from factorwise.kernels.clusterings.truth_gains import begin_truth
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition
 

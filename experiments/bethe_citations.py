@@ -45,7 +45,7 @@ from factorwise.apps.tagging.cross_fitting import Judged
 from factorwise.apps.tagging.global_constraints import ConstraintSet
 from factorwise.apps.tagging.global_tagger import TAGGING, GlobalTagger, LearnedConstraints, learn_constraints
 from factorwise.inference.message_passing.projection import RDA, project_sequences
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.types import Ints
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ import numpy as np
 from bethe_letters import Scored, Text, Way, Words, accuracy, chains, classified, learned, predicted
 
 from factorwise.inference.message_passing.projection import FeatureWeights
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.types import Floats, Ints
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from factorwise.inference.message_passing.projection import (
     project_chains,
 )
 from factorwise.io.data import find_data
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.learning.priors import Prior
 from factorwise.learning.projection_features import LabeledChains, learn_feature_weights
 from factorwise.types import Bools, Floats, Ints

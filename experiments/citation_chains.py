@@ -29,7 +29,7 @@ from factorwise.apps.tagging.training import Sentences
 from factorwise.inference.exact.chain import chain_k_best
 from factorwise.inference.message_passing.projection import SequenceEnergy, project_sequences
 from factorwise.io.data import find_data
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.learning.chain_structure import Supervision
 from factorwise.learning.projection import learn_energies
 from factorwise.learning.projection_likelihood import Differentiate, SequenceLikelihood

@@ -41,7 +41,7 @@ from factorwise.distributed.stepping import step_shard
 from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
 from factorwise.inference.mcmc.linkage_search import LinkSearch, Progress
 from factorwise.io.data import find_data
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.clustering import b_cubed
 
 GENERATED = "dblp_like_200k"

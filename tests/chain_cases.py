@@ -7,8 +7,8 @@ import numpy as np
 from factorwise.learning.chain_layout import StateFeatures
 from factorwise.learning.chain_likelihood import ChainLikelihood
 from factorwise.learning.chain_structure import FirstOrder, Supervision
-from factorwise.reference import chain_rows as reference
 from factorwise.variables.sparse_rows import SparseRows
+from reference import chain_rows as reference
 
 NO_INTS = np.zeros(0, dtype=np.int32)
 NO_REALS = np.zeros(0, dtype=np.float32)

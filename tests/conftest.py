@@ -15,7 +15,7 @@ from factorwise.cli.main import SELDOM
 FIRST_SEED = 20_261
 
 # Files that compile the same kernels, by how their paths begin: one worker runs them. Two would both compile
-# what is not yet on disk, and parts of kernels never are (see `inner` in kernels/compiler.py).
+# what is not yet on disk, and parts of kernels never are (see `inner` in kernels/compile/compiler.py).
 TOGETHER = {
     "clusterings": (
         "tests/apps/alignment/",
@@ -33,9 +33,9 @@ TOGETHER = {
     ),
     "chains": (
         "tests/apps/tagging/",
-        "tests/kernels/test_chain",
-        "tests/kernels/test_rows",
-        "tests/kernels/test_second_order",
+        "tests/kernels/chains/test_chain",
+        "tests/kernels/chains/test_rows",
+        "tests/kernels/chains/test_second_order",
         "tests/learning/",
     ),
     "messages": ("tests/inference/exact/", "tests/inference/message_passing/"),
@@ -90,7 +90,7 @@ def pytest_xdist_make_scheduler(config, log):
 def _digest():
     """Hash the kernels: the compiler does not notice when a kernel changes that lies in another file."""
     kernels = Path(__file__).parents[1] / "src" / "factorwise" / "kernels"
-    texts = b"".join(path.read_bytes() for path in sorted(kernels.glob("*.py")))
+    texts = b"".join(path.read_bytes() for path in sorted(kernels.rglob("*.py")))
     return hashlib.sha256(texts).hexdigest()[:12]
 
 

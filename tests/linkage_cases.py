@@ -10,7 +10,7 @@ import numpy as np
 
 from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
 from factorwise.model.linkage import LinkModel
-from factorwise.reference.linkage import Linked
+from reference.linkage import Linked
 
 # Halves and quarters throughout: sums of them are exact in single precision.
 LINES = [(0, 1, 1.5), (1, 2, 0.75), (2, 3, -0.5), (0, 2, 1.0), (3, 4, 2.0)]

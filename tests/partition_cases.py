@@ -21,7 +21,7 @@ from factorwise.inference.mcmc.partition_moves import (
     SplitMerge,
 )
 from factorwise.inference.mcmc.restricted_gibbs import RestrictedGibbs
-from factorwise.kernels.primitives import overlap
+from factorwise.kernels.compile.primitives import overlap
 from factorwise.model.model import Model
 from factorwise.model.templates import (
     ClusterAggregate,

@@ -21,7 +21,7 @@ from factorwise.inference.message_passing.projection import (
     smoothed_hinge,
     squared,
 )
-from factorwise.kernels.univariate_losses import ABSOLUTE, HINGE
+from factorwise.kernels.numeric.univariate_losses import ABSOLUTE, HINGE
 from factorwise.model.grounding import FactorGraph
 
 LENGTH, LABELS = 3, 3

@@ -9,6 +9,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "factorwise"
+REFERENCE = ROOT / "tests" / "reference"
+KERNELS = sorted((SOURCE / "kernels").rglob("*.py"))
 MODULES = sorted(SOURCE.rglob("*.py"))
 LONGEST = 450
 
@@ -122,25 +124,36 @@ def test_the_citation_check_sees_keys_and_their_absence():
     assert citations("Implements: the obvious.") == []
 
 
-@pytest.mark.parametrize("path", sorted((SOURCE / "kernels").glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", KERNELS, ids=lambda path: f"{path.parent.name}.{path.stem}")
 def test_every_kernel_has_a_twin_of_the_same_name(path):
     compiled = functions(path, COMPILED)
     if path.stem in NO_TWIN or not compiled:
         return
     if path.stem in PLAIN_TWIN:
-        assert f"factorwise.kernels.{path.stem}" in reached_from(ROOT / PLAIN_TWIN[path.stem])
+        module = ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts)
+        assert module in reached_from(ROOT / PLAIN_TWIN[path.stem])
         return
-    twin = SOURCE / "reference" / path.name
-    assert twin.is_file(), f"{path.name} has kernels but no twin in reference/"
+    twin = REFERENCE / path.name
+    assert twin.is_file(), f"{path.name} has kernels but no twin in tests/reference/"
     assert compiled <= functions(twin), f"no twin of {sorted(compiled - functions(twin))}"
 
 
 def test_the_list_of_modules_without_a_twin_is_not_longer_than_needed():
-    known = {path.stem for path in (SOURCE / "kernels").glob("*.py")}
+    known = {path.stem for path in KERNELS}
     assert known >= NO_TWIN | set(PLAIN_TWIN)
     assert NO_TWIN & set(PLAIN_TWIN) == set()
     listed = NO_TWIN | set(PLAIN_TWIN)
-    assert {name for name in listed if (SOURCE / "reference" / f"{name}.py").exists()} == set()
+    assert {name for name in listed if (REFERENCE / f"{name}.py").exists()} == set()
+
+
+def test_no_two_modules_with_kernels_have_the_same_name():
+    """All twins are in one folder, where the name of a kernel's module finds them."""
+    names = [path.stem for path in KERNELS if functions(path, COMPILED)]
+    assert len(names) == len(set(names))
+
+
+def test_every_twin_is_that_of_a_kernel():
+    assert {path.stem for path in REFERENCE.glob("*.py")} <= {path.stem for path in KERNELS}
 
 
 def test_no_module_is_longer_than_can_be_read_in_one_go():

@@ -33,6 +33,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
         assert f"factorwise/{wanted}" in names
     others = [name for name in names if not name.startswith("factorwise")]
     assert others == []
+    assert not [name for name in names if "reference" in Path(name).parts], "the twins are part of the tests"
     assert not [name for name in names if "__pycache__" in name or name.endswith((".nbc", ".nbi"))]
     assert wheel.stat().st_size < LARGEST
 

@@ -24,7 +24,7 @@ _HOMES = {
     "model.template": ["Template"],
     "model.grounding": ["FactorGraph"],
     "model.unrolling": ["unroll"],
-    "kernels.primitives": ["overlap"],
+    "kernels.compile.primitives": ["overlap"],
     "variables.pair_table": ["PairTable"],
     "apps.alignment.estimator": ["OntologyAligner"],
     "apps.collective.estimator": ["CollectiveModel"],
@@ -110,7 +110,7 @@ if TYPE_CHECKING:
     from factorwise.inference import cross_entropy, exact, mcmc, message_passing
     from factorwise.inference.mcmc import adaptive
     from factorwise.inference.mcmc.run import Annealed, Samples, anneal, sample
-    from factorwise.kernels.primitives import overlap
+    from factorwise.kernels.compile.primitives import overlap
     from factorwise.model import templates
     from factorwise.model.grounding import FactorGraph
     from factorwise.model.model import Model

@@ -3,7 +3,7 @@
 Users give a seed or a NumPy ``Generator``. Every chain, shard or round derives a stream of its own
 by hashing (seed, keys), so results depend neither on the number of threads nor on the order of work.
 The generator is xoroshiro128++ 1.0 of Blackman and Vigna with SplitMix64 for seeding;
-`factorwise.kernels.random` draws the same numbers from the same ``state`` array.
+`factorwise.kernels.compile.random` draws the same numbers from the same ``state`` array.
 """
 
 from __future__ import annotations

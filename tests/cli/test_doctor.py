@@ -17,9 +17,10 @@ from factorwise.cli import doctor
 from factorwise.cli.doctor import compiled_folder
 from factorwise.cli.options import Options, usable_processors
 from factorwise.cli.progress import tell_compiling
-from factorwise.kernels import cache as cache_of_kernels
-from factorwise.kernels import random
-from factorwise.kernels.composition import composed_module
+from factorwise.kernels.chains import chains as chain_kernels
+from factorwise.kernels.compile import cache as cache_of_kernels
+from factorwise.kernels.compile import random
+from factorwise.kernels.compile.composition import composed_module
 
 KERNELS = Path(random.__file__).parent
 
@@ -156,7 +157,7 @@ def compiled(run, name="kernels"):
 
 @pytest.fixture
 def kept(tmp_path, monkeypatch):
-    """A folder for compiled code with one kernel in it, of this version."""
+    """The folder for the compiled code of one room, with one kernel in it, of this version."""
     random.random_uniform(np.array([1, 2], np.uint64))
     genuine = Path(random.random_uniform.stats.cache_path)
     assert genuine == compiled_folder(KERNELS)
@@ -176,7 +177,7 @@ def index_in(folder):
 def test_compiled_kernels_are_counted_where_numba_keeps_them(run, kept):
     files = list(kept.iterdir())
     assert compiled(run) == {
-        "path": str(kept),
+        "path": str(kept.parent),
         "writable": True,
         "functions": 1,
         "for_this_version": 1,
@@ -184,6 +185,29 @@ def test_compiled_kernels_are_counted_where_numba_keeps_them(run, kept):
     }
     assert "1 functions" in run("doctor").out
     assert "all for this version" in run("doctor").out
+
+
+def test_compiled_kernels_of_all_rooms_are_counted(run, kept):
+    chains = compiled_folder(Path(chain_kernels.__file__).parent)
+    chains.mkdir()
+    index = chains / index_in(kept).name.replace("random.", "chains.")
+    shutil.copy(index_in(kept), index)
+    found = compiled(run)
+    assert chains != kept
+    assert (found["functions"], found["for_this_version"]) == (2, 2)
+    assert found["path"] == str(kept.parent)
+
+
+def test_beside_the_sources_compiled_kernels_of_all_rooms_are_counted(run, tmp_path, monkeypatch):
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(factorwise.kernels, "__path__", [str(tmp_path / "kernels")])
+    for room in ("chains", "text"):
+        (tmp_path / "kernels" / room / "__pycache__").mkdir(parents=True)
+        (tmp_path / "kernels" / room / "code.py").touch()
+        (tmp_path / "kernels" / room / "__pycache__" / "code.some-1.py312.nbi").write_bytes(b"0123")
+    found = compiled(run)
+    assert (found["functions"], found["bytes"]) == (2, 8)
+    assert found["path"] == str(tmp_path / "kernels")
 
 
 def _by_another_numba(index):

@@ -10,7 +10,7 @@ from factorwise.distributed.mixing import walk_lesson
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
 from factorwise.inference.mcmc.linkage_search import LinkSearch
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.learning.linkage import LinkLearner
 from factorwise.metrics.clustering import b_cubed
 from factorwise.model.linkage import LinkModel

@@ -10,7 +10,7 @@ from factorwise.distributed.search import entities_of
 from factorwise.errors import DataFileError, InvalidArgumentError, LostItemsError
 from factorwise.inference.mcmc.linkage_search import LinkSearch
 from factorwise.io.shard_files import ShardStore
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.clustering import b_cubed
 from linkage_cases import CASES, is_allowed, model_score, partitions
 from linkage_cases import walk_of as case_walk

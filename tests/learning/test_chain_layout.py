@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from chain_cases import any_rows, sparse, templates
 from factorwise.learning import chain_layout
 from factorwise.learning.chain_layout import SEGMENTS, Bundles, Layout, StateFeatures
-from factorwise.reference import attribute_layout as reference
 from factorwise.variables.sparse_rows import SparseRows
+from reference import attribute_layout as reference
 
 EMPTY = SparseRows(np.zeros(1, np.int64), np.zeros(0, np.int32), None, 4)
 

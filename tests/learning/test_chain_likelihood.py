@@ -8,7 +8,7 @@ import pytest
 from chain_cases import KINDS, Problem, by_differences, possible_labels, problem, sparse
 from factorwise.errors import ImpossibleError, ShapeError
 from factorwise.inference.exact.chain import chain_marginals
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.learning.chain_layout import Bundles, StateFeatures
 from factorwise.learning.chain_structure import FirstOrder, Supervision
 

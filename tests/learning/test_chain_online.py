@@ -19,7 +19,7 @@ from factorwise.learning.chain_online import (
     train_online,
 )
 from factorwise.learning.chain_structure import FirstOrder, Supervision
-from factorwise.reference.chain_rows import decode
+from reference.chain_rows import decode
 
 CORRECTING = [
     AveragedPerceptron(),

@@ -7,9 +7,9 @@ import pytest
 
 from chain_cases import constrained, partly_known, possible_labels
 from factorwise.errors import ImpossibleError, ShapeError
-from factorwise.kernels.chain_rows import FORBIDDEN
+from factorwise.kernels.chains.chain_rows import FORBIDDEN
 from factorwise.learning.chain_structure import FirstOrder, Supervision, neighbors
-from factorwise.reference import chain_rows as reference
+from reference import chain_rows as reference
 
 NO = np.zeros(3, dtype=bool)
 START = np.array([0, 3, 4, 6])

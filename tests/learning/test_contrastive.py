@@ -9,7 +9,7 @@ from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.exact.clusterings import all_partitions
 from factorwise.inference.mcmc.gradient_engine import GradientEngine, Manner
 from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.kernels.gradient_walks import contrastive_walk
+from factorwise.kernels.clusterings.gradient_walks import contrastive_walk
 from factorwise.learning.contrastive import ContrastiveDivergence
 from factorwise.learning.preferences import TruthPreference
 from factorwise.learning.updates import Unit

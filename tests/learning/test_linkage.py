@@ -6,7 +6,7 @@ import pytest
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
 from factorwise.inference.mcmc.linkage_search import LinkSearch
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.learning.linkage import LinkLearner
 from factorwise.metrics.clustering import b_cubed
 from factorwise.model.linkage import LinkModel

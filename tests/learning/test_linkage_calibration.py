@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.learning.linkage_calibration import TEMPERATURES, Case, JudgedPairs, calibrate
 from factorwise.metrics.calibration import reliability
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factorwise.errors import DiffError, InvalidArgumentError, ShapeError
-from factorwise.kernels.truth_gains import RAND, truth_value
+from factorwise.kernels.clusterings.truth_gains import RAND, truth_value
 from factorwise.learning.constraint_preferences import ConstraintPreference
 from factorwise.learning.preferences import (
     AccuracyPreference,
@@ -17,13 +17,13 @@ from factorwise.learning.preferences import (
     TruthPreference,
     WorldPreference,
 )
-from factorwise.reference import truth_gains as reference
 from factorwise.variables.domain import Domain
 from factorwise.variables.variable import Column, Variables
 from factorwise.world.assignment import Assignment, Relabel
 from factorwise.world.diff import NEW, Retype, Transfer
 from factorwise.world.moves import merge, relocate, retype, split
 from factorwise.world.partition import Partition
+from reference import truth_gains as reference
 
 METRICS = ["pairwise", "b-cubed", "rand"]
 DIGIT = Domain("digit", ["a", "b", "c"])

@@ -14,7 +14,7 @@ from factorwise.inference.message_passing.projection import (
     smoothed_hinge,
     squared,
 )
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.learning.priors import Prior
 from factorwise.learning.projection import EnergyLearning, learn_energies, promising
 from factorwise.learning.projection_derivatives import covariances

@@ -17,13 +17,13 @@ from factorwise.model.model import Model
 from factorwise.model.template import Template, finite_difference
 from factorwise.model.templates import ClusterSize, EdgeTemplate, PairTableTemplate
 from factorwise.model.weights import SparseVector
-from factorwise.reference import relocation_gradients as reference
 from factorwise.variables.domain import Domain
 from factorwise.variables.pair_table import PairTable
 from factorwise.variables.variable import Column, Variables
 from factorwise.world.assignment import Assignment
 from factorwise.world.partition import Partition
 from partition_cases import MODELS, model_of
+from reference import relocation_gradients as reference
 
 FALSE_ALARM = 1e-5  # chance that a correct estimate fails the statistical test
 TIGHT = {"epsilon": 1e-9, "delta": 0.0, "history": "float64", "precision": 1e-14}

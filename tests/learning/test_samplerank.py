@@ -12,7 +12,7 @@ from factorwise.inference.mcmc.engine import PlainEngineWarning
 from factorwise.inference.mcmc.kernel import Proposal
 from factorwise.inference.mcmc.partition_mixture import PartitionMixture
 from factorwise.inference.mcmc.partition_moves import Blocks, Merge, RelocateToItem, RelocateToNew, Split
-from factorwise.kernels.gradient_walks import samplerank_walk
+from factorwise.kernels.clusterings.gradient_walks import samplerank_walk
 from factorwise.learning.preferences import DiffPreference, TruthPreference, WorldPreference
 from factorwise.learning.ranking_bounds import largest_margin, radius_of, separable_bound
 from factorwise.learning.samplerank import SampleRank

@@ -10,13 +10,13 @@ from scipy.stats import chisquare
 from chain_cases import KINDS, by_differences, problem
 from factorwise.errors import ImpossibleError, ShapeError
 from factorwise.inference.exact.chain import chain_best, chain_k_best, chain_marginals
-from factorwise.kernels import second_order_rows
-from factorwise.kernels.rows import GROUP, groups_of
-from factorwise.kernels.threads import Team
+from factorwise.kernels.chains import second_order_rows
+from factorwise.kernels.chains.rows import GROUP, groups_of
+from factorwise.kernels.compile.threads import Team
 from factorwise.learning.chain_structure import FirstOrder, Supervision
 from factorwise.learning.second_order import SecondOrder, as_label_pairs, observed_triples
-from factorwise.reference import second_order_rows as reference
 from factorwise.rng import Stream
+from reference import second_order_rows as reference
 
 FALSE_ALARM = 1e-4
 SINGLE = {"rtol": 2e-5, "atol": 2e-5}  # single precision at scores of a few units

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factorwise.errors import InvalidArgumentError
-from factorwise.kernels.compiler import exposed
-from factorwise.kernels.updates import MISRANKED, STEPS, UPDATES, learn
+from factorwise.kernels.clusterings.updates import MISRANKED, STEPS, UPDATES, learn
+from factorwise.kernels.compile.compiler import exposed
 from factorwise.learning.updates import (
     RULES,
     AdaGrad,
@@ -26,7 +26,7 @@ from factorwise.learning.updates import (
     learn_sparse,
 )
 from factorwise.model.weights import SparseVector
-from factorwise.reference import updates as reference
+from reference import updates as reference
 
 MORE = [
     Unit(rate=0.3, decay=0.01),

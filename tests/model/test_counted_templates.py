@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError, ShapeError
-from factorwise.kernels.primitives import overlap
+from factorwise.kernels.compile.primitives import overlap
 from factorwise.model.counted_program import CountedProgram
 from factorwise.model.model import Model
 from factorwise.model.partition_program import PartitionProgram

@@ -8,8 +8,8 @@ import pytest
 from factorwise.errors import ShapeError, TemplateError
 from factorwise.inference.mcmc.partition_engine import PartitionEngine
 from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
-from factorwise.kernels.compiler import exposed
-from factorwise.kernels.partition_gains import pair_score, score_slots
+from factorwise.kernels.clusterings.partition_gains import pair_score, score_slots
+from factorwise.kernels.compile.compiler import exposed
 from factorwise.model.model import Model
 from factorwise.model.partition_program import PartitionProgram
 from factorwise.model.template import Template

@@ -13,11 +13,11 @@ from factorwise.model.model import Model
 from factorwise.model.partition_program import PartitionProgram
 from factorwise.model.table_templates import PairTableTemplate
 from factorwise.model.templates import ClusterSize
-from factorwise.reference import pair_tables as reference
 from factorwise.testing import check_template
 from factorwise.variables.pair_table import PairTable
 from factorwise.world.diff import NEW, Retype, Transfer
 from factorwise.world.partition import Partition
+from reference import pair_tables as reference
 from walk_cases import EVERY, table_for
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factorwise.errors import ClusterIdError, DiffError, EmptyWorldError, InvalidArgumentError, ShapeError
-from factorwise.kernels.partitions import COMPACTIONS, FREE, LIVE, ORDERS, SPLITTABLE, TOP
+from factorwise.kernels.clusterings.partitions import COMPACTIONS, FREE, LIVE, ORDERS, SPLITTABLE, TOP
 from factorwise.rng import Stream
 from factorwise.testing.templates import random_diff
 from factorwise.world import moves

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
@@ -20,7 +20,7 @@ from factorwise.cli.output import aligned, emit, size_text
 from factorwise.errors import MissingDataError
 from factorwise.io.data import data_directory
 from factorwise.io.provenance import versions
-from factorwise.kernels.cache import cache_directory, composed_name
+from factorwise.kernels.compile.cache import cache_directory, composed_name
 
 PACKAGES = ("click", "numba", "numpy", "scipy")  # for a checkout that is not installed
 
@@ -52,11 +52,11 @@ def command(options: Options) -> None:
 def examine(options: Options) -> dict[str, Any]:
     """Return what was found as JSON values, with advice on what is not as it should be."""
     required, extras = requirements()
-    folder, kernels = cache_directory(), Path(factorwise.kernels.__path__[0])
+    folder = cache_directory()
     cache = cache_state(folder)
     compiled = {
-        "kernels": compiled_state(kernels),
-        "models": compiled_state(folder, composed=True),
+        "kernels": compiled_state(kernel_folders()),
+        "models": compiled_state([folder], composed=True),
     }
     data, advice = _data_state()
     if not cache["writable"]:
@@ -114,24 +114,37 @@ def cache_state(folder: Path) -> dict[str, Any]:
     }
 
 
-def compiled_state(sources: Path, *, composed: bool = False) -> dict[str, Any]:
-    """Measure what was compiled of the modules in a folder.
+def kernel_folders() -> list[Path]:
+    """Return the folders with the sources of the kernels: numba keeps the code of each one separately."""
+    package = Path(factorwise.kernels.__path__[0])
+    return sorted({module.parent for module in package.rglob("*.py")})
+
+
+def compiled_state(sources: Sequence[Path], *, composed: bool = False) -> dict[str, Any]:
+    """Measure what was compiled of the modules in some folders.
+
+    The path is that of the folder which holds the compiled code of all of them.
 
     Code is for this version if Python and numba are those that made it, and its module was not changed since.
 
     composed
         Whether the modules were generated: the name of one tells whether this version would generate it.
     """
-    folder = compiled_folder(sources)
+    folders = {folder: compiled_folder(folder) for folder in sources}
     makers = versions(["numba", "numpy"])
-    entries = [(path, size) for path, size in _files(folder) if path.suffix in (".nbi", ".nbc")]
-    indices = [path for path, _ in entries if path.suffix == ".nbi"]
+    entries = [
+        (path, size, source)
+        for source, folder in folders.items()
+        for path, size in _files(folder)
+        if path.suffix in (".nbi", ".nbc")
+    ]
+    indices = [(path, source) for path, _, source in entries if path.suffix == ".nbi"]
     return {
-        "path": str(folder),
-        "writable": _could_write(folder),
+        "path": os.path.commonpath(folders.values()),
+        "writable": all(_could_write(folder) for folder in folders.values()),
         "functions": len(indices),
-        "for_this_version": sum(_is_current(path, sources, makers, composed) for path in indices),
-        "bytes": sum(size for _, size in entries),
+        "for_this_version": sum(_is_current(path, source, makers, composed) for path, source in indices),
+        "bytes": sum(size for _, size, _ in entries),
     }
 
 

@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from factorwise.cli.options import Options
@@ -22,10 +21,9 @@ def tell_compiling(options: Options) -> None:
     """Say why nothing seems to happen, where somebody looks on and nothing was compiled yet."""
     if not show_progress(options):
         return
-    import factorwise.kernels
-    from factorwise.cli.doctor import compiled_folder
+    from factorwise.cli.doctor import compiled_folder, kernel_folders
 
-    if not any(compiled_folder(Path(factorwise.kernels.__path__[0])).glob("*.nbi")):
+    if not any(any(compiled_folder(folder).glob("*.nbi")) for folder in kernel_folders()):
         notice(options, "compiling on the first run, for up to a minute; later runs begin at once.")
 
 

@@ -88,7 +88,7 @@ def command(
     knowledge = _knowledge(options, records, model, fields)
 
     from factorwise.apps.resolution.explaining import Explainer
-    from factorwise.kernels.threads import Team
+    from factorwise.kernels.compile.threads import Team
 
     telling(options)(f"finding candidates by {len(knowledge.rules)} rules")
     with speaking_of(records.name), Team(options.threads) as team:

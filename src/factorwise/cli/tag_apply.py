@@ -23,7 +23,7 @@ from factorwise.cli.tag_prediction import Predictions, columns_for, load_model
 from factorwise.cli.tag_report import Labeled, truth_of, write_apply_report
 from factorwise.errors import DataFileError
 from factorwise.io.conll import ColumnFile, format_columns
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 
 NO_LABEL = "_"  # in the columns of --nbest, where a sentence has fewer label sequences
 

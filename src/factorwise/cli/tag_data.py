@@ -19,7 +19,7 @@ from factorwise.cli.tag_options import check_labels, column_number
 from factorwise.errors import DataFileError, ImpossibleError, InvalidArgumentError
 from factorwise.io.conll import ColumnFile
 from factorwise.io.listing import some
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.learning.chain_structure import Supervision
 from factorwise.learning.priors import Prior
 from factorwise.rng import Stream

@@ -47,7 +47,7 @@ from factorwise.cli.tag_request import Request
 from factorwise.cli.tag_scores import Judged
 from factorwise.cli.tag_summary import held_out_scores, summary, summary_lines
 from factorwise.io.provenance import provenance
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.learning.priors import Prior
 
 SHOWN = 500  # weights in a report

@@ -21,7 +21,7 @@ from factorwise.cli.learned import check_kind
 from factorwise.cli.tag_options import Layout
 from factorwise.errors import DataFileError, ModelFileError
 from factorwise.io.conll import ColumnFile
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.variables.sparse_rows import SparseRows
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from factorwise.distributed.shard_rows import ShardRows
 from factorwise.distributed.stepping import ShardReport, ShardStep, step_shard
 from factorwise.io.shard_files import PartFile, ShardStore
-from factorwise.kernels.threads import thread_count
+from factorwise.kernels.compile.threads import thread_count
 
 Step = Callable[[Sequence[ShardRows], ShardStep], tuple[list[ShardRows], ShardReport]]
 

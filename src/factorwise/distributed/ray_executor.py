@@ -19,7 +19,7 @@ from factorwise.distributed.shard_rows import ShardRows
 from factorwise.distributed.stepping import ShardReport, ShardStep, step_shard
 from factorwise.errors import ClusterError, InvalidArgumentError, MissingExtraError
 from factorwise.io.shard_files import PartFile, ShardStore
-from factorwise.kernels.threads import thread_count
+from factorwise.kernels.compile.threads import thread_count
 
 LOCAL = "local"
 RETRIES = 10  # runs of a task whose worker or machine was lost, before giving up

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.distributed.shard_rows import Checksum, ShardRows, walk_of
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.rng import Stream, split_mix_words
 
 Exchange = Literal["guided", "random", "none"]

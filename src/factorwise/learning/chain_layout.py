@@ -18,8 +18,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.kernels import attribute_layout
-from factorwise.kernels.attribute_rows import AHEAD, Entries, Members
+from factorwise.kernels.chains import attribute_layout
+from factorwise.kernels.chains.attribute_rows import AHEAD, Entries, Members
 from factorwise.types import Floats, Ints
 from factorwise.variables.sparse_rows import SparseRows
 

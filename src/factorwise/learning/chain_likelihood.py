@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from factorwise.errors import ShapeError
-from factorwise.kernels import attribute_rows
-from factorwise.kernels.attribute_rows import Members, Tokens
-from factorwise.kernels.chain_rows import Steps
-from factorwise.kernels.rows import GROUP, groups_of
-from factorwise.kernels.threads import Team
+from factorwise.kernels.chains import attribute_rows
+from factorwise.kernels.chains.attribute_rows import Members, Tokens
+from factorwise.kernels.chains.chain_rows import Steps
+from factorwise.kernels.chains.rows import GROUP, groups_of
+from factorwise.kernels.compile.threads import Team
 from factorwise.learning.chain_layout import BLOCK, SEGMENTS, Bundles, Layout, StateFeatures
 from factorwise.learning.chain_structure import ChainStructure, Supervision
 from factorwise.types import Floats, Ints

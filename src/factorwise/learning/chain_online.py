@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from factorwise.errors import InvalidArgumentError, StructureError, require
-from factorwise.kernels import chain_online
-from factorwise.kernels.chain_online import Step
+from factorwise.kernels.chains import chain_online
+from factorwise.kernels.chains.chain_online import Step
 from factorwise.learning.chain_layout import StateFeatures
 from factorwise.learning.chain_passes import Corrections, Descent, LaidOut, Passes, SquaredDescent
 from factorwise.learning.chain_structure import ChainStructure, FirstOrder, Supervision

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from factorwise.errors import ImpossibleError, WeightError
-from factorwise.kernels import attribute_rows, chain_descent, chain_online
-from factorwise.kernels.attribute_rows import Tokens
-from factorwise.kernels.chain_descent import Gathered, Pace, Squares, Transitions
-from factorwise.kernels.chain_gradient import Room
-from factorwise.kernels.chain_online import Difference, Paths, Step, Store
-from factorwise.kernels.chain_rows import FORBIDDEN
-from factorwise.kernels.rows import GROUP, groups_of
+from factorwise.kernels.chains import attribute_rows, chain_descent, chain_online
+from factorwise.kernels.chains.attribute_rows import Tokens
+from factorwise.kernels.chains.chain_descent import Gathered, Pace, Squares, Transitions
+from factorwise.kernels.chains.chain_gradient import Room
+from factorwise.kernels.chains.chain_online import Difference, Paths, Step, Store
+from factorwise.kernels.chains.chain_rows import FORBIDDEN
+from factorwise.kernels.chains.rows import GROUP, groups_of
 from factorwise.learning.chain_layout import Layout, StateFeatures
 from factorwise.learning.chain_structure import FirstOrder, Supervision
 from factorwise.types import Floats, Ints

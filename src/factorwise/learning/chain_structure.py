@@ -12,8 +12,8 @@ from numpy.typing import DTypeLike, NDArray
 from factorwise.errors import ImpossibleError, ShapeError
 from factorwise.inference.base import Best
 from factorwise.inference.exact.chain import chain_k_best, chain_log_partition, chain_marginals
-from factorwise.kernels import chain_rows
-from factorwise.kernels.chain_rows import FORBIDDEN, Known, Steps
+from factorwise.kernels.chains import chain_rows
+from factorwise.kernels.chains.chain_rows import FORBIDDEN, Known, Steps
 from factorwise.types import Bools, Floats, Ints
 from factorwise.variables.sparse_rows import SparseRows
 

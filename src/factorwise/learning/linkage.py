@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError, require
 from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
-from factorwise.kernels.linkage_learning import (
+from factorwise.kernels.clusterings.linkage_learning import (
     ACCEPTED,
     MISRANKED,
     PRECISION,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from factorwise.inference.mcmc.linkage import LinkWalk
 from factorwise.inference.mcmc.linkage_posterior import link_posterior
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.calibration import Reliability, reliability
 from factorwise.types import Bools, Ints
 

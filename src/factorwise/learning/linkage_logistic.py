@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from factorwise.kernels.linkage_learning import APART_WEIGHT, LINK_WEIGHT
+from factorwise.kernels.clusterings.linkage_learning import APART_WEIGHT, LINK_WEIGHT
 from factorwise.model.linkage import LinkModel
 
 MOST_PAIRS = 100_000

@@ -17,7 +17,7 @@ from factorwise.errors import require
 from factorwise.inference.mcmc.engine import EngineName
 from factorwise.inference.mcmc.gradient_engine import Manner
 from factorwise.inference.mcmc.schedules import Geometric, Schedule
-from factorwise.kernels.updates import STEPS, UPDATES
+from factorwise.kernels.clusterings.updates import STEPS, UPDATES
 from factorwise.learning.samplerank import Callback, Learned, free_weights, learn_by_passes
 from factorwise.learning.updates import Unit
 from factorwise.learning.walkers import (

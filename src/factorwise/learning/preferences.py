@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import DiffError, InvalidArgumentError, ShapeError, require
-from factorwise.kernels.truth_gains import (
+from factorwise.kernels.clusterings.truth_gains import (
     B_CUBED_F1,
     PAIRWISE_F1,
     RAND,

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from factorwise.errors import ShapeError, require
 from factorwise.inference.message_passing.projection import nonnegative
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.learning.priors import Prior
 from factorwise.learning.projection_likelihood import (
     Accuracy,

@@ -35,7 +35,7 @@ from factorwise.inference.message_passing.projection import (
     TiedMeasurement,
     project_sequences,
 )
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.learning.projection_derivatives import implicit_gradients
 from factorwise.learning.projection_scores import BaseScores
 from factorwise.types import Floats, Ints

@@ -27,9 +27,9 @@ from factorwise.errors import InvalidArgumentError, NoCompiledFormError, Templat
 from factorwise.inference.mcmc.engine import EngineName, PlainEngineWarning
 from factorwise.inference.mcmc.partition_engine import storage_arrays
 from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
-from factorwise.kernels.pair_tables import count_pairs
-from factorwise.kernels.relocation_gradients import conditional_arrays, relocation_likelihood
-from factorwise.kernels.threads import Team
+from factorwise.kernels.clusterings.pair_tables import count_pairs
+from factorwise.kernels.clusterings.relocation_gradients import conditional_arrays, relocation_likelihood
+from factorwise.kernels.compile.threads import Team
 from factorwise.learning.likelihood import possible_constant
 from factorwise.learning.optimizers import Optimum, Progress, minimize
 from factorwise.learning.optimizers.base import Watch

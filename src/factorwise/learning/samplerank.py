@@ -19,7 +19,7 @@ from factorwise.errors import require
 from factorwise.inference.mcmc.engine import EngineName
 from factorwise.inference.mcmc.gradient_engine import Acceptance, Manner
 from factorwise.inference.mcmc.run import PROGRESS_AFTER
-from factorwise.kernels.updates import MISRANKED, STEPS, UPDATES, UpdateArrays
+from factorwise.kernels.clusterings.updates import MISRANKED, STEPS, UPDATES, UpdateArrays
 from factorwise.learning.updates import UpdateRule, as_rule, averaged
 from factorwise.learning.walkers import TrainingWorld, Walker, check_worlds, make_walker
 from factorwise.model.model import Model

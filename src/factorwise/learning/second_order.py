@@ -18,9 +18,9 @@ from numpy.typing import DTypeLike, NDArray
 from factorwise.inference.base import Best
 from factorwise.inference.exact.chain import chain_k_best, chain_sample
 from factorwise.inference.exact.elimination import require_possible
-from factorwise.kernels import second_order_rows
-from factorwise.kernels.chain_rows import FORBIDDEN
-from factorwise.kernels.second_order_rows import LongSteps
+from factorwise.kernels.chains import second_order_rows
+from factorwise.kernels.chains.chain_rows import FORBIDDEN
+from factorwise.kernels.chains.second_order_rows import LongSteps
 from factorwise.learning.chain_structure import FirstOrder, Supervision, label_tuples, rounded
 from factorwise.rng import Stream
 from factorwise.types import Bools, Floats, Ints

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError, StructureError, require
-from factorwise.kernels.trees import fill_uniforms
+from factorwise.kernels.graphs.trees import fill_uniforms
 from factorwise.learning.counts import checked_cardinality, checked_records, count_table
 from factorwise.model.factor import expectation
 from factorwise.model.grounding import FactorGraph

@@ -25,8 +25,8 @@ from factorwise.inference.mcmc.evaluators.exact import EXACT, Exact
 from factorwise.inference.mcmc.gradient_engine import GradientEngine, Manner
 from factorwise.inference.mcmc.kernel import Proposal, Proposer
 from factorwise.inference.mcmc.metropolis import Metropolis, log_acceptance
-from factorwise.kernels.truth_gains import TruthArrays, begin_truth, truth_value
-from factorwise.kernels.updates import STEPS, UPDATES, UpdateArrays
+from factorwise.kernels.clusterings.truth_gains import TruthArrays, begin_truth, truth_value
+from factorwise.kernels.clusterings.updates import STEPS, UPDATES, UpdateArrays
 from factorwise.learning.preferences import Preference, TruthPreference
 from factorwise.learning.updates import count_step, learn_sparse
 from factorwise.model.model import Model

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError
-from factorwise.kernels.composition import Source, source_of
-from factorwise.kernels.partition_code import ClusterTerm, PairAggregateTerm
-from factorwise.kernels.primitives import AGGREGATES
+from factorwise.kernels.clusterings.partition_code import ClusterTerm, PairAggregateTerm
+from factorwise.kernels.compile.composition import Source, source_of
+from factorwise.kernels.compile.primitives import AGGREGATES
 from factorwise.model.contributions import Contributions
 from factorwise.model.partition_program import PartitionProgram, check_items
 from factorwise.model.partition_templates import Items, PairTemplate, PartitionTemplate, parts_of
@@ -127,7 +127,7 @@ class ClusterAggregate(ClusterTemplate):
     def source(self) -> Source:
         """Text of the aggregates, for compiling."""
         names = [AGGREGATES[a].__name__ for a in self.aggregates]
-        imports = f"from factorwise.kernels.primitives import {', '.join(dict.fromkeys(names))}"
+        imports = f"from factorwise.kernels.compile.primitives import {', '.join(dict.fromkeys(names))}"
         values = "".join(f"{name}(cluster.{self.field}), " for name in names)
         function = f"aggregate_{self.field}_{'_'.join(names)}"
         text = f"{imports}\n\n@inlined\ndef {function}(cluster):\n    return ({values})"

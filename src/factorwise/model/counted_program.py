@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import NoCompiledFormError
-from factorwise.kernels.counted_tables import CountWeights
-from factorwise.kernels.partition_gains import EDGE
+from factorwise.kernels.clusterings.counted_tables import CountWeights
+from factorwise.kernels.clusterings.partition_gains import EDGE
 from factorwise.model.cluster_templates import ClusterSize
 from factorwise.model.counted_templates import CountedTemplate
 from factorwise.model.model import Model

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError
-from factorwise.kernels.composition import Source
-from factorwise.kernels.primitives import overlap
+from factorwise.kernels.compile.composition import Source
+from factorwise.kernels.compile.primitives import overlap
 from factorwise.model.partition_program import check_items
 from factorwise.model.partition_templates import PairTemplate
 from factorwise.model.weights import SparseVector
@@ -140,7 +140,7 @@ class CountedTemplate(PairTemplate):
                 else:
                     terms.append(f"({a} > 0) & ({b} > 0) & ({a} != {b})")
         terms += ["True"] if self.has_constant else []
-        imports = "from factorwise.kernels.primitives import overlap"
+        imports = "from factorwise.kernels.compile.primitives import overlap"
         body = "".join(f"        {term},\n" for term in terms)
         function = f"compare_keys_{hashlib.sha256(body.encode()).hexdigest()[:12]}"
         text = f"{imports}\n\n@inlined\ndef {function}(a, b):\n    return (\n{body}    )"

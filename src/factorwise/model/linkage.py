@@ -14,7 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import ShapeError, require
-from factorwise.kernels.linkage_learning import APART_WEIGHT, CLUSTER_WEIGHT, FIXED_WEIGHTS, LINK_WEIGHT
+from factorwise.kernels.clusterings.linkage_learning import (
+    APART_WEIGHT,
+    CLUSTER_WEIGHT,
+    FIXED_WEIGHTS,
+    LINK_WEIGHT,
+)
 from factorwise.types import Ints
 
 #: Names of the weights that every such model has.

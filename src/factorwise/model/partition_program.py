@@ -11,13 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import ShapeError, TemplateError
-from factorwise.kernels.pair_tables import BLOCK, COUNT, LINKED, TableArrays
-from factorwise.kernels.partition_code import PairTerm, Term, VectorTerm, gains_module, statistics_module
-from factorwise.kernels.partition_gains import add_statistics
-from factorwise.kernels.partition_gradients import EdgeArrays
-from factorwise.kernels.simd import LANES
-from factorwise.kernels.sixteen import SIXTEEN
-from factorwise.kernels.vector_code import FieldLayout
+from factorwise.kernels.clusterings.pair_tables import BLOCK, COUNT, LINKED, TableArrays
+from factorwise.kernels.clusterings.partition_code import (
+    PairTerm,
+    Term,
+    VectorTerm,
+    gains_module,
+    statistics_module,
+)
+from factorwise.kernels.clusterings.partition_gains import add_statistics
+from factorwise.kernels.clusterings.partition_gradients import EdgeArrays
+from factorwise.kernels.clusterings.vector_code import FieldLayout
+from factorwise.kernels.numeric.simd import LANES
+from factorwise.kernels.numeric.sixteen import SIXTEEN
 from factorwise.model.model import Model
 from factorwise.variables.fields import Field, Fields
 from factorwise.variables.pair_table import PairTable

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
-from factorwise.kernels.composition import Source, source_of
-from factorwise.kernels.partition_code import PairTerm, VectorTerm
+from factorwise.kernels.clusterings.partition_code import PairTerm, VectorTerm
+from factorwise.kernels.compile.composition import Source, source_of
 from factorwise.model.contributions import Contributions
 from factorwise.model.model import Model
 from factorwise.model.partition_program import PartitionProgram, check_items

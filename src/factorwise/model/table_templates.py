@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError
-from factorwise.kernels.pair_tables import AGGREGATE_CODES
+from factorwise.kernels.clusterings.pair_tables import AGGREGATE_CODES
 from factorwise.model.contributions import Contributions
 from factorwise.model.partition_program import PartitionProgram, check_items
 from factorwise.model.partition_templates import Items, PartitionTemplate, parts_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from factorwise.kernels import partitions
+from factorwise.kernels.clusterings import partitions
 
 __all__ = ["NEW", "PartitionDiff", "Retype", "Transfer"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import ClusterIdError, DiffError, EmptyWorldError, InvalidArgumentError, ShapeError
-from factorwise.kernels.partitions import (
+from factorwise.kernels.clusterings.partitions import (
     CLUSTER,
     FREE,
     ITEM,

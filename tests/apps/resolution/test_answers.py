@@ -17,7 +17,7 @@ from factorwise.apps.resolution.resolving import searched
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.linkage_posterior import link_posterior
 from factorwise.inference.mcmc.linkage_search import LinkSearch
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.model.linkage import LinkModel
 from linkage_cases import partitions
 from resolution_cases import compared, known_of, people_table

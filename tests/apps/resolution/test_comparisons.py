@@ -16,7 +16,7 @@ from factorwise.apps.resolution.comparisons import plan as plan_module
 from factorwise.apps.resolution.comparisons.measures import RELATIONS, prepared
 from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.normal_forms import normalize
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from record_cases import people
 from resolution_cases import FIELDS, compared, known_of, people_table, table_of
 

@@ -18,7 +18,7 @@ from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.errors import DataFileError, InvalidArgumentError
 from factorwise.inference.mcmc import linkage_search
 from factorwise.io.checkpoints import FILE
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.clustering import b_cubed
 from record_cases import people, without, write_csv
 from resolution_cases import clusters, people_table

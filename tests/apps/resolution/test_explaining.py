@@ -14,7 +14,7 @@ from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.errors import InvalidArgumentError
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.model.linkage import LinkModel
 from record_cases import people
 

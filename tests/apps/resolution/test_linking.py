@@ -10,7 +10,7 @@ from factorwise.apps.resolution.linking import link
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc import linkage_search
 from factorwise.inference.mcmc.linkage_search import LinkSearch, parts, walk_parts
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.model.linkage import LinkModel
 from resolution_cases import clusters, compared, known_of, people_table
 

@@ -11,7 +11,7 @@ from factorwise.errors import DataFileError
 from factorwise.inference.mcmc import linkage_search
 from factorwise.inference.mcmc.linkage_search import LinkSearch
 from factorwise.io.checkpoints import FILE, read_checkpoint
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from linkage_cases import check
 from resolution_cases import known_of, people_table
 

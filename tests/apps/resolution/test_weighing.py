@@ -19,7 +19,7 @@ from factorwise.apps.resolution.weighing import (
 )
 from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
 from factorwise.inference.mcmc.linkage_search import Found, LinkSearch
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.learning.linkage import LinkLearner
 from factorwise.learning.linkage_calibration import Calibration
 from factorwise.metrics.clustering import Tally, b_cubed

@@ -11,7 +11,7 @@ import pytest
 
 from factorwise import ChainCRF
 from factorwise.errors import ImpossibleError, InvalidArgumentError
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.sequence import spans
 from tagging_cases import AllPaths, agrees_with, task, with_weights
 

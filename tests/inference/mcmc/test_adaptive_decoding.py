@@ -15,7 +15,7 @@ from factorwise.inference.mcmc.adaptive.law import JumpWeights
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
 from factorwise.inference.mcmc.adaptive.tuning import Tuning
 from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.kernels.truth_gains import B_CUBED_F1, truth_arrays
+from factorwise.kernels.clusterings.truth_gains import B_CUBED_F1, truth_arrays
 from factorwise.learning.preferences import TruthPreference
 from factorwise.model.model import Model
 from factorwise.model.table_templates import PairTableTemplate

@@ -31,7 +31,7 @@ from factorwise.inference.mcmc.engine import PlainEngine, PlainEngineWarning, ma
 from factorwise.inference.mcmc.metropolis import Metropolis, log_acceptance
 from factorwise.inference.mcmc.partition_mixture import PartitionMixture
 from factorwise.inference.mcmc.partition_moves import Merge, Split
-from factorwise.kernels.jump_odds import LOG_RATIO, SPLIT
+from factorwise.kernels.clusterings.jump_odds import LOG_RATIO, SPLIT
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition
 from thinning import thinned

@@ -5,7 +5,7 @@ import pytest
 
 from adaptive_cases import CLOSE, SOME, assert_odds_are_kept, engine_for
 from factorwise.inference.mcmc.gradient_engine import Manner
-from factorwise.kernels.jump_odds import MERGE, MOVE, SPLIT
+from factorwise.kernels.clusterings.jump_odds import MERGE, MOVE, SPLIT
 from factorwise.learning.preferences import TruthPreference
 from factorwise.rng import Stream
 from factorwise.world.diff import Transfer

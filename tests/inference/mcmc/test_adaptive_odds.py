@@ -5,7 +5,7 @@ import pytest
 
 from adaptive_cases import assert_odds_are_kept, counted, engine_for, walk_freely, weights_for
 from factorwise.inference.mcmc.adaptive.engine import Jump
-from factorwise.kernels.jump_odds import MERGE, MOVE
+from factorwise.kernels.clusterings.jump_odds import MERGE, MOVE
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition
 

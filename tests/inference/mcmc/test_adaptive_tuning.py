@@ -21,7 +21,7 @@ from factorwise.inference.mcmc.adaptive.features import JumpFeatures
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
 from factorwise.inference.mcmc.adaptive.tuning import SMALLEST_KIND, Tuning, tune
 from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.kernels.jump_odds import MERGE, MOVE, SPLIT
+from factorwise.kernels.clusterings.jump_odds import MERGE, MOVE, SPLIT
 from factorwise.learning.preferences import TruthPreference
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition

@@ -24,7 +24,7 @@ from factorwise.inference.mcmc.partition_moves import (
     RelocateToNew,
 )
 from factorwise.inference.mcmc.run import sample
-from factorwise.kernels import counted_walks
+from factorwise.kernels.clusterings import counted_walks
 from factorwise.model.model import Model
 from factorwise.model.templates import ClusterSize, CountedTemplate, EdgeTemplate, Key, PairTemplate
 from factorwise.rng import Stream

@@ -25,7 +25,7 @@ from factorwise.inference.mcmc.partition_moves import (
 )
 from factorwise.inference.mcmc.restricted_gibbs import RestrictedGibbs
 from factorwise.inference.mcmc.run import anneal, sample
-from factorwise.kernels.gradient_walks import samplerank_walk
+from factorwise.kernels.clusterings.gradient_walks import samplerank_walk
 from factorwise.model.model import Model
 from factorwise.model.partition_program import PartitionProgram
 from factorwise.model.table_templates import PairTableTemplate

@@ -8,8 +8,7 @@ from scipy.stats import chisquare
 
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
-from factorwise.kernels.threads import Team
-from factorwise.reference.linkage import home_chances
+from factorwise.kernels.compile.threads import Team
 from linkage_cases import (
     CASES,
     check,
@@ -22,6 +21,7 @@ from linkage_cases import (
     target,
     walk_of,
 )
+from reference.linkage import home_chances
 
 FALSE_ALARM = 1e-4  # chance that a correct sampler fails one statistical test
 ALONE = Team(1)

@@ -12,7 +12,7 @@ from factorwise.inference.mcmc.linkage_posterior import (
     items_in_doubt,
     link_posterior,
 )
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from linkage_cases import CASES, random_walk, target, walk_of
 
 FALSE_ALARM = 1e-4  # chance that a correct sampler fails one statistical test

@@ -10,7 +10,7 @@ from factorwise.inference.mcmc import linkage as linkage_module
 from factorwise.inference.mcmc import linkage_search
 from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
 from factorwise.inference.mcmc.linkage_search import LinkSearch, parts, restore, shards_by_key
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from linkage_cases import CASES, check, is_allowed, model_score, partitions, random_walk, walk_of
 
 ALONE = Team(1)

@@ -14,8 +14,8 @@ from factorwise.inference.mcmc.partition_engine import PartitionEngine
 from factorwise.inference.mcmc.partition_mixture import PartitionMixture
 from factorwise.inference.mcmc.partition_moves import Blocks, Merge, RelocateToItem, RelocateToNew
 from factorwise.inference.mcmc.sampled_engine import SampledEngine
-from factorwise.kernels import sampled_walks
-from factorwise.kernels.primitives import overlap
+from factorwise.kernels.clusterings import sampled_walks
+from factorwise.kernels.compile.primitives import overlap
 from factorwise.model.model import Model
 from factorwise.model.partition_program import PartitionProgram
 from factorwise.model.templates import ClusterSize, CountedTemplate, Key, PairTemplate

@@ -5,7 +5,7 @@ import pytest
 from scipy import optimize
 
 from factorwise.errors import InvalidArgumentError
-from factorwise.kernels.quasi_newton import CHUNK
+from factorwise.kernels.numeric.quasi_newton import CHUNK
 from factorwise.learning.optimizers import OptimizerConfig, minimize
 from factorwise.learning.optimizers.base import Problem
 from factorwise.learning.optimizers.history import CHUNKS_WORTH_SHARING

@@ -28,7 +28,7 @@ from factorwise.apps.learned_estimator import LearnedEstimator
 from factorwise.errors import InvalidArgumentError, require
 from factorwise.inference.mcmc.gradient_engine import Acceptance
 from factorwise.io.learned import plain_settings
-from factorwise.kernels.threads import thread_count
+from factorwise.kernels.compile.threads import thread_count
 from factorwise.learning.preferences import MetricName
 from factorwise.learning.samplerank import Callback, SampleRank
 from factorwise.learning.updates import UpdateRule, capped_rule

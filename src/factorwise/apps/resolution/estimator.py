@@ -42,7 +42,7 @@ from factorwise.inference.mcmc.linkage_search import LinkSearch, Progress
 from factorwise.io.checkpoints import read_checkpoint
 from factorwise.io.shard_files import ShardStore
 from factorwise.io.tables import ids_of, read_table
-from factorwise.kernels.threads import Team, thread_count
+from factorwise.kernels.compile.threads import Team, thread_count
 from factorwise.learning.linkage import LinkLearner, LinkPass
 from factorwise.metrics.clustering import b_cubed
 

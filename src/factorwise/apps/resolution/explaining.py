@@ -25,7 +25,7 @@ from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.linking import score_pairs
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.errors import InvalidArgumentError
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.types import Bools, Floats, Ints
 
 

@@ -18,7 +18,7 @@ from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.distributed.executors import Executor
 from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
 from factorwise.inference.mcmc.linkage_search import parts
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.types import Ints
 
 

@@ -16,7 +16,7 @@ from factorwise.apps.resolution.linking import Linked
 from factorwise.inference.mcmc.linkage_posterior import CHAINS, DRAWS, LinkPosterior, link_posterior
 from factorwise.inference.mcmc.linkage_search import Found, LinkSearch, Progress, SearchState
 from factorwise.io.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 
 POSTERIOR_MEMORY = 2 << 30  # bytes of labels that draws may take
 FEWEST_DRAWS = 5

@@ -32,7 +32,7 @@ from factorwise.distributed.mixing import Mixer
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.mcmc.linkage import LinkGraph
 from factorwise.inference.mcmc.linkage_search import LinkSearch
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.learning.linkage import LinkLearner, LinkPass
 from factorwise.types import Ints
 

@@ -23,7 +23,7 @@ from sklearn.isotonic import isotonic_regression
 from factorwise.apps.resolution.comparisons import Comparison
 from factorwise.apps.resolution.comparisons.measures import FALLING
 from factorwise.apps.resolution.labelled import ComparedLabels
-from factorwise.kernels.linkage_learning import APART_WEIGHT, FIXED_WEIGHTS, LINK_WEIGHT
+from factorwise.kernels.clusterings.linkage_learning import APART_WEIGHT, FIXED_WEIGHTS, LINK_WEIGHT
 from factorwise.model.linkage import LinkModel
 from factorwise.types import Ints
 

@@ -24,7 +24,7 @@ from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.errors import require
 from factorwise.inference.mcmc.linkage_search import Found, LinkSearch
 from factorwise.io.tables import SOURCE_COLUMN, stack_tables
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.types import Ints
 
 

@@ -19,7 +19,7 @@ from factorwise.apps.resolution.lessons import Lesson, Trial, effective_number, 
 from factorwise.distributed.mixing import Mixer, ShardLesson
 from factorwise.inference.mcmc.linkage import LinkWalk
 from factorwise.inference.mcmc.linkage_search import LinkSearch
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.learning.linkage import LinkLearner, LinkPass
 from factorwise.learning.linkage_calibration import Calibration, Case, calibrate
 from factorwise.learning.linkage_logistic import logistic_links

@@ -35,7 +35,7 @@ from factorwise.apps.tagging.vocabulary import (
     without_unknown,
 )
 from factorwise.errors import InvalidArgumentError, ShapeError, require
-from factorwise.kernels.interning import PADDING, UNKNOWN, template_keys
+from factorwise.kernels.text.interning import PADDING, UNKNOWN, template_keys
 
 _AT_ONCE = 2_048  # tokens whose keys are made before they are numbered: they stay in the cache
 

@@ -20,7 +20,7 @@ from factorwise.inference.message_passing.projection import (
     project_sequences,
 )
 from factorwise.io.given_texts import text_or_file
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.learning.chain_structure import FirstOrder
 from factorwise.learning.priors import Prior
 from factorwise.learning.projection import EnergyFit, EnergyLearning, learn_energies, promising

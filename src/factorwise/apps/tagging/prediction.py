@@ -17,7 +17,7 @@ from factorwise.apps.tagging.labels import LabelEncoder
 from factorwise.apps.tagging.supervision import sentence_weights
 from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.errors import ImpossibleError, InvalidArgumentError, require
-from factorwise.kernels.threads import Team, thread_count
+from factorwise.kernels.compile.threads import Team, thread_count
 from factorwise.metrics.sequence import SpanCounter
 from factorwise.types import Bools, Floats, Ints
 

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from factorwise.errors import ImpossibleError, require
 from factorwise.inference.base import Best
-from factorwise.kernels import attribute_rows
-from factorwise.kernels.attribute_rows import AHEAD, Entries, Tokens
-from factorwise.kernels.chain_rows import FORBIDDEN, Steps
-from factorwise.kernels.rows import GROUP, Groups, groups_of
-from factorwise.kernels.threads import Team
+from factorwise.kernels.chains import attribute_rows
+from factorwise.kernels.chains.attribute_rows import AHEAD, Entries, Tokens
+from factorwise.kernels.chains.chain_rows import FORBIDDEN, Steps
+from factorwise.kernels.chains.rows import GROUP, Groups, groups_of
+from factorwise.kernels.compile.threads import Team
 from factorwise.learning.chain_layout import Layout, StateFeatures
 from factorwise.learning.chain_structure import ChainStructure
 from factorwise.types import Bools, Floats

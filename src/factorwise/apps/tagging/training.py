@@ -18,7 +18,7 @@ from factorwise.apps.tagging.config import BATCH, MOST_PASSES, TrainingConfig, o
 from factorwise.apps.tagging.constraints import Constraints
 from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.errors import InvalidArgumentError
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.learning.chain_layout import StateFeatures
 from factorwise.learning.chain_likelihood import ChainLikelihood
 from factorwise.learning.chain_online import OnlineProgress, train_online

@@ -1,7 +1,7 @@
 """What the encoders share: a table of strings that numbers them, and the rows they make.
 
 Millions of attribute strings are looked up faster in arrays than in a dictionary: the strings of thousands of
-tokens are joined into one, and a kernel works through it (`factorwise.kernels.interning`).
+tokens are joined into one, and a kernel works through it (`factorwise.kernels.text.interning`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import ModelFileError, ShapeError
-from factorwise.kernels.interning import (
+from factorwise.kernels.text.interning import (
     PADDING,
     UNKNOWN,
     find_segments,

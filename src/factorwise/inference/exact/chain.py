@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from factorwise.errors import InvalidArgumentError, ShapeError, StructureError, require
 from factorwise.inference.base import Best, Marginals
 from factorwise.inference.exact.elimination import exact_marginals, require_possible
-from factorwise.kernels import chains
+from factorwise.kernels.chains import chains
 from factorwise.model.grounding import FactorGraph
 from factorwise.rng import Stream
 from factorwise.types import Floats

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from factorwise.errors import ImpossibleError, InvalidArgumentError, TreewidthError, require
 from factorwise.inference.base import Best, Marginals
-from factorwise.kernels.trees import fill_uniforms
+from factorwise.kernels.graphs.trees import fill_uniforms
 from factorwise.model.factor import Factor, expectation, product
 from factorwise.model.grounding import FactorGraph
 from factorwise.rng import Stream

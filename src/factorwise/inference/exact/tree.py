@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from factorwise.errors import StructureError, require
 from factorwise.inference.base import Best, Marginals
 from factorwise.inference.exact.elimination import exact_marginals, ranked, require_possible
-from factorwise.kernels import trees
+from factorwise.kernels.graphs import trees
 from factorwise.model.factor import log_sum_exp
 from factorwise.model.grounding import FactorGraph
 from factorwise.rng import Stream

@@ -20,17 +20,24 @@ from factorwise.inference.mcmc.assignment_gibbs import BlockGibbs, Gibbs
 from factorwise.inference.mcmc.assignment_proposals import LocalRelabel, Mixture, Swap, UniformRelabel
 from factorwise.inference.mcmc.kernel import TransitionKernel, tempered
 from factorwise.inference.mcmc.metropolis import Metropolis, require_exact
-from factorwise.kernels.assignment_code import TouchedTerm, touched_module
-from factorwise.kernels.assignment_gains import (
+from factorwise.kernels.assignments.assignment_code import TouchedTerm, touched_module
+from factorwise.kernels.assignments.assignment_gains import (
     CountedFactors,
     LocalFactors,
     TouchedFactors,
     TouchedScore,
     WholeFactors,
 )
-from factorwise.kernels.assignment_metropolis import LOCAL, SWAP, UNIFORM, Components, Pools, metropolis_steps
-from factorwise.kernels.assignment_sweeps import LOOKAHEAD, Blocks, block_gibbs_steps, gibbs_steps
-from factorwise.kernels.composition import source_of
+from factorwise.kernels.assignments.assignment_metropolis import (
+    LOCAL,
+    SWAP,
+    UNIFORM,
+    Components,
+    Pools,
+    metropolis_steps,
+)
+from factorwise.kernels.assignments.assignment_sweeps import LOOKAHEAD, Blocks, block_gibbs_steps, gibbs_steps
+from factorwise.kernels.compile.composition import source_of
 from factorwise.model.assignment_base import ranges
 from factorwise.model.custom_assignment import DynamicTemplate
 from factorwise.model.grounding import FactorGraph

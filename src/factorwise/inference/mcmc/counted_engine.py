@@ -22,7 +22,7 @@ from factorwise.inference.mcmc.partition_moves import (
     RelocateToItem,
     RelocateToNew,
 )
-from factorwise.kernels.counted_tables import (
+from factorwise.kernels.clusterings.counted_tables import (
     EMPTY,
     ENTRY,
     KNOWN,
@@ -33,8 +33,14 @@ from factorwise.kernels.counted_tables import (
     count_members,
     lay_out_values,
 )
-from factorwise.kernels.counted_walks import ACCEPTED, FACTORS, LOOK_UPS, CountedMoves, counted_sweep
-from factorwise.kernels.partition_moves import CHOICE, TO_CANDIDATE, TO_ITEM, TO_NEW
+from factorwise.kernels.clusterings.counted_walks import (
+    ACCEPTED,
+    FACTORS,
+    LOOK_UPS,
+    CountedMoves,
+    counted_sweep,
+)
+from factorwise.kernels.clusterings.partition_moves import CHOICE, TO_CANDIDATE, TO_ITEM, TO_NEW
 from factorwise.model.counted_program import CountedProgram, is_counted
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition

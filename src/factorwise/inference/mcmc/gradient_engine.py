@@ -20,12 +20,12 @@ from factorwise.inference.mcmc.partition_engine import (
     storage_arrays,
     work_arrays,
 )
-from factorwise.kernels import gradient_walks as codes
-from factorwise.kernels.gradient_walks import WalkArrays, contrastive_walk, samplerank_walk
-from factorwise.kernels.pair_tables import count_pairs
-from factorwise.kernels.partition_moves import RESTRICTED_GIBBS
-from factorwise.kernels.truth_gains import RAND, TruthArrays, truth_arrays
-from factorwise.kernels.updates import UpdateArrays
+from factorwise.kernels.clusterings import gradient_walks as codes
+from factorwise.kernels.clusterings.gradient_walks import WalkArrays, contrastive_walk, samplerank_walk
+from factorwise.kernels.clusterings.pair_tables import count_pairs
+from factorwise.kernels.clusterings.partition_moves import RESTRICTED_GIBBS
+from factorwise.kernels.clusterings.truth_gains import RAND, TruthArrays, truth_arrays
+from factorwise.kernels.clusterings.updates import UpdateArrays
 from factorwise.model.partition_program import PartitionProgram
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError, require
-from factorwise.kernels.linkage import (
+from factorwise.kernels.clusterings.linkage import (
     CHANGED,
     WEIGHED,
     LinkArrays,
@@ -23,8 +23,8 @@ from factorwise.kernels.linkage import (
     home_chances,
     link_rows,
 )
-from factorwise.kernels.linkage_splits import jump_sweep
-from factorwise.kernels.threads import Team
+from factorwise.kernels.clusterings.linkage_splits import jump_sweep
+from factorwise.kernels.compile.threads import Team
 from factorwise.rng import Stream
 from factorwise.types import Ints
 

@@ -18,7 +18,7 @@ from scipy.sparse import coo_array
 
 from factorwise.errors import require
 from factorwise.inference.mcmc.linkage import LinkWalk
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.types import Bools, Ints
 
 SURE = 0.01  # a pair is doubtful if its probability is further than this from 0 and from 1

@@ -22,7 +22,7 @@ from scipy.sparse.csgraph import connected_components
 from factorwise.errors import require
 from factorwise.inference.mcmc.linkage import LinkWalk
 from factorwise.inference.mcmc.schedules import Geometric
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.types import Ints
 
 ITEMS_PER_SHARD = 20_000  # below it all is one shard, and every link can be followed in every round

@@ -23,10 +23,10 @@ from factorwise.inference.mcmc.partition_moves import (
     SplitMerge,
 )
 from factorwise.inference.mcmc.restricted_gibbs import RestrictedGibbs
-from factorwise.kernels import partition_moves as codes
-from factorwise.kernels.partition_gains import EDGE, StorageArrays, score_clusters
-from factorwise.kernels.partition_sweeps import gibbs_sweep, metropolis_sweep
-from factorwise.kernels.sixteen import SIXTEEN
+from factorwise.kernels.clusterings import partition_moves as codes
+from factorwise.kernels.clusterings.partition_gains import EDGE, StorageArrays, score_clusters
+from factorwise.kernels.clusterings.partition_sweeps import gibbs_sweep, metropolis_sweep
+from factorwise.kernels.numeric.sixteen import SIXTEEN
 from factorwise.model.partition_program import PartitionProgram
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition

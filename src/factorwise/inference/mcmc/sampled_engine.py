@@ -11,9 +11,9 @@ from factorwise.inference.mcmc.evaluators.exact import Exact
 from factorwise.inference.mcmc.evaluators.sampled import ConfidenceSample, UniformSample
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.partition_engine import check_start, move_arrays, only_relocations, work_arrays
-from factorwise.kernels.partition_code import PairTerm
-from factorwise.kernels.row_code import rows_module
-from factorwise.kernels.sampled_walks import (
+from factorwise.kernels.clusterings.partition_code import PairTerm
+from factorwise.kernels.clusterings.row_code import rows_module
+from factorwise.kernels.clusterings.sampled_walks import (
     ALL,
     CONFIDENCE,
     SHARE,

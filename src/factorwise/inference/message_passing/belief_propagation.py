@@ -17,10 +17,16 @@ from factorwise.errors import require
 from factorwise.inference.base import Best, Convergence, Marginals
 from factorwise.inference.message_passing.bethe import wired_entropy, wired_score
 from factorwise.inference.message_passing.wiring import SAFE_SPAN, Wired, spans, wire
-from factorwise.kernels.decoding import climb, decode, setting_score
-from factorwise.kernels.messages import Workspace, factor_beliefs, label_beliefs, node_totals, run_sweeps
-from factorwise.kernels.pair_messages import BinaryPairs, run_binary, run_binary_in_order, run_pairs
-from factorwise.kernels.residual_messages import Queue, run_residual
+from factorwise.kernels.chains.decoding import climb, decode, setting_score
+from factorwise.kernels.graphs.messages import (
+    Workspace,
+    factor_beliefs,
+    label_beliefs,
+    node_totals,
+    run_sweeps,
+)
+from factorwise.kernels.graphs.pair_messages import BinaryPairs, run_binary, run_binary_in_order, run_pairs
+from factorwise.kernels.graphs.residual_messages import Queue, run_residual
 from factorwise.model.grounding import FactorGraph
 
 Schedule = Literal["sequential", "parallel", "residual"]

@@ -19,7 +19,7 @@ from factorwise.inference.base import Convergence, Marginals
 from factorwise.inference.message_passing.belief_propagation import best_decoding, run_messages, score_of
 from factorwise.inference.message_passing.bethe import expected_score, wired_score
 from factorwise.inference.message_passing.wiring import Wired, wire
-from factorwise.kernels.mean_field import product_beliefs, run_mean_field
+from factorwise.kernels.graphs.mean_field import product_beliefs, run_mean_field
 from factorwise.model.grounding import FactorGraph
 from factorwise.types import Floats
 

@@ -35,7 +35,7 @@ from factorwise.inference.message_passing.belief_propagation import (
     run_messages,
 )
 from factorwise.inference.message_passing.wiring import Wired, wire
-from factorwise.kernels.forests import grow_forest
+from factorwise.kernels.graphs.forests import grow_forest
 from factorwise.model.grounding import FactorGraph
 
 CHOICES = ("spanning_trees", "uniform")

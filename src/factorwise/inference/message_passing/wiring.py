@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import ImpossibleError
-from factorwise.kernels.forests import breadth_first
-from factorwise.kernels.messages import Wiring, Workspace
+from factorwise.kernels.graphs.forests import breadth_first
+from factorwise.kernels.graphs.messages import Wiring, Workspace
 from factorwise.model.grounding import FactorGraph
 from factorwise.types import Floats
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import ShapeError
-from factorwise.kernels import quasi_newton as kernels
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
+from factorwise.kernels.numeric import quasi_newton as kernels
 from factorwise.learning.optimizers.base import (
     OptimizerConfig,
     Problem,

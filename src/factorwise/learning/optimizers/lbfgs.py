@@ -8,7 +8,7 @@ from functools import partial
 from typing import TypeAlias
 
 from factorwise.errors import InvalidArgumentError
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.learning.optimizers.base import (
     Ending,
     Monitor,

@@ -22,7 +22,7 @@ from functools import partial
 from typing import Any
 
 from factorwise.errors import InvalidArgumentError, require
-from factorwise.kernels.updates import UpdateArrays
+from factorwise.kernels.clusterings.updates import UpdateArrays
 from factorwise.learning.updates.adagrad import AdaGrad
 from factorwise.learning.updates.arow import Arow
 from factorwise.learning.updates.base import UpdateRule, averaged

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from factorwise.errors import require
-from factorwise.kernels.updates import AROW, LIMIT, MARGIN, PAD
+from factorwise.kernels.clusterings.updates import AROW, LIMIT, MARGIN, PAD
 from factorwise.learning.updates.base import RuleCode, UpdateRule
 
 

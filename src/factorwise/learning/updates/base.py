@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import require
-from factorwise.kernels.updates import KIND, STEPS, UpdateArrays
+from factorwise.kernels.clusterings.updates import KIND, STEPS, UpdateArrays
 
 
 class RuleCode(NamedTuple):

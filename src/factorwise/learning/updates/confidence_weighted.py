@@ -8,7 +8,7 @@ from statistics import NormalDist
 from typing import Literal
 
 from factorwise.errors import require
-from factorwise.kernels.updates import BOUND, CW_DEVIATION, CW_VARIANCE, LIMIT, MARGIN, PHI
+from factorwise.kernels.clusterings.updates import BOUND, CW_DEVIATION, CW_VARIANCE, LIMIT, MARGIN, PHI
 from factorwise.learning.updates.base import RuleCode, UpdateRule
 
 

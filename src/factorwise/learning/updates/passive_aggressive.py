@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from factorwise.errors import require
-from factorwise.kernels.updates import BOUND, LIMIT, MARGIN, PAD, PASSIVE_AGGRESSIVE, SCALED
+from factorwise.kernels.clusterings.updates import BOUND, LIMIT, MARGIN, PAD, PASSIVE_AGGRESSIVE, SCALED
 from factorwise.learning.updates.base import RuleCode, UpdateRule
 
 

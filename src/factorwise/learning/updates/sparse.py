@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.kernels.updates import (
+from factorwise.kernels.clusterings.updates import (
     ADAGRAD,
     BOUND,
     KIND,

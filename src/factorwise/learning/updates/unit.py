@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from factorwise.errors import require
-from factorwise.kernels.updates import DECAY, LIMIT, RATE, UNIT
+from factorwise.kernels.clusterings.updates import DECAY, LIMIT, RATE, UNIT
 from factorwise.learning.updates.base import RuleCode, UpdateRule
 
 # A lead nearer to zero than the smallest normal number is a tie.

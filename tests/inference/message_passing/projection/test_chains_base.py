@@ -13,7 +13,7 @@ from factorwise.inference.message_passing.projection import (
     SumEnergy,
     project,
 )
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 
 LABELS = 3
 

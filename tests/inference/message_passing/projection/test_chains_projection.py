@@ -18,7 +18,7 @@ from factorwise.inference.message_passing.projection import (
     project,
     project_chains,
 )
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 
 LABELS = 3
 LENGTHS = (4, 1, 3, 4, 3)

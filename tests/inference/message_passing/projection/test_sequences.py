@@ -20,7 +20,7 @@ from factorwise.inference.message_passing.projection import (
     squared,
 )
 from factorwise.inference.message_passing.projection.sequences import SequenceEnergy, project_sequences
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 
 LABELS = 3
 ROWS = [

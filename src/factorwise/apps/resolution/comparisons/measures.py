@@ -16,7 +16,7 @@ from rapidfuzz import fuzz, process
 from rapidfuzz.distance import DamerauLevenshtein, JaroWinkler
 
 from factorwise.apps.resolution.forms import Form, Lists, NormalField, Numbers, Strings
-from factorwise.kernels.set_overlaps import set_overlaps
+from factorwise.kernels.text.set_overlaps import set_overlaps
 from factorwise.types import Ints
 
 Values = NDArray[np.float32]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from factorwise.apps.resolution.comparisons.levels import Cuts
 from factorwise.apps.resolution.comparisons.measures import FALLING, RELATIONS, prepared
 from factorwise.apps.resolution.forms import NormalField, NormalTable
-from factorwise.kernels.threads import Team
+from factorwise.kernels.compile.threads import Team
 from factorwise.types import Ints
 
 #: For each kind the forms that are compared, and by which measure.

@@ -13,16 +13,24 @@ from factorwise.errors import InvalidArgumentError, NoCompiledFormError
 from factorwise.inference.mcmc.adaptive.law import JumpWeights
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
 from factorwise.inference.mcmc.gradient_engine import GradientEngine, Manner
-from factorwise.kernels import gradient_walks as codes
-from factorwise.kernels.compiler import pointer_to
-from factorwise.kernels.jump_draws import allocate, no_allocation
-from factorwise.kernels.jump_features import ClusterModel, all_features, part_features
-from factorwise.kernels.jump_odds import ADDITIVE, EXPLORE, GUIDED, MERGE, MOVE, JumpArrays, spread_odds
-from factorwise.kernels.jump_ratios import jump_log_ratio, no_log_ratio
-from factorwise.kernels.jump_walks import JumpSamples, apply_jump, draw_jumps, jump_walk
-from factorwise.kernels.partition_gradients import transfer_gradient
-from factorwise.kernels.truth_gains import TruthArrays
-from factorwise.kernels.updates import UpdateArrays
+from factorwise.kernels.clusterings import gradient_walks as codes
+from factorwise.kernels.clusterings.jump_draws import allocate, no_allocation
+from factorwise.kernels.clusterings.jump_features import ClusterModel, all_features, part_features
+from factorwise.kernels.clusterings.jump_odds import (
+    ADDITIVE,
+    EXPLORE,
+    GUIDED,
+    MERGE,
+    MOVE,
+    JumpArrays,
+    spread_odds,
+)
+from factorwise.kernels.clusterings.jump_ratios import jump_log_ratio, no_log_ratio
+from factorwise.kernels.clusterings.jump_walks import JumpSamples, apply_jump, draw_jumps, jump_walk
+from factorwise.kernels.clusterings.partition_gradients import transfer_gradient
+from factorwise.kernels.clusterings.truth_gains import TruthArrays
+from factorwise.kernels.clusterings.updates import UpdateArrays
+from factorwise.kernels.compile.compiler import pointer_to
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition
 

@@ -12,7 +12,7 @@ from threadpoolctl import ThreadpoolController
 
 from factorwise.inference.cross_entropy import maximize
 from factorwise.inference.mcmc.adaptive.engine import Jump, JumpEngine
-from factorwise.kernels.jump_odds import MERGE, MOVE, SPLIT
+from factorwise.kernels.clusterings.jump_odds import MERGE, MOVE, SPLIT
 from factorwise.rng import Stream
 
 ROUND_STEPS = 40  # of L-BFGS in a round; the next iteration goes on from where they end

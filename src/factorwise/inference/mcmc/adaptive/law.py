@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError, require
-from factorwise.kernels.jump_draws import ONE_MEMBER
-from factorwise.kernels.jump_odds import LARGEST_LOG_ODDS
+from factorwise.kernels.clusterings.jump_draws import ONE_MEMBER
+from factorwise.kernels.clusterings.jump_odds import LARGEST_LOG_ODDS
 
 Parts = Literal["uniform", "guided"]
 

@@ -29,8 +29,8 @@ from factorwise.inference.mcmc.adaptive.law import (
     odds_of,
 )
 from factorwise.inference.mcmc.kernel import Proposal
-from factorwise.kernels.jump_draws import ONE_MEMBER
-from factorwise.kernels.jump_odds import MERGE, MOVE, SPLIT
+from factorwise.kernels.clusterings.jump_draws import ONE_MEMBER
+from factorwise.kernels.clusterings.jump_odds import MERGE, MOVE, SPLIT
 from factorwise.rng import Stream
 from factorwise.world.diff import NEW, Transfer
 from factorwise.world.partition import Partition

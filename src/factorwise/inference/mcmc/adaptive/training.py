@@ -17,7 +17,7 @@ from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
 from factorwise.inference.mcmc.adaptive.tuning import By, Truth, Tuning, with_kinds
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.run import PROGRESS_AFTER
-from factorwise.kernels.truth_gains import TruthArrays
+from factorwise.kernels.clusterings.truth_gains import TruthArrays
 from factorwise.rng import Stream, as_stream
 from factorwise.world.partition import Partition
 

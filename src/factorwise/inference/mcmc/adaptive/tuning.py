@@ -14,8 +14,8 @@ from factorwise.inference.cross_entropy import elite_of
 from factorwise.inference.mcmc.adaptive.engine import Jump, JumpEngine
 from factorwise.inference.mcmc.adaptive.family import JumpFamily, Lesson
 from factorwise.inference.mcmc.adaptive.law import JumpWeights
-from factorwise.kernels.jump_odds import MOVE
-from factorwise.kernels.truth_gains import TruthArrays, begin_truth
+from factorwise.kernels.clusterings.jump_odds import MOVE
+from factorwise.kernels.clusterings.truth_gains import TruthArrays, begin_truth
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from factorwise.errors import ImpossibleError, InvalidArgumentError, ShapeError
 from factorwise.inference.message_passing.projection.bases import Answer, check_shift
 from factorwise.inference.message_passing.projection.layout import Layout
-from factorwise.kernels import chains, dense_chains
+from factorwise.kernels.chains import chains, dense_chains
 from factorwise.types import Floats
 
 

@@ -17,8 +17,8 @@ from factorwise.inference.message_passing.projection.bases import Answer, check_
 from factorwise.inference.message_passing.projection.chain_base import ChainBase
 from factorwise.inference.message_passing.projection.layout import Layout
 from factorwise.inference.message_passing.wiring import starts
-from factorwise.kernels.dense_chains import chains_range
-from factorwise.kernels.threads import Team
+from factorwise.kernels.chains.dense_chains import chains_range
+from factorwise.kernels.compile.threads import Team
 from factorwise.types import Floats
 
 

@@ -19,7 +19,7 @@ from factorwise.errors import InvalidArgumentError, require
 from factorwise.inference.message_passing.projection.energies import MeasuredEnergy
 from factorwise.inference.message_passing.projection.problem import Iterate, Point, Problem
 from factorwise.inference.message_passing.projection.results import Projection, Stopping, run
-from factorwise.kernels.quasi_newton_steps import inverse_curvature_times
+from factorwise.kernels.numeric.quasi_newton_steps import inverse_curvature_times
 from factorwise.types import Bools, Floats
 
 INSIDE = 1e-12  # share of the way to the end of an interval where the conjugate is infinite that is left

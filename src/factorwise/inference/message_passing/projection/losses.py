@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import CountsError, InvalidArgumentError, ShapeError
-from factorwise.kernels import univariate_losses as kernels
-from factorwise.kernels.univariate_losses import (
+from factorwise.kernels.numeric import univariate_losses as kernels
+from factorwise.kernels.numeric.univariate_losses import (
     ABSOLUTE,
     HINGE,
     HUBER,
@@ -54,7 +54,7 @@ class Losses:
     """One loss for each measurement.
 
     kind : int64[measurements]
-        Which function, by its number in `factorwise.kernels.univariate_losses`.
+        Which function, by its number in `factorwise.kernels.numeric.univariate_losses`.
     target : float64[measurements]
         The margin m, the center c or the observed count y.
     width : float64[measurements]

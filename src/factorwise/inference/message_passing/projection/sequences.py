@@ -24,9 +24,9 @@ from factorwise.inference.message_passing.projection.rda import RDA
 from factorwise.inference.message_passing.projection.results import Projection, Stopping
 from factorwise.inference.message_passing.projection.tied import SUMS, TiedMeasurement
 from factorwise.inference.message_passing.wiring import starts
-from factorwise.kernels.projected_chains import CONVERGED, LOST, Outcome, best_range, project_range
-from factorwise.kernels.shifted_chains import LANES, Chains, Measured, Work
-from factorwise.kernels.threads import Team
+from factorwise.kernels.chains.projected_chains import CONVERGED, LOST, Outcome, best_range, project_range
+from factorwise.kernels.chains.shifted_chains import LANES, Chains, Measured, Work
+from factorwise.kernels.compile.threads import Team
 from factorwise.types import Bools, Floats, Ints
 
 FEW_PAIRS = 1 / 10  # of all: where fewer occur, they are summed one by one

@@ -1,0 +1,375 @@
+"""Corrections of chain weights after mistakes, sentence by sentence: perceptron, passive-aggressive, AROW.
+
+Each sentence is decoded with the weights of the moment. Where the best path is not the right one, the weights
+move along the difference of their features, right minus guessed; only tokens and transitions at which the
+two paths part take part in it, and only pairs of attribute and label that have a weight.
+
+The vector of weights is the master copy; the rows of the table and the table of transitions, from which
+scores are read, are written again wherever it changes. The mean over all sentences seen is had from a second
+vector that takes every change times the number of the sentence at which it was made.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.kernels.chains.attribute_rows import Tokens
+from factorwise.kernels.chains.chain_rows import FORBIDDEN, Known, best_arrival, token_row
+from factorwise.kernels.chains.rows import (
+    Groups,
+    add_scaled,
+    first_place,
+    largest,
+    load_row,
+    prefetch_row,
+    store_row,
+)
+from factorwise.kernels.compile.compiler import hot, inner, lean_kernel
+from factorwise.kernels.compile.random import random_below
+from factorwise.types import Floats, Ints
+
+LINE: Groups = (0,)  # rows of eight integers: one or half a cache line
+PERCEPTRON, AGGRESSIVE, AGGRESSIVE_I, AGGRESSIVE_II, ADAPTIVE = range(5)
+
+
+class Store(NamedTuple):
+    """Where the weights lie while they change.
+
+    span : int64[rows, 2]
+        The weights of a row of the table are ``span[row, 0]:span[row, 1]``.
+    label : int32[state weights]
+        The column of each.
+    pairs : int32[transitions, 2]
+        Labels of the weights that follow those.
+    pair : int32[labels, labels]
+        Where the weight of a transition stands; -1 if it has none, or is forbidden.
+    score : real[labels, columns]
+        Score of a label (row) being followed by another; FORBIDDEN in the padding.
+    arrival : real[labels, columns]
+        Its transpose, padded likewise.
+    weights : float64[weights]
+    sums : float64[weights]
+        Changes, each times the number of its sentence.
+    variance : float64[weights] or empty
+        For AROW: how uncertain each weight is.
+    """
+
+    span: Ints
+    label: Ints
+    pairs: Ints
+    pair: Ints
+    score: Floats
+    arrival: Floats
+    weights: Floats
+    sums: Floats
+    variance: Floats
+
+
+class Step(NamedTuple):
+    """How far to go.
+
+    kind
+        PERCEPTRON, AGGRESSIVE (with _I, _II) or ADAPTIVE.
+    bound
+        The aggressiveness C, or AROW's gamma.
+    by_errors
+        Whether the margin asked for is the root of the number of wrong labels, and not 1.
+    """
+
+    kind: int
+    bound: float
+    by_errors: bool
+
+
+class Difference(NamedTuple):
+    """A sparse vector over the weights; each is listed once.
+
+    slot : int32[weights]
+        Where a weight stands in the list; -1 if it does not.
+    weight, row : int32[room]
+        The weights, and the row of the table of each; -1 for those that have none.
+    amount : float64[room]
+    """
+
+    slot: Ints
+    weight: Ints
+    row: Ints
+    amount: Floats
+
+
+class Paths(NamedTuple):
+    """Room for one sentence.
+
+    score, best : real[longest, columns]
+    guess, target : int64[longest]
+    """
+
+    score: Floats
+    best: Floats
+    guess: Ints
+    target: Ints
+
+
+@lean_kernel
+def shuffle(order: Ints, state: NDArray[np.uint64]) -> None:
+    """Put the numbers into random order."""
+    for last in range(len(order) - 1, 0, -1):
+        other = random_below(state, last + 1)
+        order[last], order[other] = order[other], order[last]
+
+
+@hot
+def _fetch(array: Ints, first: int, last: int) -> None:
+    """Ask for the cache lines of entries ``first`` to ``last``, of four bytes each."""
+    for line in range(first >> 4, (last >> 4) + 1):
+        prefetch_row(LINE, array, 2 * line)
+
+
+@hot
+def fetch_ahead(tokens: Tokens, order: Ints, position: int) -> None:
+    """Ask for the entries of the next sentence, and for where those of the one after it begin.
+
+    In random order the hardware cannot foresee them.
+    """
+    entries = tokens.entries
+    if position + 2 < len(order):
+        after = order[position + 2]
+        for token in range(tokens.start[after], tokens.start[after + 1], 8):
+            prefetch_row(LINE, entries.dense_start, token >> 3)
+            prefetch_row(LINE, entries.single_start, token >> 3)
+    if position + 1 < len(order):
+        begin, end = tokens.start[order[position + 1]], tokens.start[order[position + 1] + 1]
+        _fetch(entries.dense_column, entries.dense_start[begin], entries.dense_start[end])
+        _fetch(entries.single_weight, entries.single_start[begin], entries.single_start[end])
+
+
+@inner
+def _trace_back(groups: Groups, length: int, arrival: Floats, best: Floats, path: Ints) -> float:
+    """Write the best path, the lowest labels among equals; return its score."""
+    row = load_row(groups, best, length - 1)
+    label = first_place(row, largest(row))
+    path[length - 1] = label
+    score = best[length - 1, label]
+    for place in range(length - 2, -1, -1):
+        row = load_row(groups, best, place) + load_row(groups, arrival, label)
+        label = first_place(row, largest(row))
+        path[place] = label
+    return np.float64(score)
+
+
+@hot
+def _guess(
+    groups: Groups, tokens: Tokens, known: Known, store: Store, begin: int, end: int, paths: Paths
+) -> bool:
+    """Write the scores, the best path, and the right one; return whether a label is not known."""
+    partial = False
+    for token in range(begin, end):
+        place, label = token - begin, known.truth[token]
+        row = token_row(groups, tokens, token, begin, end)
+        if len(known.cost) > 0 and label >= 0:
+            row = add_scaled(row, -known.cost[label], tokens.unit, label)
+        store_row(paths.score, place, row)
+        if place > 0:
+            row = row + best_arrival(groups, store.score, paths.best, place)
+        store_row(paths.best, place, row)
+        paths.target[place] = label
+        partial = partial or label < 0
+    _trace_back(groups, end - begin, store.arrival, paths.best, paths.guess)
+    return partial
+
+
+@inner
+def _complete(
+    groups: Groups, tokens: Tokens, known: Known, store: Store, begin: int, end: int, paths: Paths
+) -> float:
+    """Write the best path that agrees with what is known; return its score, FORBIDDEN if there is none."""
+    for token in range(begin, end):
+        place, right = token - begin, known.truth[token]
+        row = load_row(groups, paths.score, place)
+        if place > 0:
+            row = row + best_arrival(groups, store.score, paths.best, place)
+        store_row(paths.best, place, row)
+        for label in range(len(store.score)):
+            fits = label == right if right >= 0 else known.allowed[known.allowed_row[token], label] != 0.0
+            if not fits:
+                paths.best[place, label] = FORBIDDEN
+    return _trace_back(groups, end - begin, store.arrival, paths.best, paths.target)
+
+
+@hot
+def _lead(store: Store, length: int, paths: Paths) -> tuple[int, float]:
+    """Count the labels at which the guess is wrong; say by how much it scores more than the right path."""
+    wrong, lead = 0, 0.0
+    guess, target, score = paths.guess, paths.target, paths.score
+    for place in range(length):
+        other = guess[place] != target[place]
+        if other:
+            wrong += 1
+            lead += np.float64(score[place, guess[place]]) - np.float64(score[place, target[place]])
+        if place > 0 and (other or guess[place - 1] != target[place - 1]):
+            lead += np.float64(store.score[guess[place - 1], guess[place]])
+            lead -= np.float64(store.score[target[place - 1], target[place]])
+    return wrong, lead
+
+
+@hot
+def _note(difference: Difference, size: int, weight: int, row: int, amount: float) -> int:
+    """Add to one number of the vector; return how many weights are listed now."""
+    if weight < 0:
+        return size
+    slot = difference.slot[weight]
+    if slot >= 0:
+        difference.amount[slot] += amount
+        return size
+    difference.slot[weight] = size
+    difference.weight[size] = weight
+    difference.row[size] = row
+    difference.amount[size] = amount
+    return size + 1
+
+
+@inner
+def _weight_of(store: Store, row: int, label: int) -> int:
+    """Where the weight of a row and a label stands; -1 if the pair has none."""
+    low, end = store.span[row, 0], store.span[row, 1]
+    high = end
+    while low < high:
+        middle = (low + high) >> 1
+        if store.label[middle] < label:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < end and store.label[low] == label else -1
+
+
+@inner
+def _features(
+    tokens: Tokens, store: Store, begin: int, length: int, paths: Paths, difference: Difference
+) -> int:
+    """Write the features of the right path minus those of the guess; return how many weights they have."""
+    entries, size = tokens.entries, 0
+    for place in range(length):
+        token, right, wrong = begin + place, paths.target[place], paths.guess[place]
+        if right != wrong:
+            for entry in range(entries.dense_start[token], entries.dense_start[token + 1]):
+                row = entries.dense_column[entry]
+                value = 1.0 if len(entries.dense_value) == 0 else np.float64(entries.dense_value[entry])
+                size = _note(difference, size, _weight_of(store, row, right), row, value)
+                size = _note(difference, size, _weight_of(store, row, wrong), row, -value)
+            for entry in range(entries.single_start[token], entries.single_start[token + 1]):
+                label = entries.single_label[entry]
+                value = 1.0 if len(entries.single_value) == 0 else np.float64(entries.single_value[entry])
+                if label == right:
+                    size = _note(difference, size, entries.single_weight[entry], -1, value)
+                elif label == wrong:
+                    size = _note(difference, size, entries.single_weight[entry], -1, -value)
+        if place > 0:
+            before, guessed = paths.target[place - 1], paths.guess[place - 1]
+            if right != wrong or before != guessed:
+                size = _note(difference, size, store.pair[before, right], -1, 1.0)
+                size = _note(difference, size, store.pair[guessed, wrong], -1, -1.0)
+    return size
+
+
+@inner
+def _change(
+    table: Floats, store: Store, difference: Difference, size: int, amount: float, gamma: float, count: float
+) -> None:
+    """Add ``amount`` times the difference, by variance where there is one, and clear the list."""
+    states = len(store.label)
+    for place in range(size):
+        weight, delta = difference.weight[place], difference.amount[place]
+        difference.slot[weight] = -1
+        change = amount * delta
+        if len(store.variance) > 0:
+            variance = store.variance[weight]
+            change *= variance
+            store.variance[weight] = variance / (1.0 + variance * delta * delta / gamma)
+        store.weights[weight] += change
+        store.sums[weight] += change * count
+        if difference.row[place] >= 0:
+            table[difference.row[place], store.label[weight]] = store.weights[weight]
+        elif weight >= states:
+            left, right = store.pairs[weight - states, 0], store.pairs[weight - states, 1]
+            store.score[left, right] = store.weights[weight]
+            store.arrival[right, left] = store.weights[weight]
+
+
+@hot
+def _squared_norm(store: Store, difference: Difference, size: int) -> float:
+    """Squared length of the difference, each direction by its variance where there is one."""
+    total = 0.0
+    for place in range(size):
+        square = difference.amount[place] ** 2
+        if len(store.variance) > 0:
+            square *= store.variance[difference.weight[place]]
+        total += square
+    return total
+
+
+@hot
+def _length_of(step: Step, loss: float, norm: float) -> float:
+    """How many times the difference to add."""
+    if step.kind == PERCEPTRON:
+        return 1.0
+    if step.kind == AGGRESSIVE_II:
+        return loss / (norm + 0.5 / step.bound)
+    if step.kind == ADAPTIVE:
+        return loss / (norm + step.bound)
+    if norm == 0.0:
+        return 0.0
+    return loss / norm if step.kind == AGGRESSIVE else min(step.bound, loss / norm)
+
+
+@lean_kernel
+def correct_mistakes(
+    groups: Groups,
+    tokens: Tokens,
+    known: Known,
+    store: Store,
+    step: Step,
+    order: Ints,
+    count: int,
+    paths: Paths,
+    difference: Difference,
+) -> tuple[int, float, int]:
+    """Go through the sentences in the given order, correcting the weights after each mistake.
+
+    ``count`` is the number of the first sentence, for the mean. Returns how many sentences were done, the
+    sum of losses and the number of wrong labels; fewer sentences than given if no path of the next one
+    agrees with both what is known of it and what is forbidden.
+
+    The loss of a sentence is the share of its labels that are wrong (perceptron), or how far its right path
+    falls short of the margin asked for.
+    """
+    total, mistakes = 0.0, 0
+    for position in range(len(order)):
+        sentence = order[position]
+        fetch_ahead(tokens, order, position)
+        begin, end = tokens.start[sentence], tokens.start[sentence + 1]
+        length = end - begin
+        if _guess(groups, tokens, known, store, begin, end, paths):
+            score = _complete(groups, tokens, known, store, begin, end, paths)
+            if score < FORBIDDEN / 2:
+                return position, total, mistakes
+        wrong, loss = _lead(store, length, paths)
+        if wrong == 0:
+            continue
+        if loss > -FORBIDDEN / 2:
+            return position, total, mistakes
+        if step.kind == PERCEPTRON:
+            loss = wrong / length
+        elif step.kind == ADAPTIVE:
+            loss += wrong
+        else:
+            loss += np.sqrt(wrong) if step.by_errors else 1.0
+        size = _features(tokens, store, begin, length, paths, difference)
+        emphasis = 1.0 if len(known.emphasis) == 0 else np.float64(known.emphasis[sentence])
+        amount = emphasis * _length_of(step, loss, _squared_norm(store, difference, size))
+        _change(tokens.table, store, difference, size, amount, step.bound, np.float64(count + position))
+        total += emphasis * loss
+        mistakes += wrong
+    return len(order), total, mistakes

@@ -1,0 +1,388 @@
+"""Forward, backward and Viterbi over many sentences, with a row of labels in registers at every token.
+
+Scaled domain. The scores of a token become weights, exp(score - largest), so the largest is 1; the table of
+transitions likewise. Going forward, the weights of a token are divided by the sum that the token before
+reached: off the critical path, since that sum is known before the product with the table is. Both passes
+then see the same rescaled weights, so the product of their rows is a marginal without more ado.
+
+Single precision may lose too much. Either a sum falls below FAINT; or what a label could still reach, going
+backward, exceeds FAR times the whole: then a path that vanished going forward (less than 1e-37) might be the
+one that counts in the end. Such a sentence is left out, marked, and for the caller to compute in logs.
+
+Each kernel works on sentences ``first`` to ``last``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from factorwise.kernels.chains.attribute_rows import Tokens, row_total
+from factorwise.kernels.chains.rows import (
+    Groups,
+    Row,
+    add_scaled,
+    exponential,
+    first_place,
+    greater,
+    largest,
+    load_row,
+    store_row,
+    sum_of,
+    zero_row,
+)
+from factorwise.kernels.compile.compiler import hot, inner, lean_kernel
+from factorwise.types import Floats, Ints
+
+FAINT = 1e-25
+FAR = 1e28
+FORBIDDEN = -1e30
+
+
+class Steps(NamedTuple):
+    """Transitions between labels in the forms that the kernels read, real[labels, columns].
+
+    score
+        Score of a label (row) being followed by another, less the largest; FORBIDDEN in the padding.
+    arrival
+        Its transpose, padded likewise.
+    weight, reverse
+        exp of both; zero in the padding.
+    """
+
+    score: Floats
+    arrival: Floats
+    weight: Floats
+    reverse: Floats
+
+
+class Known(NamedTuple):
+    """What is known of the labels, and how much it counts.
+
+    truth : int32[tokens]
+        The right label; -1 where it is not known.
+    allowed_row : int32[tokens] or empty
+        For a token with -1: row of ``allowed``.
+    allowed : real[rows, columns]
+        1 for labels that the token may have, else 0.
+    emphasis : real[sentences] or empty
+        How much each sentence counts.
+    cost : real[labels] or empty
+        Taken off the score of the right label, so that it must lead by that much (softmax margin).
+    """
+
+    truth: Ints
+    allowed_row: Ints
+    allowed: Floats
+    emphasis: Floats
+    cost: Floats
+
+
+@hot
+def token_row(groups: Groups, tokens: Tokens, token: int, begin: int, end: int) -> Row:
+    """Scores of the labels of one token of the sentence ``begin`` to ``end``."""
+    place = (1 if token == begin else 0) + (2 if token == end - 1 else 0)
+    row = load_row(groups, tokens.base, place)
+    return row_total(groups, tokens.entries, tokens.table, tokens.unit, tokens.weights, token, row)
+
+
+@hot
+def _product(groups: Groups, row_table: Floats, row: int, labels: int, table: Floats) -> Row:
+    """Product of a row with the table: its numbers times the table's rows, added up."""
+    even, odd = zero_row(groups, table), zero_row(groups, table)
+    for label in range(0, labels - 1, 2):
+        even = add_scaled(even, row_table[row, label], table, label)
+        odd = add_scaled(odd, row_table[row, label + 1], table, label + 1)
+    if labels % 2 == 1:
+        even = add_scaled(even, row_table[row, labels - 1], table, labels - 1)
+    return even + odd
+
+
+@inner
+def forward(
+    groups: Groups, length: int, labels: int, transition: Floats, weight: Floats, alpha: Floats
+) -> tuple[float, float]:
+    """Write ``alpha``; rescale the rows of ``weight``; return (log of what was divided out, last sum)."""
+    first = load_row(groups, weight, 0)
+    store_row(alpha, 0, first)
+    total = np.float64(sum_of(first))
+    log_scale, product = 0.0, 1.0
+    for token in range(1, length):
+        if not total > FAINT:
+            return log_scale, 0.0
+        product *= total
+        if product > 1e100 or product < 1e-100:
+            log_scale += np.log(product)
+            product = 1.0
+        scaled = load_row(groups, weight, token) * (1.0 / total)
+        store_row(weight, token, scaled)
+        row = _product(groups, alpha, token - 1, labels, transition) * scaled
+        store_row(alpha, token, row)
+        total = np.float64(sum_of(row))
+    if not total > FAINT:
+        return log_scale, 0.0
+    return log_scale + np.log(product), total
+
+
+@inner
+def backward(
+    groups: Groups,
+    length: int,
+    labels: int,
+    reverse: Floats,
+    amount: float,
+    alpha: Floats,
+    weight: Floats,
+    out: Floats,
+    offset: int,
+) -> float:
+    """Add ``amount`` times the marginals to the rows of ``out``; return how far labels reach (see FAR).
+
+    The rows of ``weight`` become those that the transition sums need; ``amount`` is divided by the last sum.
+    """
+    beta = zero_row(groups, weight) + amount
+    reach = zero_row(groups, weight)
+    for token in range(length - 1, -1, -1):
+        marginal = load_row(groups, alpha, token) * beta
+        store_row(out, offset + token, load_row(groups, out, offset + token) + marginal)
+        onward = load_row(groups, weight, token) * beta
+        store_row(weight, token, onward)
+        if token > 0:
+            reach = reach + (beta + onward)
+            beta = _product(groups, weight, token, labels, reverse)
+    return abs(np.float64(sum_of(reach + beta)))
+
+
+@inner
+def add_transitions(
+    groups: Groups, length: int, labels: int, alpha: Floats, weight: Floats, edge: Floats
+) -> None:
+    """Add to ``edge`` the products of each alpha with the row after it; the table itself comes later."""
+    rest = labels - labels % 4
+    for left in range(0, rest, 4):
+        first, second = load_row(groups, edge, left), load_row(groups, edge, left + 1)
+        third, fourth = load_row(groups, edge, left + 2), load_row(groups, edge, left + 3)
+        for token in range(1, length):
+            first = add_scaled(first, alpha[token - 1, left], weight, token)
+            second = add_scaled(second, alpha[token - 1, left + 1], weight, token)
+            third = add_scaled(third, alpha[token - 1, left + 2], weight, token)
+            fourth = add_scaled(fourth, alpha[token - 1, left + 3], weight, token)
+        store_row(edge, left, first)
+        store_row(edge, left + 1, second)
+        store_row(edge, left + 2, third)
+        store_row(edge, left + 3, fourth)
+    for left in range(rest, labels):
+        only = load_row(groups, edge, left)
+        for token in range(1, length):
+            only = add_scaled(only, alpha[token - 1, left], weight, token)
+        store_row(edge, left, only)
+
+
+@hot
+def read_scores(
+    groups: Groups,
+    tokens: Tokens,
+    known: Known,
+    transition_score: Floats,
+    begin: int,
+    end: int,
+    weight: Floats,
+    residual: Floats,
+) -> tuple[bool, float]:
+    """Write the weights of a sentence's tokens, exp(score - largest), and clear their residuals.
+
+    Returns whether a label is not known, and how far the path of the known ones lies above the largest
+    scores (below, mostly: it is a sum of differences).
+    """
+    partial, lead = False, 0.0
+    for token in range(begin, end):
+        label = known.truth[token]
+        row = token_row(groups, tokens, token, begin, end)
+        if len(known.cost) > 0 and label >= 0:
+            row = add_scaled(row, -known.cost[label], tokens.unit, label)
+        row = row - max(largest(row), FORBIDDEN / 2)  # nothing is left where everything is forbidden
+        store_row(weight, token - begin, row)
+        if label < 0:
+            partial = True
+        else:
+            lead += weight[token - begin, label]
+            if token > begin and known.truth[token - 1] >= 0:
+                lead += transition_score[known.truth[token - 1], label]
+        store_row(weight, token - begin, exponential(row))
+        store_row(residual, token, zero_row(groups, weight))
+    return partial, lead
+
+
+@hot
+def keep_allowed(
+    groups: Groups, tokens: Tokens, known: Known, begin: int, end: int, weight: Floats, masked: Floats
+) -> None:
+    """Write the weights of the labels that agree with what is known, and zero for the others."""
+    for token in range(begin, end):
+        label = known.truth[token]
+        row = load_row(groups, weight, token - begin)
+        if label >= 0:
+            row = row * load_row(groups, tokens.unit, label)
+        else:
+            row = row * load_row(groups, known.allowed, known.allowed_row[token])
+        store_row(masked, token - begin, row)
+
+
+@hot
+def clear_rows(groups: Groups, table: Floats, first: int, last: int) -> None:
+    """Write zeros into rows ``first`` to ``last``."""
+    for row in range(first, last):
+        store_row(table, row, zero_row(groups, table))
+
+
+@lean_kernel
+def expectations(
+    groups: Groups,
+    tokens: Tokens,
+    known: Known,
+    steps: Steps,
+    first: int,
+    last: int,
+    scratch: Floats,
+    residual: Floats,
+    edge: Floats,
+    loss: Floats,
+) -> None:
+    """Loss of the sentences, and expected minus observed labels of their tokens.
+
+    scratch : real[4, longest, columns]
+    residual : real[tokens, columns]
+        Expected minus observed, overwritten; zero for a sentence too faint for this precision.
+    edge : real[labels, columns]
+        Products for the expected transitions, added to; less those of the paths that agree with what is
+        known, for sentences with a label that is not known.
+    loss : float64[sentences]
+        Minus the log-likelihood; NaN for a sentence too faint for this precision, or without a path.
+    """
+    labels = len(steps.weight)
+    alpha, weight, alpha_known, masked = scratch[0], scratch[1], scratch[2], scratch[3]
+    for sentence in range(first, last):
+        begin, end = tokens.start[sentence], tokens.start[sentence + 1]
+        length = end - begin
+        partial, lead = read_scores(groups, tokens, known, steps.score, begin, end, weight, residual)
+        if partial:
+            keep_allowed(groups, tokens, known, begin, end, weight, masked)
+        loss[sentence] = np.nan
+        log_scale, total = forward(groups, length, labels, steps.weight, weight, alpha)
+        if total == 0.0 or lead < FORBIDDEN / 2:
+            continue
+        log_total = log_scale + np.log(total)
+        total_known = 1.0
+        if partial:
+            log_scale, total_known = forward(groups, length, labels, steps.weight, masked, alpha_known)
+            if total_known == 0.0:
+                continue
+            lead = log_scale + np.log(total_known)
+        amount = 1.0 if len(known.emphasis) == 0 else np.float64(known.emphasis[sentence])
+        share = amount / total
+        reach = backward(groups, length, labels, steps.reverse, share, alpha, weight, residual, begin)
+        if partial:
+            share = -amount / total_known
+            reach += backward(
+                groups, length, labels, steps.reverse, share, alpha_known, masked, residual, begin
+            )
+        if not reach <= FAR * amount:
+            clear_rows(groups, residual, begin, end)
+            continue
+        loss[sentence] = amount * (log_total - lead)
+        add_transitions(groups, length, labels, alpha, weight, edge)
+        if partial:
+            add_transitions(groups, length, labels, alpha_known, masked, edge)
+        else:
+            for token in range(begin, end):
+                row = load_row(groups, residual, token)
+                store_row(residual, token, add_scaled(row, -amount, tokens.unit, known.truth[token]))
+
+
+@lean_kernel
+def marginals(
+    groups: Groups,
+    tokens: Tokens,
+    steps: Steps,
+    first: int,
+    last: int,
+    scratch: Floats,
+    out: Floats,
+    log_partition: Floats,
+) -> None:
+    """Write label probabilities of the tokens, and log Z of each sentence.
+
+    log Z is NaN, and the probabilities are zero, for a sentence too faint for this precision or without a
+    path; what was taken off the transitions is not in it. ``scratch`` is real[2, longest, columns].
+    """
+    labels = len(steps.weight)
+    alpha, weight = scratch[0], scratch[1]
+    for sentence in range(first, last):
+        begin, end = tokens.start[sentence], tokens.start[sentence + 1]
+        length = end - begin
+        peak = 0.0
+        for token in range(begin, end):
+            row = token_row(groups, tokens, token, begin, end)
+            top = max(largest(row), FORBIDDEN / 2)
+            peak += top
+            store_row(weight, token - begin, exponential(row - top))
+        clear_rows(groups, out, begin, end)
+        log_scale, total = forward(groups, length, labels, steps.weight, weight, alpha)
+        log_partition[sentence] = np.nan
+        if total == 0.0:
+            continue
+        if backward(groups, length, labels, steps.reverse, 1.0 / total, alpha, weight, out, begin) <= FAR:
+            log_partition[sentence] = peak + log_scale + np.log(total)
+        else:
+            clear_rows(groups, out, begin, end)
+
+
+@hot
+def best_arrival(groups: Groups, score: Floats, best: Floats, place: int) -> Row:
+    """For each label, the best score of a path that goes on to it from the place before."""
+    labels = len(score)
+    even = load_row(groups, score, 0) + best[place - 1, 0]
+    odd = even
+    for label in range(1, labels - 1, 2):
+        even = greater(even, load_row(groups, score, label) + best[place - 1, label])
+        odd = greater(odd, load_row(groups, score, label + 1) + best[place - 1, label + 1])
+    if labels % 2 == 0:
+        even = greater(even, load_row(groups, score, labels - 1) + best[place - 1, labels - 1])
+    return greater(even, odd)
+
+
+@lean_kernel
+def decode(
+    groups: Groups,
+    tokens: Tokens,
+    steps: Steps,
+    first: int,
+    last: int,
+    best: Floats,
+    path: Ints,
+    score: Floats,
+) -> None:
+    """Write a best path for each sentence, and its score; the lowest labels among equals.
+
+    ``best`` (real[longest, columns]) is scratch. What was taken off the transitions is not in the score.
+    """
+    for sentence in range(first, last):
+        begin, end = tokens.start[sentence], tokens.start[sentence + 1]
+        length = end - begin
+        total = 0.0
+        for token in range(begin, end):
+            row = token_row(groups, tokens, token, begin, end)
+            if token > begin:
+                row = row + best_arrival(groups, steps.score, best, token - begin)
+            top = np.float64(largest(row))  # taken off, or rounding would choose the path of a long text
+            total += top
+            store_row(best, token - begin, row - top)
+        row = load_row(groups, best, length - 1)
+        label = first_place(row, largest(row))
+        score[sentence] = total
+        path[end - 1] = label
+        for place in range(length - 2, -1, -1):
+            row = load_row(groups, best, place) + load_row(groups, steps.arrival, label)
+            label = first_place(row, largest(row))
+            path[begin + place] = label

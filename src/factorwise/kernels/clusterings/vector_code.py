@@ -1,0 +1,114 @@
+"""Generated code for fields that are compared dimension by dimension, eight dimensions at a time.
+
+Running sums stay in registers; only at the end do they meet the weights. A function that branches on its
+numbers cannot take eight at a time and runs number by number instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from factorwise.kernels.numeric.simd import LANES
+
+REGISTERS = 4  # groups of eight dimensions that are summed at a time: as many as stay in registers
+
+
+@dataclass(frozen=True)
+class FieldLayout:
+    """Where one field lies: from column or dimension ``start``, among the reals or the ints.
+
+    A ``width`` of 0 is a plain number.
+    """
+
+    name: str
+    real: bool
+    width: int
+    start: int
+
+
+def read_field(field: FieldLayout, form: str) -> str:
+    """Code that reads one field: reals in double precision as in plain Python, several numbers as a tuple.
+
+    ``form`` says how a column is read, with ``{kind}`` (ints or reals) and ``{column}`` left open.
+    """
+
+    def number(column: int) -> str:
+        read = form.format(kind="reals" if field.real else "ints", column=column)
+        return f"np.float64({read})" if field.real else read
+
+    if field.width == 0:
+        return number(field.start)
+    return "(" + "".join(f"{number(field.start + k)}, " for k in range(field.width)) + ")"
+
+
+def vector_helpers(number: int, called: str, field: FieldLayout, offset: int, simd: bool) -> str:
+    """Text of ``vector_gain`` and ``vector_statistics`` for the function ``called`` on one field."""
+    if not simd:
+        return _scalar_helpers(number, called, field, offset)
+    gain, statistics = "", ""
+    groups = list(range(0, field.width, LANES))
+    for first in range(0, len(groups), REGISTERS):
+        chunk = groups[first : first + REGISTERS]
+        gain += _sums(called, field, chunk, "own", ("t_lo, t_hi", "+"), ("s_lo, s_hi", "-"))
+        statistics += _sums(called, field, chunk, "np.float32(0.0)", ("lo, hi", "+"))
+        for start in chunk:
+            lanes = range(min(LANES, field.width - start))
+            for k in lanes:
+                statistics += f"    out[{offset + start + k}] += sign * lane(n{start}, {k})\n"
+            if len(lanes) == LANES:
+                gain += f"    total += dot_eight(n{start}, weights, {offset + start})\n"
+            else:
+                for k in lanes:
+                    gain += f"    total += weights[{offset + start + k}] * lane(n{start}, {k})\n"
+    return f"""
+@inlined
+def vector_gain_{number}(rows, t_lo, t_hi, s_lo, s_hi, slot, own, weights):
+    total = 0.0
+{gain}    return total
+
+
+@inlined
+def vector_statistics_{number}(rows, lo, hi, slot, sign, out):
+{statistics}    return
+"""
+
+
+def _sums(called: str, field: FieldLayout, chunk: Sequence[int], own: str, *ranges: tuple[str, str]) -> str:
+    """Lines that add up the function over ranges of slots, a sign each, for some groups of dimensions."""
+    lines = ""
+    for d in chunk:
+        lines += f"    x{d} = load_eight(rows, slot, {field.start + d})\n"
+        lines += f"    n{d} = eight_of({own} * {called}(x{d}, x{d}))\n"
+    for slots, sign in ranges:
+        lines += f"    for j in range({slots}):\n"
+        for d in chunk:
+            lines += f"        n{d} = n{d} {sign} {called}(x{d}, load_eight(rows, j, {field.start + d}))\n"
+    return lines
+
+
+def _scalar_helpers(number: int, called: str, field: FieldLayout, offset: int) -> str:
+    dimensions = f"range({field.start}, {field.start + field.width})"
+    weight = f"weights[{offset - field.start} + d]"
+    value = f"{called}(rows[slot, d], rows[j, d])"
+    return f"""
+@inlined
+def vector_gain_{number}(rows, t_lo, t_hi, s_lo, s_hi, slot, own, weights):
+    total = 0.0
+    for d in {dimensions}:
+        total += {weight} * own * {called}(rows[slot, d], rows[slot, d])
+    for j in range(t_lo, t_hi):
+        for d in {dimensions}:
+            total += {weight} * {value}
+    for j in range(s_lo, s_hi):
+        for d in {dimensions}:
+            total -= {weight} * {value}
+    return total
+
+
+@inlined
+def vector_statistics_{number}(rows, lo, hi, slot, sign, out):
+    for j in range(lo, hi):
+        for d in {dimensions}:
+            out[{offset - field.start} + d] += sign * {value}
+"""

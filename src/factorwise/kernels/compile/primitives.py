@@ -1,0 +1,181 @@
+"""Small building blocks for pair functions, the same in plain Python and inside a compiled scan.
+
+Each is an ordinary function; beside it stands what the compiler puts in its place, unrolled over the width
+of the row so that a scan over a cluster's members vectorises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from factorwise.kernels.compile.compiler import FAST_SUMS
+from factorwise.kernels.numeric.simd import EIGHT_INTS, eight_ints_of
+from factorwise.kernels.numeric.sixteen import ABSENT, SIXTEEN_INTS, sixteen_ints_of
+
+NOWHERE = np.int32(-(2**31))  # the one 32-bit number that no field may hold
+
+_INLINE: Any = {"forceinline": True, "fastmath": set(FAST_SUMS)}
+
+
+def overlap(first: Sequence[int], second: Sequence[int]) -> int:
+    """Count the different values that occur in both rows; zero and below stand for nothing."""
+    return len({value for value in first if value > 0} & set(second))
+
+
+@overload(overlap, jit_options=_INLINE, strict=False)
+def _compiled_overlap(first: Any, second: Any) -> Callable[..., Any] | None:
+    if not (isinstance(first, types.UniTuple) and isinstance(second, types.UniTuple)):
+        return None
+    # What stands for nothing, or stands there twice, becomes a number that no field holds: worked out once
+    # for a whole scan, since the first row is the same throughout.
+    lines, terms = "", []
+    for i in range(first.count):
+        fresh = "".join(f" & (first[{i}] != first[{j}])" for j in range(i))
+        lines += f"    value_{i} = first[{i}] if (first[{i}] > 0){fresh} else nowhere\n"
+        terms.append(" | ".join(f"(value_{i} == second[{j}])" for j in range(second.count)))
+    nowhere, convert, add = NOWHERE, "np.int32({})", "np.int32({} + {})"
+    if second.dtype is EIGHT_INTS:
+        convert, add = "eight_ints_of({})", "{} + {}"
+    elif second.dtype is SIXTEEN_INTS:
+        nowhere, convert, add = np.int32(ABSENT), "sixteen_ints_of({})", "{} + {}"
+    total = convert.format(terms[0])
+    for term in terms[1:]:  # int32 again after each sum, or half of the lanes are lost
+        total = add.format(total, convert.format(term))
+    scope: dict[str, Any] = {
+        "np": np,
+        "nowhere": nowhere,
+        "eight_ints_of": eight_ints_of,
+        "sixteen_ints_of": sixteen_ints_of,
+    }
+    exec(f"def unrolled(first, second):\n{lines}    return {total}", scope)
+    return scope["unrolled"]
+
+
+def widened_sum(total: Any, value: Any) -> Any:
+    """Add a statistic to its running sum: truth values and small integers in 32 bits, others as they are."""
+    return total + value
+
+
+@overload(widened_sum, jit_options=_INLINE, strict=False)
+def _compiled_widened_sum(total: Any, value: Any) -> Callable[..., Any]:
+    if _is_small(value):
+        return lambda total, value: np.int32(total + np.int32(value))
+    if isinstance(value, types.Integer):
+        return lambda total, value: total + np.int64(value)
+    return lambda total, value: total + value
+
+
+def empty_sum(value: Any) -> Any:
+    """Return the zero to which statistics like ``value`` are added."""
+    return 0
+
+
+@overload(empty_sum, jit_options=_INLINE, strict=False)
+def _compiled_empty_sum(value: Any) -> Callable[..., Any]:
+    if _is_small(value):
+        return lambda value: np.int32(0)
+    if isinstance(value, types.Integer):
+        return lambda value: np.int64(0)
+    return lambda value: 0.0
+
+
+def _is_small(kind: Any) -> bool:
+    whole = isinstance(kind, types.Integer)
+    return isinstance(kind, types.Boolean) or (whole and kind.bitwidth <= 32)
+
+
+def every(values: Any) -> float:
+    """1.0 where no member's value is zero."""
+    for value in values:
+        if value == 0:
+            return 0.0
+    return 1.0
+
+
+def some(values: Any) -> float:
+    """1.0 where at least one member's value is not zero."""
+    for value in values:
+        if value != 0:
+            return 1.0
+    return 0.0
+
+
+def how_many(values: Any) -> float:
+    """Count the members whose value is not zero."""
+    total = 0.0
+    for value in values:
+        if value != 0:
+            total += 1.0
+    return total
+
+
+def smallest(values: Any) -> float:
+    """Return the smallest value."""
+    result = np.inf
+    for value in values:
+        result = min(result, np.float64(value))
+    return result
+
+
+def largest(values: Any) -> float:
+    """Return the largest value."""
+    result = -np.inf
+    for value in values:
+        result = max(result, np.float64(value))
+    return result
+
+
+def average(values: Any) -> float:
+    """Return the mean value."""
+    total = 0.0
+    for value in values:
+        total += np.float64(value)
+    return total / len(values)
+
+
+def most(values: Any) -> float:
+    """1.0 where more than half of the members' values are not zero."""
+    total = 0
+    for value in values:
+        if value != 0:
+            total += 1
+    return 1.0 if 2 * total > len(values) else 0.0
+
+
+def distinct(values: Any) -> float:
+    """Count the different values."""
+    total = 0.0
+    for i in range(len(values)):
+        fresh = True
+        for j in range(i):
+            if values[j] == values[i]:
+                fresh = False
+                break
+        if fresh:
+            total += 1.0
+    return total
+
+
+AGGREGATES = {
+    "all": every,
+    "exists": some,
+    "count": how_many,
+    "min": smallest,
+    "max": largest,
+    "mean": average,
+    "majority": most,
+    "distinct": distinct,
+}
+
+
+def _compile_as_written(function: Callable[..., Any]) -> None:
+    overload(function, jit_options={"forceinline": True}, strict=False)(lambda values: function)
+
+
+for _function in AGGREGATES.values():
+    _compile_as_written(_function)

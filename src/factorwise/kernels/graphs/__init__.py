@@ -1,0 +1,1 @@
+"""Trees, message passing and mean field on factor graphs."""

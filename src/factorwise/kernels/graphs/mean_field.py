@@ -1,0 +1,110 @@
+"""Naive mean field: coordinate ascent over one distribution per variable."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.kernels.compile.compiler import inlined_kernel, kernel
+from factorwise.kernels.graphs.messages import NEVER, Wiring, next_entry
+
+
+@inlined_kernel
+def expected_tables(
+    wiring: Wiring,
+    beliefs: NDArray[np.float64],
+    variable: int,
+    digits: NDArray[np.int64],
+    scores: NDArray[np.float64],
+) -> None:
+    """Fill ``scores[label]`` with the unary entry plus each factor's mean given that label of ``variable``.
+
+    The other variables are independent with ``beliefs``; a forbidden entry counts only where it has mass.
+    """
+    start = wiring.label_start[variable]
+    for label in range(wiring.cardinality[variable]):
+        scores[label] = wiring.unary[start + label]
+    for place in range(wiring.touch_start[variable], wiring.touch_start[variable + 1]):
+        own = wiring.touch[place]
+        factor = wiring.owner[own]
+        table = wiring.table_start[factor]
+        first, last = wiring.scope_start[factor], wiring.scope_start[factor + 1]
+        if last - first == 2:
+            other = wiring.scope[first + last - 1 - own]
+            own_step = wiring.cardinality[other] if own == first else 1
+            other_step = 1 if own == first else wiring.cardinality[variable]
+            for there in range(wiring.cardinality[other]):
+                mass = beliefs[wiring.label_start[other] + there]
+                if mass > 0.0:
+                    for label in range(wiring.cardinality[variable]):
+                        scores[label] += mass * wiring.tables[table + label * own_step + there * other_step]
+            continue
+        entries = 1
+        for edge in range(first, last):
+            entries *= wiring.cardinality[wiring.scope[edge]]
+            digits[edge - first] = 0
+        for entry in range(entries):
+            mass = 1.0
+            for edge in range(first, last):
+                if edge != own:
+                    mass *= beliefs[wiring.label_start[wiring.scope[edge]] + digits[edge - first]]
+            if mass > 0.0:
+                scores[digits[own - first]] += mass * wiring.tables[table + entry]
+            next_entry(wiring, digits, first, last)
+
+
+@kernel
+def run_mean_field(
+    wiring: Wiring,
+    beliefs: NDArray[np.float64],
+    digits: NDArray[np.int64],
+    scores: NDArray[np.float64],
+    tolerance: float,
+    trace: NDArray[np.float64],
+) -> int:
+    """Update each variable in turn until no belief moves more than ``tolerance``; returns the sweeps made.
+
+    ``beliefs`` must give the forbidden entries no mass; every update then keeps it so.
+    """
+    for sweep in range(len(trace)):
+        change = 0.0
+        for variable in range(len(wiring.cardinality)):
+            size = wiring.cardinality[variable]
+            start = wiring.label_start[variable]
+            expected_tables(wiring, beliefs, variable, digits, scores)
+            top = NEVER
+            for label in range(size):
+                top = max(top, scores[label])
+            total = 0.0
+            for label in range(size):
+                scores[label] = np.exp(scores[label] - top)
+                total += scores[label]
+            for label in range(size):
+                fresh = scores[label] / total
+                change = max(change, abs(fresh - beliefs[start + label]))
+                beliefs[start + label] = fresh
+        trace[sweep] = change
+        if change <= tolerance:
+            return sweep + 1
+    return len(trace)
+
+
+@kernel
+def product_beliefs(
+    wiring: Wiring,
+    beliefs: NDArray[np.float64],
+    entry_start: NDArray[np.int64],
+    digits: NDArray[np.int64],
+    joint: NDArray[np.float64],
+) -> None:
+    """Joint beliefs of each factor, from ``entry_start[f]`` on, as products of those of its variables."""
+    for factor in range(len(wiring.table_start)):
+        first, last = wiring.scope_start[factor], wiring.scope_start[factor + 1]
+        for edge in range(first, last):
+            digits[edge - first] = 0
+        for entry in range(entry_start[factor], entry_start[factor + 1]):
+            mass = 1.0
+            for edge in range(first, last):
+                mass *= beliefs[wiring.label_start[wiring.scope[edge]] + digits[edge - first]]
+            joint[entry] = mass
+            next_entry(wiring, digits, first, last)

@@ -1,0 +1,354 @@
+"""Messages between factors and variables in the log domain: any arity, any cardinality, hard zeros.
+
+With ``appearance`` r(f) of factor f, message m(f, v) and node total
+
+    t(v) = unary(v) + sum over f at v of r(f) m(f, v),
+
+the message of f to v sums (or maximizes) ``table(f) / r(f) + sum over u != v of t(u) - m(f, u)`` over the
+other variables u of f. Appearance one everywhere is belief propagation; appearances below one weigh the
+entropy of each factor and give the tree-reweighted family. The pull of one factor out of a total,
+``t(u) - m(f, u)``, is its cavity. A label with total ``-inf`` is impossible in every setting, so its cavity
+is ``-inf`` towards every factor, its own included; this keeps ``inf - inf`` out and only ever removes labels.
+
+Messages are meaningful up to a constant: a change is the span (largest minus smallest) over labels.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.kernels.compile.compiler import inlined_kernel, kernel
+
+NEVER = -np.inf
+
+
+class Wiring(NamedTuple):
+    """A factor graph with its unary and constant factors folded away, as flat arrays.
+
+    An edge is one place in one factor's scope; its message has one entry per label of the variable there.
+
+    cardinality : int64[variables]
+    label_start : int64[variables + 1]
+        Where the labels of each variable begin in arrays with one entry per label.
+    unary : float64[labels]
+        Sum of the unary tables.
+    scope_start, scope : int64[factors + 1], int64[edges]
+        Variables of each factor of two or more.
+    table_start, tables : int64[factors], float64[entries]
+        As in the factor graph.
+    message_start : int64[edges + 1]
+        Where the message of each edge begins in arrays with one entry per edge and label.
+    owner : int64[edges]
+        Factor of each edge.
+    touch_start, touch : int64[variables + 1], int64[edges]
+        Edges at each variable.
+    appearance : float64[factors]
+        Weight of each factor's entropy.
+    walk : int64[factors]
+        Factors in breadth-first order.
+    """
+
+    cardinality: NDArray[np.int64]
+    label_start: NDArray[np.int64]
+    unary: NDArray[np.float64]
+    scope_start: NDArray[np.int64]
+    scope: NDArray[np.int64]
+    table_start: NDArray[np.int64]
+    tables: NDArray[np.float64]
+    message_start: NDArray[np.int64]
+    owner: NDArray[np.int64]
+    touch_start: NDArray[np.int64]
+    touch: NDArray[np.int64]
+    appearance: NDArray[np.float64]
+    walk: NDArray[np.int64]
+
+
+class Workspace(NamedTuple):
+    """Arrays a run of messages writes to.
+
+    messages, fresh, cavity : float64[message entries]
+        Factor to variable, kept and newly computed; variable to factor.
+    totals : float64[labels]
+    digits : int64[largest arity]
+        Labels of the table entry at hand.
+    """
+
+    messages: NDArray[np.float64]
+    fresh: NDArray[np.float64]
+    cavity: NDArray[np.float64]
+    totals: NDArray[np.float64]
+    digits: NDArray[np.int64]
+
+
+@kernel
+def node_totals(wiring: Wiring, messages: NDArray[np.float64], totals: NDArray[np.float64]) -> int:
+    """Fill ``totals``; return a variable all of whose labels are impossible, or -1."""
+    empty = -1
+    for variable in range(len(wiring.cardinality)):
+        size = wiring.cardinality[variable]
+        start = wiring.label_start[variable]
+        for label in range(size):
+            totals[start + label] = wiring.unary[start + label]
+        for place in range(wiring.touch_start[variable], wiring.touch_start[variable + 1]):
+            edge = wiring.touch[place]
+            weight = wiring.appearance[wiring.owner[edge]]
+            message = wiring.message_start[edge]
+            for label in range(size):
+                totals[start + label] += weight * messages[message + label]
+        top = NEVER
+        for label in range(size):
+            top = max(top, totals[start + label])
+        if top == NEVER and empty < 0:
+            empty = variable
+    return empty
+
+
+@inlined_kernel
+def fill_cavity(wiring: Wiring, work: Workspace, factor: int) -> None:
+    """Messages of the variables of ``factor`` to it, into ``cavity``."""
+    for edge in range(wiring.scope_start[factor], wiring.scope_start[factor + 1]):
+        variable = wiring.scope[edge]
+        start = wiring.label_start[variable]
+        message = wiring.message_start[edge]
+        for label in range(wiring.cardinality[variable]):
+            total = work.totals[start + label]
+            if total == NEVER:
+                work.cavity[message + label] = NEVER
+            else:
+                work.cavity[message + label] = total - work.messages[message + label]
+
+
+@inlined_kernel
+def _log_add(first: float, second: float) -> float:
+    if first < second:
+        first, second = second, first
+    if second == NEVER:
+        return first
+    return float(first + np.log1p(np.exp(second - first)))
+
+
+@inlined_kernel
+def next_entry(wiring: Wiring, digits: NDArray[np.int64], first: int, last: int) -> None:
+    """Advance ``digits`` to the next entry of a table in C order over edges ``first`` to ``last - 1``."""
+    for edge in range(last - 1, first - 1, -1):
+        digits[edge - first] += 1
+        if digits[edge - first] < wiring.cardinality[wiring.scope[edge]]:
+            break
+        digits[edge - first] = 0
+
+
+@inlined_kernel
+def _send_pair(wiring: Wiring, work: Workspace, factor: int, maximize: bool) -> None:
+    edge = wiring.scope_start[factor]
+    rows = wiring.cardinality[wiring.scope[edge]]
+    columns = wiring.cardinality[wiring.scope[edge + 1]]
+    left = wiring.message_start[edge]
+    right = wiring.message_start[edge + 1]
+    table = wiring.table_start[factor]
+    scale = 1.0 / wiring.appearance[factor]
+    cavity = work.cavity
+    fresh = work.fresh
+    for column in range(columns):
+        top = NEVER
+        for row in range(rows):
+            top = max(top, scale * wiring.tables[table + row * columns + column] + cavity[left + row])
+        if not maximize and top > NEVER:
+            total = 0.0
+            for row in range(rows):
+                entry = scale * wiring.tables[table + row * columns + column]
+                total += np.exp(entry + cavity[left + row] - top)
+            top += np.log(total)
+        fresh[right + column] = top
+    for row in range(rows):
+        top = NEVER
+        for column in range(columns):
+            top = max(top, scale * wiring.tables[table + row * columns + column] + cavity[right + column])
+        if not maximize and top > NEVER:
+            total = 0.0
+            for column in range(columns):
+                entry = scale * wiring.tables[table + row * columns + column]
+                total += np.exp(entry + cavity[right + column] - top)
+            top += np.log(total)
+        fresh[left + row] = top
+
+
+@inlined_kernel
+def _send_many(wiring: Wiring, work: Workspace, factor: int, maximize: bool) -> None:
+    first = wiring.scope_start[factor]
+    last = wiring.scope_start[factor + 1]
+    scale = 1.0 / wiring.appearance[factor]
+    entries = 1
+    for edge in range(first, last):
+        entries *= wiring.cardinality[wiring.scope[edge]]
+        work.digits[edge - first] = 0
+    for message in range(wiring.message_start[first], wiring.message_start[last]):
+        work.fresh[message] = NEVER
+    for entry in range(entries):
+        own = scale * wiring.tables[wiring.table_start[factor] + entry]
+        if own > NEVER:
+            for target in range(first, last):
+                value = own
+                for edge in range(first, last):
+                    if edge != target:
+                        value += work.cavity[wiring.message_start[edge] + work.digits[edge - first]]
+                message = wiring.message_start[target] + work.digits[target - first]
+                if maximize:
+                    work.fresh[message] = max(work.fresh[message], value)
+                else:
+                    work.fresh[message] = _log_add(work.fresh[message], value)
+        next_entry(wiring, work.digits, first, last)
+
+
+@inlined_kernel
+def send(wiring: Wiring, work: Workspace, factor: int, maximize: bool) -> bool:
+    """Messages of ``factor`` into ``fresh``, largest entry 0; False if one of them rules out all labels."""
+    fill_cavity(wiring, work, factor)
+    if wiring.scope_start[factor + 1] - wiring.scope_start[factor] == 2:
+        _send_pair(wiring, work, factor, maximize)
+    else:
+        _send_many(wiring, work, factor, maximize)
+    for edge in range(wiring.scope_start[factor], wiring.scope_start[factor + 1]):
+        top = NEVER
+        for message in range(wiring.message_start[edge], wiring.message_start[edge + 1]):
+            top = max(top, work.fresh[message])
+        if top == NEVER:
+            return False
+        for message in range(wiring.message_start[edge], wiring.message_start[edge + 1]):
+            work.fresh[message] -= top
+    return True
+
+
+@inlined_kernel
+def pending_change(wiring: Wiring, work: Workspace, factor: int) -> float:
+    """Largest span over labels of ``fresh`` minus ``messages`` among the messages of ``factor``."""
+    change = 0.0
+    for edge in range(wiring.scope_start[factor], wiring.scope_start[factor + 1]):
+        low = np.inf
+        high = -np.inf
+        for message in range(wiring.message_start[edge], wiring.message_start[edge + 1]):
+            old = work.messages[message]
+            new = work.fresh[message]
+            if old == NEVER and new == NEVER:
+                continue
+            low = min(low, new - old)
+            high = max(high, new - old)
+        change = max(change, high - low)
+    return change
+
+
+@inlined_kernel
+def absorb(wiring: Wiring, work: Workspace, factor: int, damping: float, immediate: bool) -> None:
+    """Move the messages of ``factor`` to ``fresh``, damped; where ``immediate``, move the totals along."""
+    weight = wiring.appearance[factor]
+    for edge in range(wiring.scope_start[factor], wiring.scope_start[factor + 1]):
+        start = wiring.label_start[wiring.scope[edge]]
+        first = wiring.message_start[edge]
+        for message in range(first, wiring.message_start[edge + 1]):
+            old = work.messages[message]
+            new = work.fresh[message]
+            if damping > 0.0:
+                new = damping * old + (1.0 - damping) * new
+            work.messages[message] = new
+            if immediate and work.totals[start + message - first] > NEVER:
+                work.totals[start + message - first] += weight * (new - old)
+
+
+@kernel
+def run_sweeps(
+    wiring: Wiring,
+    work: Workspace,
+    order: NDArray[np.int64],
+    maximize: bool,
+    immediate: bool,
+    damping: float,
+    tolerance: float,
+    trace: NDArray[np.float64],
+) -> tuple[int, int]:
+    """Sweep until the largest change is within ``tolerance`` or ``trace`` is full.
+
+    All at once from the same totals or, where ``immediate``, factor by factor through ``order`` backwards
+    and then forwards, which is exact after one sweep of a forest in breadth-first order. Returns the sweeps
+    made and a variable left without a label, or -1.
+    """
+    factors = len(wiring.table_start)
+    sweeps = 0
+    while sweeps < len(trace):
+        empty = node_totals(wiring, work.messages, work.totals)
+        if empty >= 0:
+            return sweeps, empty
+        change = 0.0
+        for step in range(2 * factors if immediate else factors):
+            if not immediate:
+                factor = step
+            elif step < factors:
+                factor = order[factors - 1 - step]
+            else:
+                factor = order[step - factors]
+            if not send(wiring, work, factor, maximize):
+                return sweeps, wiring.scope[wiring.scope_start[factor]]
+            change = max(change, pending_change(wiring, work, factor))
+            absorb(wiring, work, factor, damping, immediate)
+        trace[sweeps] = change
+        sweeps += 1
+        if change <= tolerance:
+            break
+    return sweeps, node_totals(wiring, work.messages, work.totals)
+
+
+@kernel
+def label_beliefs(
+    cardinality: NDArray[np.int64],
+    label_start: NDArray[np.int64],
+    totals: NDArray[np.float64],
+    beliefs: NDArray[np.float64],
+) -> None:
+    """Normalized exponentials of the totals of each variable."""
+    for variable in range(len(cardinality)):
+        start = label_start[variable]
+        end = start + cardinality[variable]
+        top = NEVER
+        for label in range(start, end):
+            top = max(top, totals[label])
+        total = 0.0
+        for label in range(start, end):
+            beliefs[label] = np.exp(totals[label] - top)
+            total += beliefs[label]
+        for label in range(start, end):
+            beliefs[label] /= total
+
+
+@kernel
+def factor_beliefs(
+    wiring: Wiring, work: Workspace, entry_start: NDArray[np.int64], beliefs: NDArray[np.float64]
+) -> int:
+    """Joint beliefs of each factor from ``entry_start[f]`` on; returns a factor without any, or -1."""
+    for factor in range(len(wiring.table_start)):
+        fill_cavity(wiring, work, factor)
+        first = wiring.scope_start[factor]
+        last = wiring.scope_start[factor + 1]
+        scale = 1.0 / wiring.appearance[factor]
+        start = entry_start[factor]
+        entries = 1
+        for edge in range(first, last):
+            entries *= wiring.cardinality[wiring.scope[edge]]
+            work.digits[edge - first] = 0
+        top = NEVER
+        for entry in range(entries):
+            value = scale * wiring.tables[wiring.table_start[factor] + entry]
+            for edge in range(first, last):
+                value += work.cavity[wiring.message_start[edge] + work.digits[edge - first]]
+            beliefs[start + entry] = value
+            top = max(top, value)
+            next_entry(wiring, work.digits, first, last)
+        if top == NEVER:
+            return factor
+        total = 0.0
+        for entry in range(start, start + entries):
+            beliefs[entry] = np.exp(beliefs[entry] - top)
+            total += beliefs[entry]
+        for entry in range(start, start + entries):
+            beliefs[entry] /= total
+    return -1

@@ -1,0 +1,1 @@
+"""Numbers in lanes, optimizers' steps, losses."""

@@ -1,0 +1,190 @@
+"""Convex losses of one number by their kind: values, conjugates and their derivatives.
+
+What each loss is, `factorwise.inference.message_passing.projection.losses` says. The kernels at the end go
+over many losses at once: ``kind`` int64[n], ``target``, ``width`` and the numbers they are asked at
+float64[n]; the last array takes the answers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from factorwise.kernels.compile.compiler import inlined_kernel, kernel
+from factorwise.types import Floats, Ints
+
+HINGE, SMOOTHED_HINGE, ABSOLUTE, SQUARED, HUBER, POISSON, MULTINOMIAL = range(7)
+SMALLEST = 1e-100  # expected count below which slopes stop growing: their squares would overflow
+SLACK = 1e-12  # by which rounding may take a mixture of slopes out of their interval
+
+
+@inlined_kernel
+def has_kink(kind: int) -> bool:
+    """Whether the loss has a kink at its target."""
+    return kind == HINGE or kind == ABSOLUTE
+
+
+@inlined_kernel
+def _count_log(count: float, value: float) -> float:
+    if count == 0.0:
+        return 0.0
+    return count * np.log(value) if value > 0.0 else -np.inf
+
+
+@inlined_kernel
+def loss_value(kind: int, target: float, width: float, place: float) -> float:
+    """Return the loss at ``place``."""
+    if kind == HINGE:
+        return max(target - place, 0.0)
+    if kind == SMOOTHED_HINGE:
+        inside = min(max(target - place, 0.0), width)
+        return inside * (target - place - 0.5 * inside) / width
+    if kind == ABSOLUTE:
+        return abs(place - target)
+    if kind == SQUARED:
+        return 0.5 * (place - target) ** 2
+    if kind == HUBER:
+        inside = min(abs(place - target), width)
+        return inside * (abs(place - target) - 0.5 * inside)
+    if kind == POISSON:
+        return place - _count_log(target, place)
+    return -_count_log(target, place)
+
+
+@inlined_kernel
+def loss_slope(kind: int, target: float, width: float, place: float) -> float:
+    """Return the derivative at ``place``; zero at kinks."""
+    if kind == HINGE:
+        return -1.0 if place < target else 0.0
+    if kind == SMOOTHED_HINGE:
+        return -min(max((target - place) / width, 0.0), 1.0)
+    if kind == ABSOLUTE:
+        return 1.0 if place > target else (-1.0 if place < target else 0.0)
+    if kind == SQUARED:
+        return place - target
+    if kind == HUBER:
+        return min(max(place - target, -width), width)
+    ratio = target / max(place, SMALLEST)
+    return 1.0 - ratio if kind == POISSON else -ratio
+
+
+@inlined_kernel
+def loss_conjugate(kind: int, target: float, width: float, slope: float) -> float:
+    """Return the conjugate at ``slope``; ``inf`` where no place has it."""
+    low, high = slope_interval(kind, target, width)
+    if slope < low - SLACK or slope > high + SLACK:
+        return np.inf
+    slope = min(max(slope, low), high)
+    if kind == POISSON or kind == MULTINOMIAL:
+        left = 1.0 - slope if kind == POISSON else -slope
+        return (
+            -target + _count_log(target, target / max(left, SMALLEST)) if left > 0 or target == 0 else np.inf
+        )
+    bent = width if kind == SMOOTHED_HINGE else (1.0 if kind == SQUARED or kind == HUBER else 0.0)
+    return slope * target + 0.5 * bent * slope * slope
+
+
+@inlined_kernel
+def slope_interval(kind: int, target: float, width: float) -> tuple[float, float]:
+    """Return the least and the greatest slope."""
+    if kind == HINGE or kind == SMOOTHED_HINGE:
+        return -1.0, 0.0
+    if kind == ABSOLUTE:
+        return -1.0, 1.0
+    if kind == HUBER:
+        return -width, width
+    if kind == POISSON:
+        return -np.inf, 1.0
+    if kind == MULTINOMIAL:
+        return (-np.inf if target > 0.0 else 0.0), 0.0
+    return -np.inf, np.inf
+
+
+@inlined_kernel
+def loss_curvature(kind: int, target: float, width: float, place: float) -> float:
+    """Return the second derivative at ``place``; zero at kinks."""
+    if kind == SMOOTHED_HINGE:
+        return 1.0 / width if target - width < place < target else 0.0
+    if kind == SQUARED:
+        return 1.0
+    if kind == HUBER:
+        return 1.0 if abs(place - target) < width else 0.0
+    if kind == POISSON or kind == MULTINOMIAL:
+        expected = max(place, SMALLEST)
+        return target / expected / expected
+    return 0.0
+
+
+@inlined_kernel
+def conjugate_slope(kind: int, target: float, width: float, slope: float) -> float:
+    """Return the place at which the loss has the given slope."""
+    if kind == SMOOTHED_HINGE:
+        return target + width * slope
+    if kind == SQUARED or kind == HUBER:
+        return target + slope
+    if kind == POISSON:
+        return target / max(1.0 - slope, SMALLEST)
+    if kind == MULTINOMIAL:
+        return target / max(-slope, SMALLEST)
+    return target
+
+
+@inlined_kernel
+def conjugate_curvature(kind: int, target: float, width: float, slope: float) -> float:
+    """Return the second derivative of the conjugate."""
+    if kind == SMOOTHED_HINGE:
+        return width
+    if kind == SQUARED or kind == HUBER:
+        return 1.0
+    if kind == POISSON or kind == MULTINOMIAL:
+        left = max(1.0 - slope if kind == POISSON else -slope, SMALLEST)
+        return target / left / left
+    return 0.0
+
+
+@kernel
+def values(kind: Ints, target: Floats, width: Floats, place: Floats, found: Floats) -> None:
+    """Each loss at its place."""
+    for row in range(len(kind)):
+        found[row] = loss_value(kind[row], target[row], width[row], place[row])
+
+
+@kernel
+def slopes(kind: Ints, target: Floats, width: Floats, place: Floats, found: Floats) -> None:
+    """Each derivative at its place."""
+    for row in range(len(kind)):
+        found[row] = loss_slope(kind[row], target[row], width[row], place[row])
+
+
+@kernel
+def curvatures(kind: Ints, target: Floats, width: Floats, place: Floats, found: Floats) -> None:
+    """Each second derivative at its place."""
+    for row in range(len(kind)):
+        found[row] = loss_curvature(kind[row], target[row], width[row], place[row])
+
+
+@kernel
+def conjugates(kind: Ints, target: Floats, width: Floats, slope: Floats, found: Floats) -> None:
+    """Each conjugate at its slope."""
+    for row in range(len(kind)):
+        found[row] = loss_conjugate(kind[row], target[row], width[row], slope[row])
+
+
+@kernel
+def conjugate_slopes(kind: Ints, target: Floats, width: Floats, slope: Floats, found: Floats) -> None:
+    """The place where each loss has its slope."""
+    for row in range(len(kind)):
+        found[row] = conjugate_slope(kind[row], target[row], width[row], slope[row])
+
+
+@kernel
+def conjugate_curvatures(kind: Ints, target: Floats, width: Floats, slope: Floats, found: Floats) -> None:
+    """The second derivative of each conjugate at its slope."""
+    for row in range(len(kind)):
+        found[row] = conjugate_curvature(kind[row], target[row], width[row], slope[row])
+
+
+@kernel
+def slope_intervals(kind: Ints, target: Floats, width: Floats, low: Floats, high: Floats) -> None:
+    """Least and greatest slope of each loss."""
+    for row in range(len(kind)):
+        low[row], high[row] = slope_interval(kind[row], target[row], width[row])
