@@ -45,6 +45,13 @@ def test_compiled_losses_equal_the_plain_ones(rows):
     assert [kernels.has_kink(each) for each in kind] == Losses(kind, target, width).kinked.tolist()
 
 
+@pytest.mark.parametrize("slope", [-1e-90, -1e-100, -6e-101, -1e-263])
+def test_the_conjugate_goes_on_in_a_straight_line_where_its_slope_stops_growing(slope):
+    losses = np.array([MULTINOMIAL]), np.array([1.5]), np.array([1.0])
+    plain = answered(reference, "conjugates", *losses, np.array([slope]))
+    assert answered(kernels, "conjugates", *losses, np.array([slope])) == pytest.approx(plain, rel=1e-14)
+
+
 @every_kind
 @settings(deadline=None, max_examples=60)
 @given(st.floats(0.1, 3.0), st.floats(0.1, 2.0), st.floats(0.05, 3.0), st.floats(-0.95, 0.95))

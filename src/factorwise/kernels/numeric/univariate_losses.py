@@ -76,9 +76,9 @@ def loss_conjugate(kind: int, target: float, width: float, slope: float) -> floa
     slope = min(max(slope, low), high)
     if kind == POISSON or kind == MULTINOMIAL:
         left = 1.0 - slope if kind == POISSON else -slope
-        return (
-            -target + _count_log(target, target / max(left, SMALLEST)) if left > 0 or target == 0 else np.inf
-        )
+        if left <= 0.0 and target != 0.0:
+            return np.inf
+        return _count_log(target, target / max(left, SMALLEST)) - target * min(left / SMALLEST, 1.0)
     bent = width if kind == SMOOTHED_HINGE else (1.0 if kind == SQUARED or kind == HUBER else 0.0)
     return slope * target + 0.5 * bent * slope * slope
 
