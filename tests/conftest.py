@@ -65,6 +65,7 @@ def pytest_configure(config):
     if not os.environ.get("FACTORWISE_CACHE"):
         if config.pluginmanager.hasplugin("cacheprovider"):
             folder = config.cache.mkdir("factorwise")
+            folder.chmod(0o700)  # code is only read from a private folder
         else:
             folder = tempfile.mkdtemp(prefix="factorwise-tests-")
         os.environ["FACTORWISE_CACHE"] = str(folder)

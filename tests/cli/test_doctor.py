@@ -29,7 +29,8 @@ KERNELS = Path(random.__file__).parent
 def surroundings(tmp_path, monkeypatch):
     """A cache with two files and a data directory with one set."""
     cache, data = tmp_path / "cache", tmp_path / "data"
-    (cache / "deep").mkdir(parents=True)
+    cache.mkdir(mode=0o700)
+    (cache / "deep").mkdir()
     (cache / "one").write_bytes(bytes(1_500))
     (cache / "deep" / "two").write_bytes(bytes(10))
     (data / "cora").mkdir(parents=True)
@@ -84,6 +85,14 @@ def test_a_cache_that_cannot_be_written_brings_advice(run, tmp_path, monkeypatch
     assert not document["cache"]["writable"]
     assert "set FACTORWISE_CACHE to a folder that can" in document["advice"][0]
     assert "set FACTORWISE_CACHE" in run("doctor").out
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="files have no owner here")
+def test_a_cache_that_others_can_write_brings_advice(run, tmp_path):
+    (tmp_path / "cache").chmod(0o777)
+    (advice,) = diagnosis(run)["advice"]
+    assert "can be written by other users (mode 777)" in advice
+    assert f"chmod 700 {tmp_path / 'cache'}" in advice
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="a folder of Linux")
@@ -257,7 +266,18 @@ def test_code_of_models_is_of_this_version_if_this_library_would_compose_it(run,
     os.utime(index, (1e9, 1e9))  # before the library was installed, which is no change of it
     os.utime(module, (1e9, 1e9))
     assert compiled(run, "models")["for_this_version"] == 1
-    monkeypatch.setattr(cache_of_kernels, "_library_digest", lambda: "another")
+    monkeypatch.setattr(cache_of_kernels, "__version__", "another")
+    found = compiled(run, "models")
+    assert (found["functions"], found["for_this_version"]) == (1, 0)
+
+
+@pytest.mark.parametrize("content", [b"not Python", b"\0", b"\xff"])
+def test_a_generated_module_that_is_damaged_is_not_of_this_version(run, tmp_path, kept, content):
+    cache, name = tmp_path / "cache", "factorwise_composed_damaged"
+    (cache / f"{name}.py").write_bytes(content)
+    folder = compiled_folder(cache)
+    folder.mkdir(parents=True)
+    shutil.copy(index_in(kept), folder / index_in(kept).name.replace("random.", f"{name}."))
     found = compiled(run, "models")
     assert (found["functions"], found["for_this_version"]) == (1, 0)
 

@@ -20,9 +20,12 @@ from factorwise.cli.output import aligned, emit, size_text
 from factorwise.errors import MissingDataError
 from factorwise.io.data import data_directory
 from factorwise.io.provenance import versions
-from factorwise.kernels.compile.cache import cache_directory, composed_name
+from factorwise.kernels.compile.cache import cache_directory, composed_name, unsafe_cache_text
+from factorwise.kernels.compile.ownership import folder_fault
 
 PACKAGES = ("click", "numba", "numpy", "scipy")  # for a checkout that is not installed
+
+MAKERS = ("numba", "numpy", "llvmlite")  # packages whose versions decide whether compiled code can be used
 
 #: Variables of the environment that change where things are kept and how many threads work.
 VARIABLES = (
@@ -64,6 +67,8 @@ def examine(options: Options) -> dict[str, Any]:
             f"The compile cache {cache['path']} cannot be written, so code is kept in a temporary folder:"
             " set FACTORWISE_CACHE to a folder that can."
         )
+    elif cache["exists"] and (fault := folder_fault(folder)):
+        advice.append(unsafe_cache_text(folder, fault))
     if not compiled["kernels"]["writable"]:
         advice.append(
             f"Compiled kernels cannot be kept in {compiled['kernels']['path']}, so every run compiles them"
@@ -131,7 +136,7 @@ def compiled_state(sources: Sequence[Path], *, composed: bool = False) -> dict[s
         Whether the modules were generated: the name of one tells whether this version would generate it.
     """
     folders = {folder: compiled_folder(folder) for folder in sources}
-    makers = versions(["numba", "numpy"])
+    makers = versions(MAKERS)
     entries = [
         (path, size, source)
         for source, folder in folders.items()
@@ -178,10 +183,17 @@ def _is_current(index: Path, sources: Path, makers: Mapping[str, str | None], co
         unchanged = hashlib.sha256(text).digest() in content or made >= source.stat().st_mtime
     except OSError:  # the module is gone, or another process is replacing its index
         return False
-    maker, arrays = str(makers["numba"]), str(makers["numpy"])
-    if composed and composed_name(text.decode("utf-8", "replace"), numba=maker, numpy=arrays) != module:
+    if composed and _composed_name_of(text, makers) != module:
         return False
-    return rest.endswith(python) and maker.encode() in content[:64] and unchanged
+    return rest.endswith(python) and str(makers["numba"]).encode() in content[:64] and unchanged
+
+
+def _composed_name_of(text: bytes, makers: Mapping[str, str | None]) -> str | None:
+    """Return the name that this version gives to a generated module; None if it never generates it."""
+    try:
+        return composed_name(text.decode(), **{package: str(makers[package]) for package in MAKERS})
+    except (SyntaxError, ValueError):  # not Python, or not UTF-8
+        return None
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, int]]:

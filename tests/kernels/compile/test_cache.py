@@ -7,7 +7,12 @@ import tempfile
 import pytest
 
 from factorwise.kernels.compile import cache
-from factorwise.kernels.compile.cache import cache_directory, usable_cache_directory
+from factorwise.kernels.compile.cache import UnsafeCacheWarning, cache_directory, usable_cache_directory
+
+NAME, TEXT = "factorwise_composed_some", "VALUE = 1\n"
+USER = os.getuid() if hasattr(os, "getuid") else None
+needs_owners = pytest.mark.skipif(USER is None, reason="files have no owner here")
+needs_root = pytest.mark.skipif(USER != 0, reason="only root can give files away")
 
 
 @pytest.fixture(autouse=True)
@@ -19,9 +24,19 @@ def surroundings(tmp_path, monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    cache._private_temporary_directory.cache_clear()
+    forget_folders()
     yield
+    forget_folders()
+
+
+def forget_folders():
     cache._private_temporary_directory.cache_clear()
+    cache._fresh_temporary_directory.cache_clear()
+    cache._WARNED.clear()
+
+
+def usable():
+    return usable_cache_directory(NAME, TEXT)
 
 
 @pytest.fixture
@@ -56,19 +71,20 @@ def test_the_own_variable_wins(tmp_path, monkeypatch):
 def test_asking_creates_nothing_and_using_creates_a_private_folder(tmp_path):
     folder = cache_directory()
     assert not folder.exists()
-    assert usable_cache_directory() == folder
+    assert usable() == folder
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert list(folder.iterdir()) == []
+    assert list(folder.rglob("*")) == [folder / "__pycache__"]
+    assert stat.S_IMODE((folder / "__pycache__").stat().st_mode) == 0o700
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
 @pytest.mark.usefixtures("blocked")
 def test_without_a_writable_cache_a_private_temporary_folder_is_used_again_and_again(tmp_path):
-    folder = usable_cache_directory()
+    folder = usable()
     assert folder == tmp_path / "tmp" / f"factorwise-{os.getuid()}"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    cache._private_temporary_directory.cache_clear()
-    assert usable_cache_directory() == folder
+    forget_folders()
+    assert usable() == folder
 
 
 def test_a_cache_on_a_read_only_disk_is_replaced(tmp_path, monkeypatch):
@@ -80,7 +96,7 @@ def test_a_cache_on_a_read_only_disk_is_replaced(tmp_path, monkeypatch):
         return genuine(*args, **kwargs)
 
     monkeypatch.setattr(tempfile, "TemporaryFile", read_only)
-    assert usable_cache_directory().parent == tmp_path / "tmp"
+    assert usable().parent == tmp_path / "tmp"
 
 
 @pytest.mark.usefixtures("blocked")
@@ -97,7 +113,176 @@ def test_a_temporary_folder_that_others_could_fill_is_not_trusted(tmp_path, monk
         planted.mkdir(mode=0o700)
     if trap == "open to others":
         planted.chmod(0o777)
-    folder = usable_cache_directory()
+    folder = usable()
     assert folder != planted
     assert folder.parent == tmp_path / "tmp"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@pytest.fixture
+def filled(tmp_path, monkeypatch):
+    """A cache that others may read, but not write, with a module and its compiled code."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("FACTORWISE_CACHE", str(folder))
+    for path in (folder, folder / "__pycache__"):
+        path.mkdir()
+        path.chmod(0o755)
+    for path in (folder / f"{NAME}.py", index_of(folder), index_of(folder).with_suffix(".1.nbc")):
+        path.write_text(TEXT)
+        path.chmod(0o644)
+    return folder
+
+
+def index_of(folder):
+    return folder / "__pycache__" / f"{NAME}.f-1.py311.nbi"
+
+
+def test_what_only_this_user_can_have_written_is_used(filled):
+    assert usable() == filled
+
+
+@needs_owners
+@pytest.mark.parametrize("mode", [0o700, 0o777])
+def test_modes_inside_a_folder_that_nobody_else_can_enter_do_not_matter(filled, mode):
+    """With a umask of 002, numba's files can be written by the group."""
+    index_of(filled).chmod(0o664)
+    (filled / "__pycache__").chmod(mode)
+    filled.chmod(0o700)
+    assert usable() == filled
+
+
+def _folder_of_the_group(folder):
+    folder.chmod(0o775)
+    return "cache can be written by other users \\(mode 775\\)"
+
+
+def _folder_of_all(folder):
+    folder.chmod(0o757)
+    return "cache can be written by other users \\(mode 757\\)"
+
+
+def _folder_that_is_a_link(folder):
+    folder.rename(folder.with_name("elsewhere"))
+    folder.symlink_to(folder.with_name("elsewhere"))
+    return "cache is a symbolic link"
+
+
+def _folder_that_others_can_replace(folder):
+    folder.parent.chmod(0o777)
+    return "other users can replace it"
+
+
+def _module_of_the_group(folder):
+    (folder / f"{NAME}.py").chmod(0o664)
+    return f"{NAME}.py can be written by other users"
+
+
+def _module_that_is_a_link(folder):
+    (folder / f"{NAME}.py").rename(folder / "elsewhere.py")
+    (folder / f"{NAME}.py").symlink_to(folder / "elsewhere.py")
+    return f"{NAME}.py is a symbolic link"
+
+
+def _module_that_is_a_folder(folder):
+    (folder / f"{NAME}.py").unlink()
+    (folder / f"{NAME}.py").mkdir()
+    return f"{NAME}.py is not a file"
+
+
+def _module_that_was_changed(folder):
+    (folder / f"{NAME}.py").write_text("VALUE = 2\n")
+    return f"{NAME}.py is not what factorwise wrote"
+
+
+def _compiled_folder_of_all(folder):
+    (folder / "__pycache__").chmod(0o777)
+    return "__pycache__ can be written by other users"
+
+
+def _compiled_folder_that_is_a_link(folder):
+    (folder / "__pycache__").rename(folder / "elsewhere")
+    (folder / "__pycache__").symlink_to(folder / "elsewhere")
+    return "__pycache__ is a symbolic link"
+
+
+def _index_of_all(folder):
+    index_of(folder).chmod(0o666)
+    return "nbi can be written by other users"
+
+
+def _index_that_is_a_link(folder):
+    index_of(folder).rename(folder / "elsewhere")
+    index_of(folder).symlink_to(folder / "elsewhere")
+    return "nbi is a symbolic link"
+
+
+def _given_away(name):
+    def change(folder):
+        path = index_of(folder) if name == "index" else folder / name
+        os.chown(path, USER + 1, -1)
+        return f"belongs to user {USER + 1}, and this is user {USER}"
+
+    return pytest.param(change, marks=needs_root, id=f"another user's {name or 'folder'}")
+
+
+TRAPS = [
+    _folder_of_the_group,
+    _folder_of_all,
+    _folder_that_is_a_link,
+    _folder_that_others_can_replace,
+    _module_of_the_group,
+    _module_that_is_a_link,
+    _module_that_is_a_folder,
+    _module_that_was_changed,
+    _compiled_folder_of_all,
+    _compiled_folder_that_is_a_link,
+    _index_of_all,
+    _index_that_is_a_link,
+    *map(_given_away, ["", f"{NAME}.py", "__pycache__", "index"]),
+]
+
+
+@needs_owners
+@pytest.mark.parametrize("trap", TRAPS)
+def test_what_others_could_have_written_is_not_used_and_the_warning_says_what_to_do(filled, tmp_path, trap):
+    fault = trap(filled)
+    with pytest.warns(UnsafeCacheWarning, match=f"{fault}.*chmod 700 .*FACTORWISE_CACHE"):
+        folder = usable()
+    assert usable() == folder, "and nobody is warned twice"
+    assert folder.parent == tmp_path / "tmp"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert not (folder / f"{NAME}.py").exists()
+
+
+@needs_owners
+def test_a_parent_that_the_users_own_group_may_write_is_accepted(filled):
+    filled.parent.chmod(0o775)
+    os.chown(filled.parent, -1, os.getgid())
+    assert usable() == filled
+
+
+@needs_owners
+def test_files_of_other_modules_are_not_looked_at(filled):
+    for path in (filled / "factorwise_composed_other.py", filled / "__pycache__" / "other.f-1.py311.nbi"):
+        path.touch()
+        path.chmod(0o666)
+    assert usable() == filled
+
+
+@needs_owners
+@pytest.mark.usefixtures("blocked")
+def test_a_module_that_was_changed_in_the_temporary_folder_is_not_used_either(tmp_path):
+    folder = usable()
+    (folder / f"{NAME}.py").write_text("VALUE = 2\n")
+    fresh = usable()
+    assert fresh != folder
+    assert fresh.parent == tmp_path / "tmp"
+    assert list(fresh.rglob("*.py")) == []
+
+
+def test_without_owners_a_writable_cache_is_used_as_it_is(filled, monkeypatch):
+    """As on Windows."""
+    filled.chmod(0o777)
+    (filled / f"{NAME}.py").write_text("VALUE = 2\n")
+    monkeypatch.delattr(os, "getuid", raising=False)
+    assert usable() == filled

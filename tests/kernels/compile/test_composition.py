@@ -5,6 +5,7 @@ import json
 import linecache
 import math
 import os
+import pickle
 import stat
 import subprocess
 import sys
@@ -235,10 +236,11 @@ print(json.dumps([module.answer.ctypes(3.0, 1.0), stats, module.__file__]))
 USER = "import math\ndef far(x):\n    return x * 2.0\ndef near(p, q):\n    return far(p) + math.sqrt(q)\n"
 
 
-def worker(folder, cache):
+def worker(folder, cache, more=()):
     (folder / "user_functions.py").write_text(USER)
     environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
     environment |= {"FACTORWISE_CACHE": str(cache), "PYTHONPATH": str(SOURCE), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment.update(more)
     script = WORKER.format(folder=str(folder), form=FORM)
     command = [sys.executable, "-c", script]
     return subprocess.Popen(
@@ -287,11 +289,56 @@ def test_a_module_that_was_written_once_is_not_written_again(tmp_path, monkeypat
     assert Path(second.__file__).stat().st_mtime_ns == written_at
 
 
-def test_versions_are_part_of_the_name(tmp_path, monkeypatch):
+def test_a_new_version_of_the_library_gives_another_module(tmp_path, monkeypatch):
     monkeypatch.setenv("FACTORWISE_CACHE", str(tmp_path))
     first = composed_module("VALUE = 6\n")
-    monkeypatch.setattr(cache, "_library_digest", lambda: "another version")
+    monkeypatch.setattr(cache, "__version__", "another version")
     assert composed_module("VALUE = 6\n").__name__ != first.__name__
+
+
+def test_planted_code_is_not_executed(tmp_path, monkeypatch):
+    """The module is written and imported elsewhere, and what was planted stays as it is."""
+    monkeypatch.setenv("FACTORWISE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(cache, "_private_temporary_directory", lambda: tmp_path / "private")
+    (tmp_path / "private").mkdir()
+    first = composed_module("VALUE = 7\n")
+    planted = Path(first.__file__)
+    planted.write_text("VALUE = 8\n")
+    monkeypatch.delitem(sys.modules, first.__name__)
+    with pytest.warns(cache.UnsafeCacheWarning, match="is not what factorwise wrote"):
+        second = composed_module("VALUE = 7\n")
+    assert second.VALUE == 7
+    assert second.__name__ == first.__name__
+    assert Path(second.__file__).parent == tmp_path / "private"
+    assert planted.read_text() == "VALUE = 8\n"
+
+
+def test_compiled_code_that_others_could_have_planted_is_not_loaded(tmp_path):
+    """numba unpickles an index, which executes what the index says."""
+    folder, temporary = tmp_path / "cache", tmp_path / "tmp"
+    temporary.mkdir()
+    environment = {"TMPDIR": str(temporary)}
+    result_of(worker(tmp_path, folder, environment))
+    (index,) = folder.rglob("factorwise_composed_*.answer-*.nbi")
+    with index.open("rb") as file:
+        version = pickle.load(file)
+    index.write_bytes(pickle.dumps(version) + pickle.dumps(Creates(tmp_path / "executed")))
+    for path, mode in ((folder, 0o755), (index.parent, 0o755), (index, 0o666)):
+        path.chmod(mode)
+    answer, hits, module = result_of(worker(tmp_path, folder, environment))
+    assert (answer, hits) == (7.0, 0)
+    assert Path(module).is_relative_to(temporary)
+    assert not (tmp_path / "executed").exists()
+
+
+class Creates:
+    """Something that creates a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
 
 
 def far_away(p, q):

@@ -13,7 +13,8 @@ from textwrap import indent
 from typing import TYPE_CHECKING, NamedTuple
 
 from factorwise.kernels.clusterings.vector_code import FieldLayout, read_field
-from factorwise.kernels.compile.composition import Source, parsed
+from factorwise.kernels.compile.composition import Source
+from factorwise.kernels.compile.dependencies import parsed
 from factorwise.kernels.numeric.simd import LANES
 from factorwise.kernels.numeric.sixteen import HIGHEST, SIXTEEN
 

@@ -7,11 +7,19 @@ import os
 import stat
 import sys
 import tempfile
+import warnings
 from functools import cache
 from pathlib import Path
 
-# what generated modules import
-_LIBRARY = ("compile/compiler.py", "compile/primitives.py", "numeric/simd.py")
+from factorwise import __version__
+from factorwise.kernels.compile.dependencies import library_digest
+from factorwise.kernels.compile.ownership import folder_fault, module_fault
+
+_WARNED: set[Path] = set()  # caches that were warned of in this process
+
+
+class UnsafeCacheWarning(UserWarning):
+    """A cache that others could have written to: code in it is not executed."""
 
 
 def cache_directory() -> Path:
@@ -29,36 +37,43 @@ def cache_directory() -> Path:
     return shared.absolute() / "factorwise"
 
 
-def usable_cache_directory() -> Path:
-    """Return a folder for compiled code that can be written now.
+def usable_cache_directory(name: str, text: str) -> Path:
+    """Return a folder to write the generated module ``name`` to, and to import it from.
 
-    `cache_directory`, created if need be; where it cannot be written, a temporary folder that only this
-    user can read and write, because code is loaded from it.
+    `cache_directory`, created if need be. If it cannot be written, if others could have written to it, or if
+    it holds something other than ``text`` under this name, a temporary folder that only this user can read
+    and write: the module and its compiled code will be executed.
     """
     folder = cache_directory()
     if _can_write(folder):
-        return folder
-    return _private_temporary_directory()
+        fault = folder_fault(folder) or module_fault(folder, name, text)
+        if not fault:
+            return _with_place_for_compiled_code(folder)
+        _warn_once(folder, fault)
+    folder = _private_temporary_directory()
+    if module_fault(folder, name, text):
+        folder = _fresh_temporary_directory()
+    return _with_place_for_compiled_code(folder)
 
 
-def composed_name(text: str, *, numba: str, numpy: str) -> str:
+def unsafe_cache_text(folder: Path, fault: str) -> str:
+    """Say why a cache is not used, and what to do about it."""
+    return (
+        f"The compile cache {folder} is not used, because {fault}; a temporary folder takes its place."
+        f" If you trust all that is in the cache, make it private with 'chmod 700 {folder}'; otherwise delete"
+        " it, or set FACTORWISE_CACHE to a folder that only you can write."
+    )
+
+
+def composed_name(text: str, *, numba: str, numpy: str, llvmlite: str) -> str:
     """Return the name of the module that is generated with this text: a hash of all its code depends on.
 
-    numba, numpy
+    numba, numpy, llvmlite
         Their versions.
     """
-    versions = f"{_library_digest()} {sys.version_info[:2]} {numba} {numpy}"
-    digest = hashlib.sha256(f"{versions}\n{text}".encode()).hexdigest()[:24]
+    versions = f"{__version__} {sys.version_info[:2]} {numba} {numpy} {llvmlite}"
+    digest = hashlib.sha256(f"{library_digest(text)} {versions}\n{text}".encode()).hexdigest()[:24]
     return f"factorwise_composed_{digest}"
-
-
-@cache
-def _library_digest() -> str:
-    """Hash the library's own functions that generated text imports: numba does not notice their edits."""
-    digest = hashlib.sha256()
-    for name in _LIBRARY:
-        digest.update((Path(__file__).parents[1] / name).read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def _can_write(folder: Path) -> bool:
@@ -68,6 +83,18 @@ def _can_write(folder: Path) -> bool:
             return True
     except OSError:
         return False
+
+
+def _with_place_for_compiled_code(folder: Path) -> Path:
+    """Make the folder in which numba keeps compiled code, before numba does: as private as the modules."""
+    (folder / "__pycache__").mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def _warn_once(folder: Path, fault: str) -> None:
+    if folder not in _WARNED:
+        warnings.warn(unsafe_cache_text(folder, fault), UnsafeCacheWarning, stacklevel=2)
+        _WARNED.add(folder)
 
 
 @cache
@@ -80,4 +107,9 @@ def _private_temporary_directory() -> Path:
             private = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o077
             if private and found.st_uid == os.getuid():
                 return folder
+    return _fresh_temporary_directory()
+
+
+@cache
+def _fresh_temporary_directory() -> Path:
     return Path(tempfile.mkdtemp(prefix="factorwise-"))

@@ -25,11 +25,13 @@ from threading import RLock
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
+import llvmlite
 import numba
 import numpy as np
 
 from factorwise.errors import TemplateError
 from factorwise.kernels.compile.cache import composed_name, usable_cache_directory
+from factorwise.kernels.compile.dependencies import parsed
 
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None))
 _LARGEST_ARRAY = 4096
@@ -55,12 +57,6 @@ class Source:
     attributes: frozenset[str]
 
 
-def parsed(text: str) -> ast.Module:
-    """Parse source text, one thread at a time: Python 3.11 fails where two do."""
-    with _ONE_AT_A_TIME:
-        return ast.parse(text)
-
-
 def source_of(function: Callable[..., Any]) -> Source:
     """Collect the text of ``function`` and, transitively, of what it refers to."""
     collector = _Collector()
@@ -76,15 +72,15 @@ def composed_module(text: str) -> ModuleType:
     Processes that generate the same text at the same time write the same file under a temporary name and
     rename it, so none of them reads half a file.
     """
-    name = composed_name(text, numba=numba.__version__, numpy=np.__version__)
+    versions = {"numba": numba.__version__, "numpy": np.__version__, "llvmlite": llvmlite.__version__}
+    name = composed_name(text, **versions)
     with _ONE_AT_A_TIME:
         return sys.modules[name] if name in sys.modules else _imported(name, text)
 
 
 def _imported(name: str, text: str) -> ModuleType:
     """Write ``text`` where it is not yet, and import it."""
-    folder = usable_cache_directory()
-    path = folder / f"{name}.py"
+    path = usable_cache_directory(name, text) / f"{name}.py"
     if not path.exists():
         _write_whole(path, text)
     spec = importlib.util.spec_from_file_location(name, path)
