@@ -25,12 +25,13 @@ from factorwise import Fields, Model, Partition, mcmc, templates
 from factorwise.apps.coreference.documents import discourses, read_documents
 from factorwise.apps.coreference.resolution import training_world
 from factorwise.errors import MissingDataError
-from factorwise.inference.mcmc.gradient_engine import Manner
+from factorwise.inference.mcmc.acceptances import GREEDY
 from factorwise.io.data import find_data
+from factorwise.kernels.walks.loops import UPDATES
 from factorwise.learning.preferences import TruthPreference
 from factorwise.learning.samplerank import SampleRank
 from factorwise.learning.updates import UpdateArrays, as_rule
-from factorwise.learning.walkers import CompiledWalker, TrainingWorld
+from factorwise.learning.walkers import TrainingWorld, Walker, make_walkers
 from factorwise.rng import Stream
 from factorwise.variables.pair_table import PairTable
 
@@ -129,21 +130,30 @@ def points_world(size: int) -> TrainingWorld:
     return world_of(model, labels)
 
 
-def walked(walker: CompiledWalker, update: UpdateArrays, stream: Stream, steps: int) -> tuple[int, int]:
+def walked(walker: Walker, update: UpdateArrays, stream: Stream, steps: int) -> tuple[int, int]:
     """Learn for so many steps, from the truth; return updates made and pairs looked at."""
     walker.reset(walker.training.start)
     update.weights[:] = 0.0
-    before, seen = int(update.tally[2]), walker.factors_seen
-    walker.walk(stream, Manner("greedy"), update, steps, free=np.ones(len(update.weights)))
-    return int(update.tally[2]) - before, walker.factors_seen - seen
+    before, seen = int(update.clock[UPDATES]), walker.walk.factors_seen
+    walker.advance(stream, 1.0, steps)
+    return int(update.clock[UPDATES]) - before, walker.walk.factors_seen - seen
 
 
 def rate(
     name: str, world: TrainingWorld, rule: str, scale: Scale, steps: int
 ) -> tuple[list[str], float, float]:
     """Measure one workload; return its row, steps and factors a CPU second."""
-    walker = CompiledWalker(world)
     update = as_rule(rule).arrays(world.model.blocks.size)
+    program = as_rule(rule).program(update)
+    (walker,) = make_walkers(
+        [world],
+        "compiled",
+        acceptance=GREEDY,
+        weights=update.weights,
+        clock=update.clock,
+        roles=lambda training: {"update": program},
+        judged=True,
+    )
     walked(walker, update, Stream(SEED, 1), 100)
     best = smallest(partial(walked, walker, update, Stream(SEED, 2), steps), scale.repeats)
     updates, factors = best.result

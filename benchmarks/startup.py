@@ -36,7 +36,7 @@ import json
 import numpy as np
 from factorwise import Fields, Model, Partition, mcmc, templates
 from factorwise.rng import Stream
-Pair, Metropolis, Engine = templates.PairTemplate, mcmc.Metropolis, mcmc.PartitionEngine
+Pair, Metropolis, Engine = templates.PairTemplate, mcmc.Metropolis, mcmc.Walk
 stamps.append((time.process_time(), time.monotonic()))
 
 def alike(a, b):

@@ -16,8 +16,7 @@ rounds of 50; the others are the best of 5 (of 10).
   go to another. Guided: a cluster is split by what was learned about merging.
 
 Pairs judged are those that jumps join or separate; pairs for odds are those looked at to know which jumps to
-draw. The seconds of the uniform proposer leave out the odds, which its engine keeps and which it does not
-need.
+draw. The seconds of the uniform proposer leave out the look at the truth after each jump.
 """
 
 from __future__ import annotations
@@ -42,7 +41,6 @@ from factorwise.inference.mcmc.adaptive.decoding import decode
 from factorwise.inference.mcmc.adaptive.law import JumpWeights, Parts
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
 from factorwise.inference.mcmc.adaptive.tuning import Tuning
-from factorwise.kernels.clusterings.truth_gains import begin_truth, transfer_truth_gain, truth_value
 from factorwise.model.model import Model
 from factorwise.model.table_templates import PairTableTemplate
 from factorwise.rng import Stream
@@ -82,18 +80,17 @@ Method = Callable[[Case, int, int], Climbed]
 
 def uniform(case: Case, samples: int, seed: int) -> Climbed:
     """Split or merge at random."""
-    engine, truth = case.engine(AdaptiveSplitMerge(case.features, explore=1.0)), case.truth()
-    begin_truth(truth, engine.view.arrays)
-    stream, trace, cpu = Stream(seed), [truth_value(truth)], 0.0
+    jumps = case.jumps(AdaptiveSplitMerge(case.features, explore=1.0))
+    stream, trace, cpu = Stream(seed), [case.value(jumps.walk.view)], 0.0
     while trace[-1] < ENOUGH and len(trace) <= LARGEST:
         began = time.process_time()
         count = ROUND if (len(trace) - 1) % samples == 0 else samples
-        best = max(engine.draw(stream, count, truth=truth), key=lambda jump: jump.better)
+        best = max(jumps.draw(stream, count), key=lambda jump: jump.better)
         cpu += time.process_time() - began
         if best.better > 0.0:
-            engine.take(best, truth)
-        trace.append(truth_value(truth))
-    return Climbed(np.array(trace), cpu, engine.factors_seen, 0)
+            jumps.take(best)
+        trace.append(case.value(jumps.walk.view))
+    return Climbed(np.array(trace), cpu, jumps.walk.factors_seen, 0)
 
 
 def adaptive(
@@ -129,23 +126,20 @@ def restricted_gibbs(
     affinity: dict[str, NDArray[np.float64]], case: Case, samples: int, seed: int
 ) -> Climbed:
     """Split by the scores of pairs: `RestrictedGibbs` without the probabilities that nobody asks for here."""
-    world, truth, stream, scores = case.start(), case.truth(), Stream(seed), affinity[case.name]
-    begin_truth(truth, world.arrays)
-    began, judged, trace = time.process_time(), 0, [truth_value(truth)]
+    world, stream, scores = case.start(), Stream(seed), affinity[case.name]
+    began, judged, trace = time.process_time(), 0, [case.value(world)]
     while trace[-1] < ENOUGH and len(trace) <= LARGEST:
-        best, most = None, 0.0
+        best, most = None, trace[-1]
         for _ in range(ROUND if (len(trace) - 1) % samples == 0 else samples):
             diff, seen = _split_or_merge(world, scores, stream)
             judged += seen
-            better = transfer_truth_gain(
-                truth, world.arrays, np.array(diff.items, np.int32), diff.source, diff.target
-            )
-            if better > most:
-                best, most = diff, better
-        if best is not None:
-            world.apply(best)
-            begin_truth(truth, world.arrays)
-        trace.append(truth_value(truth))
+            back = world.apply(diff)
+            value = case.value(world)
+            world.apply(back)
+            if value > most + 1e-12:
+                best, most = world.after(diff), value
+        world = world if best is None else best
+        trace.append(most)
     return Climbed(np.array(trace), time.process_time() - began, judged, 0)
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib
 
@@ -30,11 +30,11 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from factorwise.apps.coreference.documents import read_documents
-from factorwise.inference.mcmc.adaptive.engine import JumpEngine
+from factorwise.inference.mcmc.adaptive.jumps import Jumps
 from factorwise.inference.mcmc.adaptive.law import JumpWeights
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
 from factorwise.inference.mcmc.adaptive.training import TunedDocument, train_proposer
-from factorwise.inference.mcmc.gradient_engine import GradientEngine, Manner
+from factorwise.inference.mcmc.best_of import BestOf
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.partition_mixture import PartitionMixture
 from factorwise.inference.mcmc.partition_moves import (
@@ -45,15 +45,15 @@ from factorwise.inference.mcmc.partition_moves import (
     Split,
     SplitMerge,
 )
+from factorwise.inference.mcmc.walk import Walk
 from factorwise.io.data import find_data
-from factorwise.learning.updates import as_rule
 from factorwise.rng import Stream
 
 SAMPLES_PER_MENTION = 300  # drawn in all
 TOGETHER = 10  # jumps between two looks at the score
 GOALS = (0.95, 0.99)
 
-Setup = Callable[[Case], GradientEngine]
+Setup = Callable[[Case], Any]  # a proposer for a document
 
 
 class Climbed(NamedTuple):
@@ -69,37 +69,30 @@ class Climbed(NamedTuple):
         return np.append(self.costs[at], float(len(reached) > 0))
 
 
-def climb(engine: GradientEngine, case: Case, samples: int, seed: int, *, most: int | None = None) -> Climbed:
+def climb(proposer: Any, case: Case, samples: int, seed: int, *, most: int | None = None) -> Climbed:
     """Take the best of several jumps if it scores higher, and so on, up to ``most`` jumps."""
     jumps = most or SAMPLES_PER_MENTION * case.n_mentions // samples
-    update, stream = as_rule("unit").arrays(case.model.blocks.size), Stream(seed)
-    update.weights[:] = case.model.weights
-    scores, costs, seconds = [engine.score], [(0.0, float(_odds(engine)), 0.0)], 0.0
+    walk = Walk(Metropolis(case.model, BestOf(proposer, samples), acceptance="greedy"), case.start())
+    known = Jumps(walk) if isinstance(proposer, AdaptiveSplitMerge) else None
+    scores, costs, seconds, stream = [walk.score], [(0.0, 0.0, 0.0)], 0.0, Stream(seed)
     for _ in range(jumps // TOGETHER):
         began = time.process_time()
-        engine.learn(stream, Manner("greedy", best_of=samples), update, None, TOGETHER, learning=False)
+        walk.advance(stream, 1.0, TOGETHER)
         seconds += time.process_time() - began
-        scores.append(engine.score)
-        costs.append((float(engine.factors_seen), float(_odds(engine)), seconds))
+        scores.append(walk.score)
+        odds = 0 if known is None else known.odds_seen
+        costs.append((float(walk.factors_seen), float(odds), seconds))
     return Climbed(np.array(scores), np.array(costs))
-
-
-def _odds(engine: GradientEngine) -> int:
-    return engine.odds_seen if isinstance(engine, JumpEngine) else 0
 
 
 def mixture(moves: Sequence[object], odds: Sequence[float]) -> Setup:
     """Draw from a fixed mixture of moves."""
-
-    def setup(case: Case) -> GradientEngine:
-        return GradientEngine(Metropolis(case.model, PartitionMixture(moves, odds)), case.start())
-
-    return setup
+    return lambda case: PartitionMixture(moves, odds)
 
 
 def trained(weights: JumpWeights) -> Setup:
     """Draw by weights that stay as they are."""
-    return lambda case: case.engine(AdaptiveSplitMerge(case.features, weights))
+    return lambda case: AdaptiveSplitMerge(case.features, weights)
 
 
 def methods(training: Sequence[Case]) -> dict[str, Setup]:

@@ -21,12 +21,14 @@ from numpy.typing import NDArray
 
 from factorwise.apps.coreference.documents import Discourse, discourses, read_documents
 from factorwise.apps.coreference.resolution import discourse_model, training_world
-from factorwise.inference.mcmc.adaptive.engine import JumpEngine
 from factorwise.inference.mcmc.adaptive.features import JumpFeatures
+from factorwise.inference.mcmc.adaptive.jumps import Jumps
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
 from factorwise.inference.mcmc.metropolis import Metropolis
+from factorwise.inference.mcmc.parts import Surroundings
+from factorwise.inference.mcmc.walk import Walk
 from factorwise.io.data import find_data
-from factorwise.kernels.clusterings.truth_gains import B_CUBED_F1, TruthArrays, truth_arrays
+from factorwise.learning.preferences import TruthPreference
 from factorwise.learning.samplerank import SampleRank
 from factorwise.learning.updates import PassiveAggressive
 from factorwise.model.model import Model
@@ -58,17 +60,27 @@ class Case(NamedTuple):
         """How many there are."""
         return len(self.entities)
 
-    def truth(self) -> TruthArrays:
-        """B-cubed F1 against the truth, for one walk."""
-        return truth_arrays(self.entities, B_CUBED_F1)
+    def truth(self) -> TruthPreference:
+        """B-cubed F1 against the truth."""
+        return TruthPreference(self.entities, "b-cubed")
+
+    def value(self, world: Partition) -> float:
+        """B-cubed F1 of a world."""
+        counts = np.zeros((len(world.arrays.size), self.entities.max() + 1))
+        np.add.at(counts, (world.labels, self.entities), 1.0)
+        with np.errstate(invalid="ignore"):
+            shares = [np.nansum(counts**2 / counts.sum(axis=axis, keepdims=True)) for axis in (0, 1)]
+        return float(2.0 * shares[0] * shares[1] / (sum(shares) * self.n_mentions))
 
     def start(self) -> Partition:
         """Every mention by itself."""
         return Partition.singletons(self.n_mentions)
 
-    def engine(self, proposer: AdaptiveSplitMerge, start: Partition | None = None) -> JumpEngine:
-        """Set up a walk."""
-        return JumpEngine(Metropolis(self.model, proposer), start or self.start())
+    def jumps(self, proposer: AdaptiveSplitMerge, start: Partition | None = None) -> Jumps:
+        """Set up a walk that the truth judges."""
+        judge = self.truth().program(Surroundings(self.start()))
+        kernel = Metropolis(self.model, proposer, acceptance="greedy")
+        return Jumps(Walk(kernel, start or self.start(), judge=judge))
 
 
 def chosen_features(name: str) -> bool:

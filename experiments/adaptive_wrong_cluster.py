@@ -25,12 +25,10 @@ from adaptive_tasks import Case, case_of, documents, np, parser_of, save, spread
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from factorwise.inference.mcmc.adaptive.engine import JumpEngine
-from factorwise.inference.mcmc.adaptive.law import log_share, odds_of
+from factorwise.inference.mcmc.adaptive.jumps import Jumps
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
 from factorwise.inference.mcmc.adaptive.tuning import Tuning, tune
 from factorwise.kernels.clusterings.jump_odds import SPLIT
-from factorwise.kernels.clusterings.truth_gains import begin_truth
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition
 
@@ -62,23 +60,19 @@ def mistake(case: Case, several: bool, chooser: random.Random) -> NDArray[np.int
 
 def find(case: Case, labels: NDArray[np.int64], tuning: Tuning | None, seed: int) -> Found:
     """Tune a proposer where one cluster is wrong, and see what it splits; without tuning it is uniform."""
-    engine = case.engine(AdaptiveSplitMerge(case.features), Partition.from_keys(labels))
-    truth, stream = case.truth(), Stream(seed)
-    begin_truth(truth, engine.view.arrays)
+    jumps, stream = case.jumps(AdaptiveSplitMerge(case.features), Partition.from_keys(labels)), Stream(seed)
     if tuning is not None:
-        tune(engine, tuning, stream, by="truth", truth=truth)
-    engine.weights = replace(engine.weights, kinds=ONLY_SPLITS)
-    wrong = engine.view.cluster_of(int(labels.argmax()))
-    drawn = [jump.source for jump in engine.draw(stream, DRAWS) if jump.kind == SPLIT]
-    return Found(drawn.count(wrong) / len(drawn), exactly(engine, wrong))
+        tune(jumps, tuning, stream, by="truth")
+    jumps.weights = replace(jumps.weights, kinds=ONLY_SPLITS)
+    wrong = jumps.walk.view.cluster_of(int(labels.argmax()))
+    drawn = [jump.source for jump in jumps.draw(stream, DRAWS) if jump.kind == SPLIT]
+    return Found(drawn.count(wrong) / len(drawn), exactly(jumps, wrong))
 
 
-def exactly(engine: JumpEngine, cluster: int) -> float:
+def exactly(jumps: Jumps, cluster: int) -> float:
     """Probability that a split is of one cluster."""
-    _, within = engine.features()
-    odds = odds_of(within.astype(np.float64), engine.weights.split)
-    at = int(engine.view.arrays.clusters["splittable_at"][cluster])
-    return float(np.exp(log_share(odds[at], odds.sum(), len(odds), engine.proposer.explore)))
+    odds, explore = jumps.arrays["split_odds"], jumps.proposer.explore
+    return float((1.0 - explore) * odds[cluster] / odds.sum() + explore / np.count_nonzero(odds))
 
 
 def compare(cases: Sequence[Case], several: bool, seeds: range) -> dict[str, list[float]]:

@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from factorwise import Fields, Model, Partition, mcmc, templates
+from factorwise import Fields, Model, Partition, mcmc, overlap, templates
 from factorwise.inference.mcmc.evaluators.exact import Exact
 from factorwise.inference.mcmc.evaluators.sampled import ConfidenceSample, UniformSample
 from factorwise.metrics.clustering import b_cubed
@@ -175,34 +174,54 @@ def f1_of(author: NDArray[np.int64], labels: NDArray[np.int32]) -> float:
     return float(2.0 * precision * recall / (precision + recall))
 
 
-def walk(engine: Any, author: NDArray[np.int64], rounds: int) -> Walk:
+def examined(engine: mcmc.Walk) -> int:
+    """Return the factors that a walk has looked at, or the counts that it has read instead."""
+    for template in engine.parts.templates:
+        if "look_ups" in template.program.arrays and "gain" in template.program.functions:
+            return int(template.program.arrays["look_ups"][0])
+    return engine.factors_seen
+
+
+def walk(engine: mcmc.Walk, author: NDArray[np.int64], rounds: int) -> Walk:
     """Visit all blocks again and again until the goal is reached."""
     engine.advance(Stream(SEED), 1.0, 0)  # compiles
     stream = Stream(SEED, 1)
-    counted = isinstance(engine, mcmc.CountedEngine)
     trace = [(f1_of(author, np.arange(len(author), dtype=np.int32)), 0.0, 0.0, 0.0)]
     while trace[-1][0] < GOAL and len(trace) <= rounds:
         began, begun = time.perf_counter(), time.process_time()
-        engine.advance_blocks(stream, 1.0)
+        engine.advance(stream, 1.0, len(author))
         cpu, wall = time.process_time() - begun, time.perf_counter() - began
-        labels = engine.labels if counted else engine.view.labels
-        examined = engine.look_ups if counted else engine.factors_seen
-        trace.append((f1_of(author, labels), examined, trace[-1][2] + cpu, trace[-1][3] + wall))
+        labels = engine.view.dense_labels()
+        trace.append((f1_of(author, labels), examined(engine), trace[-1][2] + cpu, trace[-1][3] + wall))
     check = b_cubed(author, labels).f1 if len(author) <= 200_000 else trace[-1][0]
     if abs(check - trace[-1][0]) > 1e-9:
         raise SystemExit(f"B-cubed F1 is {check}, but {trace[-1][0]} was measured")
     return Walk(*np.array(trace).T)
 
 
-def methods(estimate: Any) -> dict[str, tuple[Callable[..., Any], Any]]:
-    """Return by name the engine and the evaluator."""
+def alike(a: Any, b: Any) -> tuple[Any, ...]:
+    """Compare two mentions by the codes of `KEYS`, of which 0 stands for nothing."""
+    first, middle = (a.key_0 > 0) & (b.key_0 > 0), (a.key_1 > 0) & (b.key_1 > 0)
+    return (
+        first & (a.key_0 == b.key_0),
+        first & (a.key_0 != b.key_0),
+        middle & (a.key_1 == b.key_1),
+        middle & (a.key_1 != b.key_1),
+        (a.key_2 > 0) & (a.key_2 == b.key_2),
+        overlap(a.key_3, b.key_3),
+        True,
+    )
+
+
+def methods(estimate: Any) -> dict[str, Any]:
+    """Return by name the evaluator."""
     shares = {f"p = {p:g}": UniformSample(p, estimate) for p in (0.5, 0.1, 0.02)}
     intervals = {f"i = {i:g}": ConfidenceSample(i, estimate=estimate) for i in (0.1, 1.0, 10.0, 100.0)}
     return {
-        "exact, rows": (mcmc.SampledEngine, Exact()),
-        "exact, columns": (lambda kernel, world: mcmc.PartitionEngine(kernel, world, score=0.0), Exact()),
-        **{name: (mcmc.SampledEngine, evaluator) for name, evaluator in (shares | intervals).items()},
-        "counted": (mcmc.CountedEngine, Exact()),
+        "exact, rows": UniformSample(1.0),
+        "exact, columns": Exact(),
+        **(shares | intervals),
+        "counted": Exact(),
     }
 
 
@@ -262,20 +281,25 @@ def main() -> None:
         f" {(sizes**2).sum() / count:.0f} on average; {np.count_nonzero(in_block):,} blocks, the largest of"
         f" {in_block.max():,}"
     )
-    model = Model([templates.CountedTemplate("mentions", data.fields, KEYS)], weights)
-    named = zip(model.templates[0].statistic_names, weights.round(2).tolist(), strict=True)
+    counted = templates.CountedTemplate("mentions", data.fields, KEYS)
+    model = Model([counted], weights)
+    scanned = Model(
+        [templates.PairTemplate("mentions", counted.fields, alike, counted.statistic_names)], weights
+    )
+    named = zip(counted.statistic_names, weights.round(2).tolist(), strict=True)
     print("weights:", ", ".join(f"{name} {weight}" for name, weight in named))
     blocks = mcmc.Blocks.from_keys(data.block)
-    moves = mcmc.PartitionMixture([mcmc.RelocateToItem(blocks), mcmc.RelocateToNew()], [0.9, 0.1])
+    moves = mcmc.PartitionMixture(
+        [mcmc.RelocateToItem(blocks, in_turn=True), mcmc.RelocateToNew()], [0.9, 0.1]
+    )
     start = Partition.singletons(count)
     walks = {}
-    for name, (engine, evaluator) in methods(options.estimate).items():
+    for name, evaluator in methods(options.estimate).items():
         if name in options.skip:
             continue
-        kernel = mcmc.Metropolis(model, moves, evaluator, hastings=not options.without_ratio)
-        if name == "exact, columns" and options.without_ratio:
-            continue  # has the ratio compiled in
-        walks[name] = walk(engine(kernel, start), data.author, rounds)
+        scored = scanned if name == "exact, columns" else model
+        kernel = mcmc.Metropolis(scored, moves, evaluator, hastings=not options.without_ratio)
+        walks[name] = walk(mcmc.Walk(kernel, start), data.author, rounds)
         last = walks[name]
         print(
             f"{name}: {last.f1[-1]:.3f} after {len(last.f1) - 1} rounds, {last.cpu[-1]:.1f} CPU s", flush=True

@@ -1,4 +1,4 @@
-"""Adaptive proposers and engines over small models of every kind, and tasks whose answer is known."""
+"""Adaptive proposers and walks over small models of every kind, and tasks whose answer is known."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from functools import cache
 import numpy as np
 import pytest
 
-from factorwise.inference.mcmc.adaptive.engine import JumpEngine
 from factorwise.inference.mcmc.adaptive.features import JumpFeatures
+from factorwise.inference.mcmc.adaptive.jumps import Jumps
 from factorwise.inference.mcmc.adaptive.law import JumpWeights
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
 from factorwise.inference.mcmc.adaptive.tuning import Tuning
-from factorwise.inference.mcmc.gradient_engine import Manner
 from factorwise.inference.mcmc.metropolis import Metropolis
+from factorwise.inference.mcmc.parts import Surroundings
+from factorwise.inference.mcmc.walk import Walk
 from factorwise.model.model import Model
-from factorwise.model.partition_program import PartitionProgram
 from factorwise.model.table_templates import PairTableTemplate
 from factorwise.rng import Stream
 from factorwise.variables.pair_table import PairTable
@@ -25,11 +25,13 @@ from partition_cases import start_for
 from walk_cases import mixed_model, table_for
 
 COUNTED = ("count", "all", "exists", "majority", "mean", "per member")  # all but those that need links
-FUNCTIONS = ("numbers", "reals", "rows", "vectors", "repelling pairs", "sizes", "clusters", "counts")
+PAIRS = ("numbers", "reals", "rows", "vectors", "repelling pairs")
+FUNCTIONS = (*PAIRS, "sizes", "clusters", "counts")
 MODELS = {
     "tables": ((), (4, 33), COUNTED),
     "links": ((), (3,), ("linked", "count")),
-    "functions": (FUNCTIONS, (), ()),
+    "pairs": (PAIRS, (), ()),
+    "clusters": (("sizes", "clusters", "majority of pairs"), (), ()),
     "edges": (("edges", "repelling edges"), (), ()),
     "few": (("edges",), (2,), ("count", "exists")),
     "everything": ((*FUNCTIONS, "edges", "majority of pairs"), (3,), COUNTED),
@@ -42,6 +44,7 @@ GROUPS = [0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2]
 SMALL_TUNING = Tuning(iterations=6, samples=40)
 
 
+@cache
 def model_for(case, n):
     """A model of one kind or of all kinds of factors."""
     names, widths, aggregates = MODELS[case]
@@ -54,11 +57,25 @@ def weights_for(features, kinds, scale, seed=0):
     return JumpWeights(features.names, scale * split, scale * merge, KINDS[kinds])
 
 
-def proposer_for(model, *, parts="uniform", kinds="moves too", explore=0.15, scale="random"):
-    """A proposer with weights that mean nothing."""
-    features = JumpFeatures(model)
-    weights = weights_for(features, kinds, SCALES[scale])
-    return AdaptiveSplitMerge(features, weights, explore=explore, parts=parts)
+def proposer_for(model, *, chosen=None, kinds="moves too", scale=1.0, size=None, **options):
+    """A proposer with weights that mean nothing; ``size`` is the merge weight of the last feature."""
+    features = JumpFeatures(model, chosen)
+    weights = weights_for(features, kinds, scale)
+    if size is not None:
+        weights = weights.with_vector(np.append(weights.vector[:-1], size))
+    return AdaptiveSplitMerge(features, weights, **{"explore": 0.15, **options})
+
+
+def walk_for(case, n, world=None, *, acceptance="metropolis", interpreted=False, **options):
+    """A walk by a proposer whose weights mean nothing."""
+    model = model_for(case, n)
+    kernel = Metropolis(model, proposer_for(model, **options), acceptance=acceptance)
+    return Walk(kernel, start_for(n) if world is None else world, interpreted=interpreted)
+
+
+def jumps_for(case, n, world=None, **options):
+    """The jumps of a walk that takes every one that is drawn."""
+    return Jumps(walk_for(case, n, world, acceptance="always", **options))
 
 
 def group_model(groups, *, seed=0, noise=2, flips=0.0):
@@ -80,73 +97,46 @@ def group_model(groups, *, seed=0, noise=2, flips=0.0):
     return Model([template], np.array([1.0, -1.0] + [0.0] * noise))
 
 
-@cache
-def parts_of(case, n, chosen=None):
-    """A model, its program and its features, each made once."""
-    model = model_for(case, n)
-    return model, PartitionProgram(model, n), JumpFeatures(model, chosen)
-
-
-def engine_for(case, n, world=None, *, chosen=None, size=None, scale=1.0, kinds="moves too", **options):
-    """An engine whose weights mean nothing; ``size`` is the merge weight of the logarithm of the size."""
-    model, program, features = parts_of(case, n, chosen)
-    weights = weights_for(features, kinds, scale)
-    if size is not None:
-        weights = weights.with_vector(np.append(weights.vector[:-1], size))
-    proposer = AdaptiveSplitMerge(features, weights, **{"explore": 0.15, **options})
-    start = start_for(n) if world is None else world
-    return JumpEngine(Metropolis(model, proposer), start, program=program)
-
-
-def walk_freely(engine, stream, steps):
-    """Take every jump that is drawn."""
-    return engine.learn(stream, Manner("always"), engine._resting, None, steps, learning=False)
-
-
 def counted(name):
     """Choose few features, not all of which are sums over pairs."""
     return name.startswith(("table 0: count", "table 0: mean"))
 
 
-def assert_odds_are_kept(engine, tolerance=1e-12):
-    """Everything is that of an engine that has just come to this world."""
-    kept, world = engine._jumps, engine.view
-    fresh = JumpEngine(engine.kernel, engine.world, program=engine.program)
-    fresh.weights = engine.weights
-    np.testing.assert_allclose(kept.merge_odds, fresh._jumps.merge_odds, rtol=tolerance, atol=0.0)
-    np.testing.assert_allclose(kept.split_odds, fresh._jumps.split_odds, rtol=tolerance, atol=0.0)
+def assert_odds_are_kept(jumps, tolerance=1e-12):
+    """Everything is that of a walk that has just come to this world."""
+    jumps.draw(Stream(0), 1)  # brings it up to date
+    kept, world = jumps.arrays, jumps.walk.view
+    other = Jumps(Walk(jumps.walk.kernel, jumps.walk.world))
+    other.weights = jumps.weights
+    other.draw(Stream(0), 1)
+    fresh = other.arrays
+    np.testing.assert_array_equal(kept["label"], world.labels)
+    for name in ("merge_odds", "split_odds"):
+        np.testing.assert_allclose(kept[name], fresh[name], rtol=tolerance, atol=0.0)
     live = world.cluster_ids()
-    np.testing.assert_allclose(
-        kept.contents[live], fresh._jumps.contents[live], rtol=tolerance, atol=tolerance
-    )
-    dead = np.setdiff1d(np.arange(world.n_items), live)
-    assert not kept.merge_odds[dead].any()
-    assert not kept.merge_odds[:, dead].any()
-    assert not kept.split_odds[dead].any()
-    counts, recounted = engine._tables.counts, fresh._tables.counts
-    if len(counts) > 0:
-        np.testing.assert_array_equal(counts[live], recounted[live])
-        assert not counts[world.n_items :].any()  # zeros, and the sides of splits
-    assert not world.arrays.items["mark"].any()
+    dead = np.setdiff1d(np.arange(len(kept["size"])), live)
+    for gone in (kept["merge_odds"][dead], kept["merge_odds"][:, dead], kept["split_odds"][dead]):
+        assert not gone.any()
+    assert not kept["dirty"].any()
     for cluster in live.tolist():
-        exact = math.fsum(kept.merge_odds[cluster])
-        assert kept.sums[cluster, 0] + kept.sums[cluster, 1] == pytest.approx(exact, rel=1e-14)
-    np.testing.assert_array_equal(kept.merge_odds, kept.merge_odds.T)
+        exact = math.fsum(kept["merge_odds"][cluster])
+        assert kept["sums"][cluster, :2].sum() == pytest.approx(exact, rel=1e-14)
+    np.testing.assert_array_equal(kept["merge_odds"], kept["merge_odds"].T)
 
 
-def group_engine(labels=None, *, groups=GROUPS, kinds=(0.5, 0.5, 0.0), explore=0.1, **options):
-    """An engine over `group_model` that has learned nothing yet."""
+def group_jumps(labels=None, *, groups=GROUPS, kinds=(0.5, 0.5, 0.0), explore=0.1, truth=None, **options):
+    """The jumps of a walk over `group_model` whose proposer has learned nothing yet."""
     model = group_model(groups, **options)
     features = JumpFeatures(model)
     proposer = AdaptiveSplitMerge(features, JumpWeights.zero(features.names, kinds), explore=explore)
     start = Partition.singletons(len(groups)) if labels is None else Partition.from_keys(labels)
-    return JumpEngine(Metropolis(model, proposer), start)
+    roles = {} if truth is None else {"judge": truth.program(Surroundings(start))}
+    return Jumps(Walk(Metropolis(model, proposer), start, **roles))
 
 
-def share_of_good(engine, *, by="gain", truth=None):
+def share_of_good(jumps, *, by="gain"):
     """Share of the jumps drawn that pay."""
-    jumps = engine.draw(Stream(11), 400, truth=truth)
-    return np.mean([getattr(jump, by) > 0 for jump in jumps])
+    return np.mean([getattr(jump, by) > 0 for jump in jumps.draw(Stream(11), 400)])
 
 
 def adaptive(model):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 
 from factorwise.inference.mcmc.assignment_gibbs import BlockGibbs, Gibbs
 from factorwise.inference.mcmc.assignment_proposals import LocalRelabel, Mixture, Swap, UniformRelabel
+from factorwise.inference.mcmc.branches import every_path
 from factorwise.inference.mcmc.metropolis import Metropolis
+from factorwise.inference.mcmc.walk import Walk
 from factorwise.model.assignment_templates import (
     Bias,
     FeatureTransitions,
@@ -167,6 +170,16 @@ def runs():
     return Variables([bit]), with_random_weights(templates, 7)
 
 
+def forbidden_start():
+    """A model, and a world that it forbids, with allowed neighbors."""
+    tag = Column.hidden("tag", TAG, 3)
+    variables = Variables([tag])
+    table = np.zeros((3, 3))
+    table[0, 0] = -math.inf
+    model = Model([Tables(variables, [[0, 1]], table), Bias(tag)], [0.0, 1.0, 2.0])
+    return model, Assignment.initial(variables)
+
+
 STATIC = {case.__name__: case for case in (loop, mixed, counts, pairs, zeros, functions)}
 CASES = STATIC | {"runs": runs}
 
@@ -214,6 +227,23 @@ def exact_distribution(model, worlds, temperature):
     scores = np.array([model.score(world) for world in worlds]) / temperature
     weights = np.exp(scores - scores.max())
     return weights / weights.sum()
+
+
+def walked_matrix(kernel, worlds, temperature):
+    """Exact transition probabilities, from every path that one interpreted step of the walk may take."""
+    walk = Walk(kernel, worlds[0], interpreted=True)
+    position = {world.canonical(): row for row, world in enumerate(worlds)}
+    matrix = np.zeros((len(worlds), len(worlds)))
+
+    def step(world, branches):
+        walk.reset(world)
+        walk.advance(branches, temperature, 1)
+        return position[walk.view.canonical()]
+
+    for row, world in enumerate(worlds):
+        for column, probability in every_path(partial(step, world)):
+            matrix[row, column] += probability
+    return matrix
 
 
 def transition_matrix(kernel, worlds, temperature):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import replace
 
 import numpy as np
 
 from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
+from factorwise.learning.linkage import make_rings, place_in_rings
 from factorwise.model.linkage import LinkModel
+from factorwise.world.partition import Partition
+from link_cases import check_layout
 from reference.linkage import Linked
 
 # Halves and quarters throughout: sums of them are exact in single precision.
@@ -36,7 +38,7 @@ CASES = {
 }
 
 
-def walk_of(case, labels=None):
+def walk_of(case, labels=None, *, strict=False):
     first, second, scores = zip(*case["links"], strict=True)
     return LinkWalk(
         LinkGraph.from_pairs(case["n"], first, second),
@@ -46,6 +48,7 @@ def walk_of(case, labels=None):
         labels=labels,
         weight=case.get("weight"),
         sources=case.get("sources"),
+        strict=strict,
     )
 
 
@@ -88,7 +91,7 @@ def target(case, temperature):
     return worlds, odds / odds.sum()
 
 
-def random_walk(rng, n, *, shards=1, heavy=True, constrained=True, density=0.4):
+def random_walk(rng, n, *, shards=1, heavy=True, constrained=True, density=0.4, strict=False):
     """Random links between n items, from a random clustering that keeps to the shards."""
     pairs = [(i, j) for i in range(n) for j in range(i) if rng.random() < density]
     first, second = (np.array([pair[side] for pair in pairs], np.int32) for side in (0, 1))
@@ -106,10 +109,11 @@ def random_walk(rng, n, *, shards=1, heavy=True, constrained=True, density=0.4):
         cluster=float(rng.integers(-8, 9)) / 8.0,
         weight=rng.integers(1, 4, n) if heavy else None,
         sources=sources,
+        strict=strict,
     )
     walk.place_items(_allowed_labels(walk, labels))
     if shards > 1:
-        walk.place_shards(shard)
+        walk.lay_out(shard)
     return walk
 
 
@@ -117,12 +121,62 @@ def _allowed_labels(walk, labels):
     """Take items by themselves until no forbidden pair is together."""
     labels = labels.copy()
     graph = walk.graph
-    beyond = np.empty(len(graph.first))
-    beyond[graph.pair] = walk.arrays.score
-    for k in np.flatnonzero(np.isneginf(beyond)):
+    for k in np.flatnonzero(np.isneginf(walk.link_scores)):
         if labels[graph.first[k]] == labels[graph.second[k]]:
             labels[graph.first[k]] = 1000 + graph.first[k]
     return labels
+
+
+def plain(walk):
+    """The same links and clusters, for the plain twins, in one shard."""
+    graph, beyond = walk.graph, walk.beyond()
+    rows = [
+        [
+            (int(graph.neighbor[k]), float(beyond[graph.pair[k]]))
+            for k in range(graph.start[i], graph.start[i + 1])
+        ]
+        for i in range(walk.n_items)
+    ]
+    labels = walk.labels
+    clusters = [np.flatnonzero(labels == name).tolist() for name in np.unique(labels).tolist()]
+    columns = (walk.weight.tolist(), walk.sources.tolist(), [0] * walk.n_items)
+    return Linked(rows, *columns, *walk.settings.tolist(), clusters)
+
+
+def check(walk):
+    """Every shard of a walk is a clustering of its items, with nothing of another's."""
+    check_layout(walk.shards)
+    for members in Partition.from_keys(walk.labels).clusters() if walk.n_items else ():
+        bits = walk.sources[members].tolist()
+        assert (
+            sum(each.bit_count() for each in bits)
+            == int(np.bitwise_or.reduce(walk.sources[members])).bit_count()
+        )
+
+
+class RingWalk:
+    """A clustering in rings, as the learner of link weights walks over it."""
+
+    def __init__(self, graph, labels):
+        self.graph, self.n_items = graph, graph.n_items
+        self.arrays = make_rings(graph)
+        self.place_items(labels)
+
+    def place_items(self, labels):
+        place_in_rings(self.arrays, np.asarray(labels))
+
+    @property
+    def labels(self):
+        names = {item: min(members) for members in rings(self) for item in members}
+        return np.array([names[item] for item in range(self.n_items)])
+
+    def plain(self):
+        """The same links and clusters, for the plain twins."""
+        arrays, n = self.arrays, self.n_items
+        rows = [
+            [(int(k), 0.0) for k in arrays.neighbor[arrays.start[i] : arrays.start[i + 1]]] for i in range(n)
+        ]
+        return Linked(rows, [1] * n, [0] * n, [0] * n, 0.0, 0.0, rings(self))
 
 
 def rings(walk):
@@ -137,106 +191,21 @@ def rings(walk):
     return clusters
 
 
-def plain(walk):
-    """The same links and clusters, for the plain twins."""
-    arrays = walk.arrays
-    rows = [
-        [
-            (int(arrays.neighbor[k]), float(arrays.score[k]))
-            for k in range(arrays.start[i], arrays.start[i + 1])
-        ]
-        for i in range(walk.n_items)
-    ]
-    apart, cluster = walk.settings.tolist()
-    columns = (arrays.weight.tolist(), arrays.sources.tolist(), arrays.shard.tolist())
-    return Linked(rows, *columns, apart, cluster, rings(walk))
-
-
-def check(walk):
-    """Everything a walk keeps of its clusters is as if it were counted afresh, and the scratch is clean."""
+def check_rings(walk):
+    """Everything that is kept of the rings is as if it were counted afresh."""
     arrays, n = walk.arrays, walk.n_items
     assert np.array_equal(arrays.label[arrays.label], arrays.label)
     assert np.array_equal(arrays.after[arrays.before], np.arange(n))
     assert np.array_equal(arrays.before[arrays.after], np.arange(n))
     listed = rings(walk)
     assert sorted(member for members in listed for member in members) == list(range(n))
-    for name, *rest in listed:
-        members = [name, *rest]
-        assert (arrays.label[members] == name).all()
-        assert arrays.total[name] == arrays.weight[members].sum()
-        assert arrays.held[name] == np.bitwise_or.reduce(arrays.sources[members])
-        assert (
-            sum(int(bits).bit_count() for bits in arrays.sources[members])
-            == int(arrays.held[name]).bit_count()
-        )
-        assert len(set(arrays.shard[members].tolist())) == 1
-    assert not arrays.sums.any()
-    assert not arrays.seen.any()
-    assert not arrays.side.any()
-    assert np.array_equal(np.sort(walk.items), np.arange(n))
+    for members in listed:
+        assert (arrays.label[members] == members[0]).all()
+        assert arrays.total[members[0]] == len(members)
 
 
 def same_clusters(walk, world):
     return sorted(rings(walk)) == sorted(world.clusters)
-
-
-def canonical(clusters):
-    """A clustering as in `partitions`."""
-    named = {item: min(members) for members in clusters for item in members}
-    return tuple(named[item] for item in sorted(named))
-
-
-class Script:
-    """Choices along one branch of all that could be made, with its probability and the branches left out."""
-
-    def __init__(self, path):
-        self.path = path
-        self.chance = 1.0
-        self.taken = 0
-        self.open = []
-
-    def below(self, bound):
-        return self.pick([1.0] * bound)
-
-    def happens(self, log_chance):
-        chance = math.exp(min(0.0, log_chance))
-        return self.pick([chance, 1.0 - chance]) == 0
-
-    def pick(self, odds):
-        total = sum(odds)
-        possible = [k for k, chance in enumerate(odds) if chance > 0.0]
-        if self.taken < len(self.path):
-            chosen = self.path[self.taken]
-        else:
-            chosen = possible[0]
-            self.open += [(*self.path, k) for k in possible[1:]]
-            self.path = (*self.path, chosen)
-        self.taken += 1
-        self.chance *= odds[chosen] / total
-        return chosen
-
-
-def outcomes(step, start):
-    """Where a step can lead, with the probability of each clustering: every choice is followed."""
-    found = defaultdict(float)
-    paths = [()]
-    while paths:
-        script = Script(paths.pop())
-        world = replace(start, clusters=[list(members) for members in start.clusters])
-        step(world, script)
-        found[canonical(world.clusters)] += script.chance
-        paths += script.open
-    return found
-
-
-def transition_matrix(case, worlds, step):
-    """Probabilities of a step between the clusterings ``worlds``; leaving them is an error."""
-    number = {world: k for k, world in enumerate(worlds)}
-    matrix = np.zeros((len(worlds), len(worlds)))
-    for k, labels in enumerate(worlds):
-        for world, chance in outcomes(step, plain(walk_of(case, labels))).items():
-            matrix[k, number[world]] += chance
-    return matrix
 
 
 def pooled(observed, expected):

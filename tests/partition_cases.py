@@ -33,6 +33,7 @@ from factorwise.model.templates import (
     VectorPairTemplate,
 )
 from factorwise.variables.fields import Fields
+from factorwise.world.diff import NEW, Retype, Transfer
 from factorwise.world.partition import Partition
 
 
@@ -158,10 +159,24 @@ class Remembering(Model):
 
     def gain(self, world, diff):
         # ids are handles: the same diff means another change where storage differs
-        key = (world.labels.tobytes(), world.arrays.clusters["type"].tobytes(), diff)
+        key = (world.labels.tobytes(), world.arrays.type.tobytes(), diff)
         if key not in self.known:
             self.known[key] = super().gain(world, diff)
         return self.known[key]
+
+
+def all_diffs(world):
+    """Every transfer and every change of type."""
+    ids = world.cluster_ids().tolist()
+    for source in ids:
+        members = world.members(source).tolist()
+        for size in range(1, len(members) + 1):
+            for part in combinations(members, size):
+                yield from (Transfer(part, source, target) for target in ids if target != source)
+                if size < len(members):
+                    yield from (Transfer(part, source, NEW, kind) for kind in range(world.n_types))
+        old = world.type_of(source)
+        yield from (Retype(source, old, new) for new in range(world.n_types) if new != old)
 
 
 def nearby(n):
@@ -191,7 +206,6 @@ def mixtures(model, n):
         "split-merge": [SplitMerge()],
         "restricted, no scan": [RestrictedGibbs(model, 0)],
         "restricted, one scan": [RestrictedGibbs(model, 1)],
-        "restricted, two scans": [RestrictedGibbs(model, 2)],
         "restricted and more": [RestrictedGibbs(model, 1), Merge(), Split(), RelocateToItem()],
         "retype and merge": [RetypeCluster(), Merge(), Split()],
         "blocks": [RelocateToItem(halves(n)), RelocateToNew()],

@@ -20,6 +20,7 @@ MODULES = (
     "factorwise.tagging",
     "factorwise.templates",
     "factorwise.testing",
+    "factorwise.walks",
 )
 
 

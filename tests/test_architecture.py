@@ -20,16 +20,8 @@ COMPILED = {"kernel", "fast_kernel", "lean_kernel"}
 
 # Kernels that run a model: their twin is the plain form of the library itself; the test compares the two.
 PLAIN_TWIN = {
-    "counted_walks": "tests/inference/mcmc/test_counted_engine.py",
-    "gradient_walks": "tests/learning/test_samplerank.py",
-    "jump_features": "tests/inference/mcmc/test_adaptive_engine.py",
-    "jump_odds": "tests/inference/mcmc/test_adaptive_engine.py",
-    "jump_walks": "tests/inference/mcmc/test_adaptive_engine.py",
-    "partition_gains": "tests/model/test_partition_program.py",
-    "partition_gradients": "tests/inference/mcmc/test_gradient_engine.py",
-    "partition_sweeps": "tests/inference/mcmc/test_partition_engine.py",
+    "loops": "tests/inference/mcmc/test_walk.py",
     "projected_chains": "tests/inference/message_passing/projection/test_sequences.py",
-    "sampled_walks": "tests/inference/mcmc/test_sampled_engine.py",
     "shifted_chains": "tests/inference/message_passing/projection/test_sequences.py",
 }
 

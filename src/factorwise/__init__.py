@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 _HOMES = {
+    "variables.bags": ["Bags"],
     "variables.domain": ["Domain"],
     "variables.variable": ["Column", "Variables"],
     "variables.features": ["Features"],
@@ -58,6 +59,7 @@ __all__ = [
     "NEW",
     "Annealed",
     "Assignment",
+    "Bags",
     "ChainCRF",
     "CollectiveModel",
     "Column",
@@ -117,6 +119,7 @@ if TYPE_CHECKING:
     from factorwise.model.template import Template
     from factorwise.model.unrolling import unroll
     from factorwise.model.weights import SparseVector
+    from factorwise.variables.bags import Bags
     from factorwise.variables.domain import Domain
     from factorwise.variables.features import Features
     from factorwise.variables.fields import Fields

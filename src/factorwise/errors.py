@@ -55,6 +55,10 @@ class TemplateError(FactorwiseError, ValueError):
     """A template that returned what a template must not return."""
 
 
+class ProgramError(FactorwiseError, ValueError):
+    """A program of a part whose functions or arrays are not what a walk can use."""
+
+
 class TemplateCheckError(FactorwiseError, AssertionError):
     """A template whose account of a diff is not what brute force finds."""
 

@@ -88,10 +88,13 @@ def test_one_shard_is_the_clustering_itself(name):
     twin = walk_of(shard_walk(walk, 1, 0)[0], case["apart"], case["cluster"])
     assert twin.labels.tolist() == walk.labels.tolist()
     assert twin.score == walk.score
-    for column in ("start", "weight", "sources"):
-        assert np.array_equal(getattr(twin.arrays, column), getattr(walk.arrays, column))
-    rows = zip(walk.arrays.neighbor.tolist(), walk.arrays.score.tolist(), strict=True)
-    twins = zip(twin.arrays.neighbor.tolist(), twin.arrays.score.tolist(), strict=True)
+    assert np.array_equal(twin.graph.start, walk.graph.start)
+    for column in ("weight", "sources"):
+        assert np.array_equal(getattr(twin, column), getattr(walk, column))
+    rows, twins = (
+        zip(one.graph.neighbor.tolist(), one.link_scores[one.graph.pair].tolist(), strict=True)
+        for one in (walk, twin)
+    )
     ends = walk.graph.start.tolist()
     listed, also = list(rows), list(twins)
     for a, b in pairwise(ends):

@@ -4,14 +4,20 @@ import numpy as np
 import pytest
 
 from factorwise.errors import InvalidArgumentError
-from factorwise.inference.mcmc.adaptive import AdaptiveSplitMerge, JumpFeatures, JumpWeights, Tuning
-from factorwise.inference.mcmc.gradient_engine import Manner
+from factorwise.inference.mcmc.acceptances import as_acceptance
+from factorwise.inference.mcmc.adaptive import (
+    AdaptiveSplitMerge,
+    JumpFeatures,
+    Jumps,
+    JumpWeights,
+    Tuning,
+)
 from factorwise.inference.mcmc.partition_mixture import PartitionMixture
 from factorwise.inference.mcmc.partition_moves import Merge, Split
 from factorwise.learning.preferences import TruthPreference
 from factorwise.learning.samplerank import SampleRank
 from factorwise.learning.updates import as_rule
-from factorwise.learning.walkers import CompiledWalker, PlainWalker, TrainingWorld, make_walker
+from factorwise.learning.walkers import TrainingWorld, make_walkers
 from factorwise.model.model import Model
 from factorwise.model.table_templates import PairTableTemplate
 from factorwise.model.templates import ClusterSize
@@ -51,14 +57,30 @@ def training_world(*, seed=0, parts="uniform", weights=None, tuning=None, propos
 
 def learned(world, *, accept="greedy", best_of=1, engine="auto"):
     learner = SampleRank(accept=accept, best_of=best_of)
-    return learner.fit([world], passes=2, steps=60, seed=3, engine=engine, progress=False)
+    return learner.fit([world], passes=2, steps=40, seed=3, engine=engine, progress=False)
+
+
+def walker_of(world, *, accept="greedy", engine="auto"):
+    """A walker that learns by MIRA, and the arrays of its rule."""
+    rule = as_rule("mira")
+    arrays = rule.arrays(world.model.blocks.size)
+    program = rule.program(arrays)
+    (walker,) = make_walkers(
+        [world],
+        engine,
+        acceptance=as_acceptance(accept),
+        weights=arrays.weights,
+        clock=arrays.clock,
+        roles=lambda training: {"update": program},
+        judged=True,
+    )
+    return walker, arrays
 
 
 @pytest.mark.parametrize("parts", ["uniform", "guided"])
 @pytest.mark.parametrize(("accept", "best_of"), WAYS)
 def test_compiled_and_plain_walks_learn_the_same(accept, best_of, parts):
     world = training_world(weights=1, parts=parts)
-    assert isinstance(make_walker(world), CompiledWalker)
     compiled, plain = (
         learned(world, accept=accept, best_of=best_of, engine=engine) for engine in ("compiled", "plain")
     )
@@ -70,12 +92,10 @@ def test_a_tuned_proposer_leads_the_walk_to_the_truth_in_fewer_jumps():
     """Counted until the walk, which follows the truth, has come to it, summed over five documents."""
 
     def jumps_needed(tuning, seed):
-        world = training_world(seed=seed, tuning=tuning)
-        walker, size = make_walker(world), world.model.blocks.size
-        walker.reset(world.start)
-        update, stream = as_rule("mira").arrays(size), Stream(seed)
+        walker, _ = walker_of(training_world(seed=seed, tuning=tuning), accept="truth")
+        stream = Stream(seed)
         for jump in range(1, 500):
-            walker.walk(stream, Manner("truth"), update, 1, free=np.ones(size))
+            walker.advance(stream, 1.0, 1)
             if walker.value == 1.0:
                 return jump
         return 500
@@ -85,14 +105,19 @@ def test_a_tuned_proposer_leads_the_walk_to_the_truth_in_fewer_jumps():
     assert tuned < 0.7 * uniform
 
 
-def test_the_walker_tells_what_its_proposer_has_learned():
-    world = training_world(tuning=Tuning(every=4, iterations=3, samples=20))
-    walker, size = make_walker(world), world.model.blocks.size
-    walker.reset(world.start)
-    assert not walker.proposer.learned.vector.any()
-    update = as_rule("mira").arrays(size)
-    walker.walk(Stream(0), Manner("greedy"), update, 4, free=np.ones(size))
-    assert walker.proposer.learned.vector.any()
+def test_rounds_of_tuning_come_before_every_so_many_steps_and_count_as_none():
+    tuning = Tuning(every=4, iterations=3, samples=20)
+    world = training_world(tuning=tuning)
+    (walker, arrays), stream = walker_of(world), Stream(0)
+    jumps, weights = Jumps(walker.walk), []
+    assert not jumps.weights.vector.any()
+    for steps in (1, 2, 1, 4, 3):
+        walker.advance(stream, 1.0, steps)
+        weights.append(jumps.weights.vector)
+    assert weights[0].any()
+    for before, after, tuned in zip(weights, weights[1:], (False, False, True, True), strict=False):
+        assert (before != after).any() == tuned
+    assert arrays.clock[0] == 11
     assert not world.proposer.learned.vector.any(), "the proposer that was given stays as it is"
 
 
@@ -104,10 +129,10 @@ def test_tuning_on_the_way_is_refused_where_the_chain_would_have_to_be_valid():
 def test_tuning_is_refused_without_an_adaptive_proposer_or_in_plain_python():
     fixed = training_world(proposer=PartitionMixture([Merge(), Split()]), tuning=Tuning())
     with pytest.raises(InvalidArgumentError, match="the proposer is PartitionMixture"):
-        make_walker(fixed)
+        walker_of(fixed)
     with pytest.raises(InvalidArgumentError, match="engine='plain'"):
-        make_walker(training_world(tuning=Tuning()), "plain")
+        walker_of(training_world(tuning=Tuning()), engine="plain")
 
 
 def test_a_plain_walker_takes_a_proposer_with_frozen_weights():
-    assert isinstance(make_walker(training_world(), "plain"), PlainWalker)
+    assert not walker_of(training_world(), engine="plain")[0].is_compiled

@@ -7,13 +7,13 @@ from scipy.stats import norm
 
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.exact.clusterings import all_partitions
-from factorwise.inference.mcmc.gradient_engine import GradientEngine, Manner
+from factorwise.inference.mcmc.acceptances import as_acceptance
 from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.kernels.clusterings.gradient_walks import contrastive_walk
-from factorwise.learning.contrastive import ContrastiveDivergence
+from factorwise.kernels.walks.loops import walk_moves
+from factorwise.learning.contrastive import ContrastiveDivergence, Path
 from factorwise.learning.preferences import TruthPreference
 from factorwise.learning.updates import Unit
-from factorwise.learning.walkers import CompiledWalker, TrainingWorld, distance_from_truth, make_walker
+from factorwise.learning.walkers import TrainingWorld, distance_from_truth, make_walkers
 from factorwise.model.model import Model
 from factorwise.model.table_templates import PairTableTemplate
 from factorwise.model.templates import ClusterSize
@@ -34,6 +34,23 @@ FORMS = {
 
 def fitted(learner, worlds, **options):
     return learner.fit(worlds, **{"passes": 2, "steps": 40, "progress": False, **options})
+
+
+def walker_of(training, engine, *, length, persistent, accept="always", rate=0.5):
+    """A walker of contrastive divergence, the arrays of its rule, and its path."""
+    arrays = Unit().arrays(training.model.blocks.size)
+    path = Path.begun(arrays, persistent=persistent)
+    path.rate[0] = rate
+    (walker,) = make_walkers(
+        [training],
+        engine,
+        acceptance=as_acceptance(accept),
+        weights=arrays.weights,
+        clock=arrays.clock,
+        roles=lambda world: path.programs(),
+        journal=0 if persistent else length,
+    )
+    return walker, arrays, path
 
 
 def assert_same_learned(first, second):
@@ -69,43 +86,39 @@ def test_compiled_and_plain_walks_learn_the_same_for_every_way_of_walking(form, 
 def test_after_every_round_the_walk_is_back_at_the_truth(mixture, engine):
     """All steps are accepted, so that every kind of transfer is taken back, in typed worlds too."""
     training = whole_world(6, 14, n_types=2, proposer=MIXTURES[mixture])
-    walker = make_walker(training, engine)
-    size = training.model.blocks.size
-    arrays, free = Unit().arrays(size), np.ones(size)
+    walker, arrays, path = walker_of(training, engine, length=10, persistent=False)
     walker.reset(training.truth)
-    for seed in range(30):
+    tables = table_arrays(walker)
+    counts = tables["counts"].copy()
+    for seed in range(30 if engine == "compiled" else 4):
         before = arrays.weights.copy()
-        changed = walker.contrast(
-            Stream(seed), Manner("always"), arrays, rate=0.5, length=10, rounds=1, persistent=False, free=free
-        )
-        assert changed > 0
+        assert walker.advance(Stream(seed), 1.0, 10, episode=10) > 0
         assert walker.world == training.truth
         assert walker.value == pytest.approx(1.0)
-        if isinstance(walker, CompiledWalker):
-            kept, fresh = walker._engine, CompiledWalker(training)._engine
-            fresh.reset(kept.view)
-            live = kept.view.cluster_ids()
-            np.testing.assert_array_equal(kept._tables.counts[live], fresh._tables.counts[live])
-            slot = kept.view.arrays.items["slot"]
-            np.testing.assert_array_equal(kept._storage.ints[:, slot], fresh._storage.ints[:, slot])
-            assert not kept.path.any()
+        live = walker.world.cluster_ids()
+        np.testing.assert_array_equal(tables["counts"][live], counts[live])  # ids stay with their clusters
+        world = walker.walk.view.arrays
+        np.testing.assert_array_equal(world.ints[:, world.slot], world.item_ints.T)
+        assert not path.path.any()
         assert np.isfinite(arrays.weights).all()
         assert (arrays.weights * 2 == np.round(arrays.weights * 2)).all()
     assert (arrays.weights != before).any() or mixture == "many"
 
 
+def table_arrays(walker):
+    parts = walker.walk.parts.templates
+    return next(part.program.arrays for part in parts if part.program.name == "tables of pairs")
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_persistent_walk_learns_from_its_distance_to_the_truth_and_goes_on(engine):
     training = whole_world(6, 9, n_types=2)
-    walker = make_walker(training, engine)
-    size = training.model.blocks.size
-    arrays, free = Unit().arrays(size), np.ones(size)
+    walker, arrays, path = walker_of(training, engine, length=3, persistent=True)
+    path.enter(distance_from_truth(training, training.start))
     seen = set()
     for seed in range(8):
         before = arrays.weights.copy()
-        walker.contrast(
-            Stream(seed), Manner("always"), arrays, rate=0.5, length=3, rounds=1, persistent=True, free=free
-        )
+        walker.advance(Stream(seed), 1.0, 3, episode=3)
         expected = -0.5 * distance_from_truth(training, walker.world)
         np.testing.assert_array_equal(arrays.weights - before, expected)
         assert walker.value == pytest.approx(training.preference.watch(walker.world).value)
@@ -121,7 +134,7 @@ def test_the_first_correction_is_worked_out_on_paper():
     model = Model([PairTableTemplate("table", table_for(2, 1, share=1.0), ("count",))])
     training = TrainingWorld(
         model=model,
-        proposer=MIXTURES["merge and split"],
+        proposer=MIXTURES["split-merge"],
         start=Partition.singletons(2),
         truth=Partition.from_labels([0, 0]),
     )
@@ -149,13 +162,15 @@ def test_the_mean_correction_is_the_truth_minus_what_the_chain_expects(mixture, 
     phi = np.array([statistics_of(model, world) for world in worlds])
     mean = phi[row] - chances @ phi
     deviation = np.sqrt(np.maximum(chances @ phi**2 - (chances @ phi) ** 2, 0.0) / rounds)
-    engine = GradientEngine(Metropolis(model, MIXTURES[mixture]), truth)
-    arrays, manner = Unit().arrays(model.blocks.size), Manner("metropolis", temperature)
+    training = TrainingWorld(model=model, proposer=MIXTURES[mixture], start=truth, truth=truth)
+    walker, arrays, _ = walker_of(
+        training, "compiled", length=length, persistent=False, accept="metropolis", rate=0.25
+    )
     total = np.zeros(model.blocks.size)
     stream = Stream(seed)
     for _ in range(rounds):
         arrays.weights[:] = weights
-        engine.contrast(stream, manner, arrays, 0.25, length, 1, persistent=False)
+        walker.advance(stream, temperature, length, episode=length)
         total += (arrays.weights - weights) / 0.25
     allowed = norm.isf(FALSE_ALARM / (2 * len(mean))) * deviation + 1e-9
     assert (np.abs(total / rounds - mean) <= allowed).all()
@@ -281,4 +296,4 @@ def test_a_truth_of_other_items_is_refused(engine):
 def test_one_compiled_walk_serves_all_forms():
     for form in FORMS.values():
         fitted(ContrastiveDivergence(**form), [whole_world(1, 6)], steps=10)
-    assert len(contrastive_walk.signatures) == 1
+    assert len(walk_moves.signatures) == 1

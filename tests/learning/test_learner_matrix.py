@@ -107,21 +107,23 @@ ALL_THREE = [
 ]
 
 
+@pytest.mark.parametrize("engine", ["compiled", "plain"])
 @pytest.mark.parametrize(("rule", "proposer"), ALL_THREE)
-def test_samplerank_finds_the_tags(rule, proposer):
+def test_samplerank_finds_the_tags(rule, proposer, engine):
     """From swaps alone, which keep how often each tag occurs, it learns to tell the swaps apart."""
     training = tagged_world(PROPOSERS[proposer])
     for accept, average in zip(ACCEPTANCES, (True, False, True, False, True), strict=True):
         learner = SampleRank(update=rule, accept=accept, average=average)
-        found = learner.fit([training], passes=4, steps=50, progress=False, engine="plain")
+        found = learner.fit([training], passes=4, steps=50, progress=False, engine=engine)
         assert_the_truth_leads_its_neighbors(training, found.weights)
 
 
+@pytest.mark.parametrize("engine", ["compiled", "plain"])
 @pytest.mark.parametrize("learner", OTHERS)
-def test_other_learners_find_the_tags_and_annealing_returns_them(learner):
+def test_other_learners_find_the_tags_and_annealing_returns_them(learner, engine):
     training = tagged_world(PROPOSERS["uniform"])
-    found = OTHERS[learner].fit([training], passes=4, steps=150, progress=False, engine="plain")
+    found = OTHERS[learner].fit([training], passes=4, steps=150, progress=False, engine=engine)
     assert_the_truth_leads_its_neighbors(training, found.weights)
     kernel = Metropolis(Model(training.model.templates, found.weights), training.proposer)
-    annealed = anneal(kernel, training.start, steps=400, progress=False, engine="plain")
+    annealed = anneal(kernel, training.start, steps=400, progress=False, engine=engine)
     assert annealed.best.canonical() == training.truth.canonical()

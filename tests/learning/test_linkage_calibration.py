@@ -46,7 +46,7 @@ def test_pairs_that_no_temperature_brings_together_do_not_heat_the_others(seed):
     n = walk.n_items
     far = np.arange(n, n + 200, 2)
     first, second = np.append(walk.graph.first, far), np.append(walk.graph.second, far + 1)
-    scores = np.append(walk.arrays.score[::2], np.full(len(far), -6.0))
+    scores = np.append(walk.link_scores, np.full(len(far), -6.0))
     both = LinkWalk(LinkGraph.from_pairs(n + 200, first, second), scores, apart=0.0, cluster=0.0)
     found = calibrate([Case(both, np.append(truth, np.repeat(far, 2)))], seed=1, team=ALONE)
     assert found.temperature < 5.0
@@ -69,7 +69,7 @@ def both(judged_temperature, other_temperature, seed):
         np.append(one.graph.first, two.graph.first + n),
         np.append(one.graph.second, two.graph.second + n),
     )
-    scores = np.append(one.arrays.score[::2], two.arrays.score[::2])
+    scores = np.append(one.link_scores, two.link_scores)
     walk = LinkWalk(graph, scores, apart=0.0, cluster=0.0)
     return walk, np.append(one_truth, two_truth + n), np.arange(2 * n) < n
 

@@ -355,11 +355,11 @@ class Clusters(AtMostTwo):
 
 def test_what_has_no_compiled_form_is_taken_plainly_with_a_warning():
     world = training(Model([Clusters()]), Partition.from_labels([0, 0, 1]))
-    with pytest.warns(PlainEngineWarning, match=r"'clusters' .* has no compiled form"):
+    with pytest.warns(PlainEngineWarning, match=r"'clusters' .* has no program"):
         objective = RelocationLikelihood([world])
     plain = RelocationLikelihood([world], engine="plain")
     assert objective.value_and_gradient([0.4])[0] == plain.value_and_gradient([0.4])[0] < 0
-    with pytest.raises(TemplateError, match=r"'clusters' .* has no compiled form"):
+    with pytest.raises(TemplateError, match=r"'clusters' .* has no program"):
         RelocationLikelihood([world], engine="compiled")
 
 

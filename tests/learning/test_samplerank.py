@@ -1,5 +1,6 @@
 """SampleRank: by hand, compiled against plain, its mistake bound, and every way of walking it."""
 
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -11,13 +12,29 @@ from factorwise.inference.exact.clusterings import all_partitions
 from factorwise.inference.mcmc.engine import PlainEngineWarning
 from factorwise.inference.mcmc.kernel import Proposal
 from factorwise.inference.mcmc.partition_mixture import PartitionMixture
-from factorwise.inference.mcmc.partition_moves import Blocks, Merge, RelocateToItem, RelocateToNew, Split
-from factorwise.kernels.clusterings.gradient_walks import samplerank_walk
-from factorwise.learning.preferences import DiffPreference, TruthPreference, WorldPreference
+from factorwise.inference.mcmc.partition_moves import (
+    Blocks,
+    Merge,
+    RelocateToItem,
+    RelocateToNew,
+    Split,
+    SplitMerge,
+)
+from factorwise.kernels.compile.programs import Program
+from factorwise.kernels.walks.library import uniform
+from factorwise.kernels.walks.loops import walk_moves
+from factorwise.kernels.walks.rules import add_gradient, free_squares, lead_of
+from factorwise.learning.plain_walks import PlainWalk
+from factorwise.learning.preferences import (
+    DiffPreference,
+    ProgramPreference,
+    TruthPreference,
+    WorldPreference,
+)
 from factorwise.learning.ranking_bounds import largest_margin, radius_of, separable_bound
 from factorwise.learning.samplerank import SampleRank
-from factorwise.learning.updates import RULES, Unit
-from factorwise.learning.walkers import CompiledWalker, PlainWalker, TrainingWorld, make_walker
+from factorwise.learning.updates import RULES, Unit, as_rule
+from factorwise.learning.walkers import TrainingWorld, Walker, check_walk, make_walkers
 from factorwise.model.model import Model
 from factorwise.model.table_templates import PairTableTemplate
 from factorwise.model.templates import ClusterSize
@@ -28,13 +45,31 @@ from factorwise.world.partition import Partition
 from other_process import in_another_process
 from walk_cases import MIXTURES, WHOLE, table_for, tell_tale_world, whole_world
 
-ACCEPTANCES = ("metropolis", "unbalanced", "greedy", "always", "truth")
-WAYS = [(a, tries) for a, tries in product(ACCEPTANCES, (1, 3)) if (a, tries) != ("metropolis", 3)]
+ACCEPTANCES = ("metropolis", "barker", "unbalanced", "greedy", "always", "truth")
+VALID = ("metropolis", "barker")
+WAYS = [(a, tries) for a, tries in product(ACCEPTANCES, (1, 3)) if tries == 1 or a not in VALID]
 QUIET = {"progress": False}
 
 
 def fitted(learner, worlds, **options):
     return learner.fit(worlds, **{"passes": 1, "steps": 40, **QUIET, **options})
+
+
+def walker_of(world, engine, *, update="unit", accept="metropolis", best_of=1):
+    """The walker of SampleRank in one world, and the arrays of its rule."""
+    rule = as_rule(update)
+    arrays = rule.arrays(world.model.blocks.size)
+    (walker,) = make_walkers(
+        [world],
+        engine,
+        acceptance=check_walk(accept, 1.0, best_of),
+        best_of=best_of,
+        weights=arrays.weights,
+        clock=arrays.clock,
+        roles=lambda training: {"update": rule.program(arrays)},
+        judged=True,
+    )
+    return walker, arrays
 
 
 def assert_same_learned(first, second, *, exact=True):
@@ -121,7 +156,7 @@ def two_items(together):
     table = PairTable(2, ["f"], [[1]])
     return TrainingWorld(
         model=Model([PairTableTemplate("table", table, ("count",))]),
-        proposer=PartitionMixture([Merge(), Split()]),
+        proposer=SplitMerge(),
         start=Partition.singletons(2),
         preference=TruthPreference([0, 0] if together else [0, 1], "rand"),
     )
@@ -172,6 +207,127 @@ def test_compiled_and_plain_walks_learn_the_same_for_every_mixture_and_metric(mi
         )
         assert_same_learned(fast, slow)
         assert fast.updates > 0
+
+
+@pytest.mark.parametrize("rule", ["mira", "arow"])
+def test_two_thousand_steps_are_the_same_compiled_and_interpreted(rule):
+    """Moves of one item and of many, types, every kind of factor, B-cubed."""
+    world = whole_world(7, 14, n_types=2)
+    learner = SampleRank(update=rule)
+    fast, slow = (fitted(learner, [world], steps=2_000, engine=engine) for engine in ("compiled", "plain"))
+    assert_same_learned(fast, slow, exact=rule != "mira")
+    assert fast.updates > 100
+
+
+class OnlyDraws:
+    """A proposer without a program."""
+
+    def __init__(self, proposer):
+        self.proposer = proposer
+
+    def draw(self, stream, world):
+        return self.proposer.draw(stream, world)
+
+
+class OnlyWatches:
+    """A preference without a program."""
+
+    def __init__(self, preference):
+        self.preference = preference
+
+    def watch(self, world):
+        return self.preference.watch(world)
+
+
+@pytest.mark.parametrize("metric", ["pairwise", "b-cubed", "rand"])
+@pytest.mark.parametrize("mixture", ["items", "clusters"])
+def test_programs_learn_what_the_parts_by_their_own_methods_learn(mixture, metric):
+    """One item at a time: where changes are taken back, members stand in another order."""
+    world = whole_world(3, 9, n_types=2, proposer=MIXTURES[mixture], metric=metric)
+    strange = replace(world, proposer=OnlyDraws(world.proposer), preference=OnlyWatches(world.preference))
+    for accept, tries in WAYS:
+        learner = SampleRank(update="cw", accept=accept, best_of=tries)
+        fast = fitted(learner, [world], steps=60, engine="compiled")
+        for part in (strange, replace(world, proposer=strange.proposer)):
+            assert_same_learned(fast, fitted(learner, [part], steps=60, engine="plain"))
+
+
+@pytest.mark.parametrize("mixture", MIXTURES)
+def test_each_step_of_a_program_is_that_of_the_parts_by_their_own_methods(mixture):
+    """Moves of many items: the plain walk is set to where the compiled one is after every step."""
+    world = whole_world(3, 9, n_types=2, proposer=MIXTURES[mixture])
+    strange = replace(world, proposer=OnlyDraws(world.proposer), preference=OnlyWatches(world.preference))
+    (fast, taught), (slow, learned) = (
+        walker_of(each, engine, update="arow") for each, engine in ((world, "compiled"), (strange, "plain"))
+    )
+    assert isinstance(slow.walk, PlainWalk)
+    streams = Stream(9), Stream(9)
+    accepted = 0
+    for _ in range(150):
+        slow.reset(fast.world)
+        moved = fast.advance(streams[0], 1.0, 1)
+        assert slow.advance(streams[1], 1.0, 1) == moved
+        assert fast.world == slow.world
+        np.testing.assert_allclose(taught.weights, learned.weights, rtol=1e-9, atol=1e-12)
+        np.testing.assert_array_equal(streams[0].state, streams[1].state)
+        accepted += moved
+    assert accepted > 20
+    assert taught.clock.tolist() == learned.clock.tolist()
+
+
+def right_pairs(world, mine, move):
+    """Pairs of one entity that are joined minus others: a preference of one's own, without sums to keep."""
+    gain = 0.0
+    if move.world == 0:
+        for item in range(len(world.label)):
+            if item != move.item:
+                sign = 1.0 if mine.entity[item] == mine.entity[move.item] else -1.0
+                gain += sign * (world.label[item] == move.target)
+                gain -= sign * (world.label[item] == move.source)
+    return gain
+
+
+class RightPairs(ProgramPreference):
+    def __init__(self, entity):
+        self.entity = np.asarray(entity, np.int32)
+
+    def program(self, parts):
+        return Program(judge=right_pairs, arrays={"entity": self.entity})
+
+
+def capped(mine, move, gradient):
+    """Half of what the margin lacks, at most half: a rule of one's own."""
+    missing = 1.0 - lead_of(move)
+    squares = free_squares(mine, move, gradient)
+    if missing <= 0.0 or squares == 0.0:
+        return 0.0
+    return add_gradient(mine, move, gradient, min(0.5, missing / squares), squares)
+
+
+def near_truth(random, move):
+    """What is better always, and some of what is not: an acceptance of one's own."""
+    return move.better > 0.0 or uniform(random) < 0.1
+
+
+def test_a_preference_a_rule_and_an_acceptance_of_ones_own_learn_compiled_and_plain():
+    truth = [0, 0, 0, 1, 1, 2, 2, 2]
+    world = replace(tell_tale_world(truth, MIXTURES["many"]), preference=RightPairs(truth))
+    learner = SampleRank(update=capped, accept=near_truth)
+    fast, slow = (fitted(learner, [world], steps=300, engine=engine) for engine in ("compiled", "plain"))
+    assert_same_learned(fast, slow, exact=False)
+    assert np.isnan(fast.history[0].value)
+    model = Model(world.model.templates, fast.weights)
+    others = world.start, Partition.from_labels([0] * 8)
+    assert model.score(world.truth) > max(map(model.score, others))
+
+
+def test_of_several_parts_without_a_program_each_is_named_once_for_all_worlds():
+    worlds = [replace(whole_world(seed, 5), proposer=OnlyDraws(MIXTURES["items"])) for seed in (2, 3)]
+    with pytest.warns(PlainEngineWarning, match="OnlyDraws has no program: give it a method program") as told:
+        fitted(SampleRank(), worlds, steps=5)
+    assert len(told) == 1
+    with pytest.raises(NoCompiledFormError, match="OnlyDraws"):
+        fitted(SampleRank(), worlds, steps=5, engine="compiled")
 
 
 def test_blocks_of_items_and_unknown_entities_are_learned_the_same():
@@ -278,11 +434,9 @@ def test_restarting_begins_every_pass_at_the_start_and_going_on_does_not():
         assert len(found.history) == 6
     assert starts[True] == [1.0] * 6
     for engine in ("compiled", "plain"):
-        walker = make_walker(world, engine)
-        arrays = Unit().arrays(world.model.blocks.size)
-        free = np.ones(world.model.blocks.size)
+        walker, _ = walker_of(world, engine, accept="always")
         for expected in (8, 7, 6):
-            walker.walk(Stream(expected), SampleRank(accept="always").manner, arrays, 1, free=free)
+            walker.advance(Stream(expected), 1.0, 1)
             assert walker.world.n_clusters == expected
         walker.reset(world.start)
         assert walker.world.n_clusters == 9
@@ -297,11 +451,9 @@ def judged(world, at):
 def test_the_value_is_the_metric_of_the_world_where_the_walk_stands(engine):
     for metric in ("pairwise", "b-cubed", "rand"):
         world = whole_world(4, 9, metric=metric)
-        walker = make_walker(world, engine)
-        arrays = Unit().arrays(world.model.blocks.size)
-        free = np.ones(world.model.blocks.size)
+        walker, _ = walker_of(world, engine, accept="always")
         for seed in range(4):
-            walker.walk(Stream(seed), SampleRank(accept="always").manner, arrays, 20, free=free)
+            walker.advance(Stream(seed), 1.0, 20)
             assert walker.value == pytest.approx(judged(world, walker.world), abs=1e-12)
 
 
@@ -347,13 +499,13 @@ def test_any_preference_teaches_in_plain_python():
         start=Partition.singletons(6),
         preference=WorldPreference(lambda before, after: before.n_clusters - after.n_clusters),
     )
-    with pytest.warns(PlainEngineWarning, match="learning in plain Python: WorldPreference"):
+    with pytest.warns(PlainEngineWarning, match="WorldPreference has no program: give it a method program"):
         found = fitted(SampleRank(accept="truth"), [world], steps=150)
     assert np.isnan(found.history[0].value)
     model = Model(world.model.templates, found.weights)
     whole = Partition.from_labels([0] * 6)
     assert model.score(whole) > model.score(Partition.singletons(6))
-    with pytest.raises(NoCompiledFormError, match="give a TruthPreference or engine='plain'"):
+    with pytest.raises(NoCompiledFormError, match=r"returns Program\(judge=...\).*run with engine='plain'"):
         fitted(SampleRank(), [world], engine="compiled")
 
 
@@ -390,13 +542,12 @@ def test_a_callback_that_returns_something_else_does_not_end_the_learning():
     assert len(found.history) == 3
 
 
-@pytest.mark.parametrize("kind", [CompiledWalker, PlainWalker])
-def test_ctrl_c_returns_what_there_is(kind, monkeypatch):
+@pytest.mark.parametrize("engine", ["compiled", "plain"])
+def test_ctrl_c_returns_what_there_is(engine, monkeypatch):
     """At the third visit of four, in the second pass: what the first three taught is kept."""
     worlds = [whole_world(seed, 8) for seed in (2, 3)]
-    engine = "compiled" if kind is CompiledWalker else "plain"
     visits = []
-    walk = kind.walk
+    walk = Walker.advance
 
     def interrupted(self, *arguments, **options):
         if len(visits) == 3:
@@ -405,7 +556,7 @@ def test_ctrl_c_returns_what_there_is(kind, monkeypatch):
         return visits[-1]
 
     whole = fitted(SampleRank(), worlds, passes=2, engine=engine)
-    monkeypatch.setattr(kind, "walk", interrupted)
+    monkeypatch.setattr(Walker, "advance", interrupted)
     found = fitted(SampleRank(), worlds, passes=2, engine=engine)
     assert found.interrupted
     assert not whole.interrupted
@@ -421,7 +572,7 @@ def test_ctrl_c_before_the_first_step_returns_the_weights_to_begin_with(monkeypa
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(PlainWalker, "walk", interrupted)
+    monkeypatch.setattr(Walker, "advance", interrupted)
     found = fitted(SampleRank(), [world], engine="plain", weights=start)
     assert found.interrupted
     assert found.history == []
@@ -539,8 +690,8 @@ def test_a_second_start_of_the_learned_weights_makes_no_mistake():
 
 
 def test_one_compiled_walk_serves_all_rules_and_ways_of_walking():
-    """It takes half a minute to compile, so that a second form would be a fault."""
+    """The loop knows no part: a combination of parts that were used before compiles nothing."""
     for rule, (accept, tries) in product(("unit", "cw"), WAYS):
         learner = SampleRank(update=rule, accept=accept, best_of=tries, fixed=("edges",))
         fitted(learner, [whole_world(1, 6)], steps=2)
-    assert len(samplerank_walk.signatures) == 1
+    assert len(walk_moves.signatures) == 1

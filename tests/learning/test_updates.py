@@ -1,4 +1,7 @@
-"""Rules as users meet them: settings, names, sparse gradients, averages, and what a perceptron promises."""
+"""Rules as users meet them: settings, names, averages, a rule of one's own.
+
+And what a perceptron promises.
+"""
 
 import math
 
@@ -7,26 +10,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factorwise.errors import InvalidArgumentError
-from factorwise.kernels.clusterings.updates import MISRANKED, STEPS, UPDATES, learn
-from factorwise.kernels.compile.compiler import exposed
+from factorwise.errors import InvalidArgumentError, ProgramError
+from factorwise.kernels.walks.loops import MISRANKED, STEPS, UPDATES
+from factorwise.kernels.walks.rules import add_gradient, free_squares, lead_of
 from factorwise.learning.updates import (
     RULES,
     AdaGrad,
     Arow,
     ConfidenceWeighted,
     Mira,
+    OwnRule,
     PassiveAggressive,
     Unit,
     UpdateRule,
     as_rule,
     averaged,
     capped_rule,
-    count_step,
-    learn_sparse,
 )
-from factorwise.model.weights import SparseVector
-from reference import updates as reference
+from reference import rules as reference
+from rule_cases import Taught
 
 MORE = [
     Unit(rate=0.3, decay=0.01),
@@ -38,8 +40,6 @@ MORE = [
 ]
 EVERY = [*(as_rule(name) for name in RULES if name != "pa-i"), *MORE]
 
-compiled_learn = exposed(learn)
-
 
 def walk(rule, rng, *, size, steps, truth=None, wrong=0.0):
     """Learn to rank random pairs by ``truth``; a share ``wrong`` of the preferences is turned around.
@@ -47,14 +47,15 @@ def walk(rule, rng, *, size, steps, truth=None, wrong=0.0):
     Pairs that are nearly as good as each other teach nothing: a margin must be possible.
     """
     truth = rng.normal(size=size) if truth is None else truth
-    u = rule.arrays(size)
+    taught = Taught(rule, size, compiled=True)
+    u = taught.arrays
     for _ in range(steps):
-        gradient = SparseVector.from_dense(rng.normal(size=size) * (rng.random(size) < 0.4))
-        preference = gradient.dot(truth)
+        gradient = rng.normal(size=size) * (rng.random(size) < 0.4)
+        preference = gradient @ truth
         if abs(preference) > 0.5:
             direction = math.copysign(1.0, preference) * (-1.0 if rng.random() < wrong else 1.0)
-            learn_sparse(u, gradient, direction, direction * gradient.dot(u.weights), abs(preference))
-        count_step(u)
+            taught.learn(gradient, direction, direction * (gradient @ u.weights), abs(preference))
+        taught.end_step()
         yield u
 
 
@@ -67,43 +68,34 @@ leads = st.one_of(
 @pytest.mark.parametrize("rule", EVERY, ids=repr)
 @settings(max_examples=40)
 @given(data=st.data())
-def test_sparse_and_dense_gradients_leave_the_same_bits(rule, data):
+def test_sparse_and_dense_compiled_and_interpreted_gradients_teach_the_same(rule, data):
     size = data.draw(st.integers(1, 15))
-    dense, sparse = rule.arrays(size), rule.arrays(size)
+    forms = [
+        Taught(rule, size, compiled=compiled, dense=dense)
+        for compiled in (True, False)
+        for dense in (0, size)
+    ]
+    largest = dict.fromkeys(("weights", "second", "drift", "largest"), 0.0)  # changes may cancel out
     for _ in range(5):
         gradient = np.array(data.draw(st.lists(entries, min_size=size, max_size=size)))
         direction = data.draw(st.sampled_from([-1.0, 1.0]))
         lead, truth_gain = data.draw(leads), data.draw(st.floats(1e-3, 10.0))
-        changed = compiled_learn(dense, gradient, direction, lead, truth_gain)
-        vector = SparseVector.from_dense(gradient)
-        assert learn_sparse(sparse, vector, direction, lead, truth_gain) == changed
-        for name, first, second in zip(dense._fields, dense, sparse, strict=True):
-            np.testing.assert_array_equal(first, second, err_msg=name)
-        count_step(dense)
-        count_step(sparse)
-
-
-@pytest.mark.parametrize("rule", EVERY, ids=repr)
-def test_sparse_and_dense_walks_of_many_updates_leave_the_same_bits(rule, seed):
-    rng = np.random.default_rng(seed)
-    dense, sparse = rule.arrays(33), rule.arrays(33)
-    truth = rng.normal(size=33)
-    for _ in range(600):
-        vector = SparseVector.from_dense(rng.normal(size=33) * (rng.random(33) < 0.2))
-        direction = math.copysign(1.0, vector.dot(truth) + rng.normal())
-        lead = direction * vector.dot(sparse.weights)
-        changed = learn_sparse(sparse, vector, direction, lead, 0.7)
-        assert compiled_learn(dense, vector.to_dense(33), direction, lead, 0.7) == changed
-    assert dense.tally[UPDATES] > 50 or rule == Unit(strict=True)
-    for name, first, second in zip(dense._fields, dense, sparse, strict=True):
-        np.testing.assert_array_equal(first, second, err_msg=name)
+        changed = {form.learn(gradient, direction, lead, truth_gain) for form in forms}
+        assert len(changed) == 1
+        for form in forms:
+            form.end_step()
+            for name in largest:
+                found, expected = (getattr(each.arrays, name) for each in (form, forms[0]))
+                largest[name] = max(largest[name], np.abs(expected).max())
+                np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * largest[name], err_msg=name)
 
 
 def test_an_empty_gradient_changes_nothing():
-    u = Unit().arrays(2)
-    assert not learn_sparse(u, SparseVector.empty(), 1.0, 0.0, 1.0)
-    assert u.tally[UPDATES] == 0
-    assert u.tally[MISRANKED] == 1
+    taught = Taught(Unit(), 2, dense=0)
+    assert not taught.learn([0.0, 0.0], 1.0, 0.0)
+    assert taught.frame.step["entries"] == 0
+    assert taught.arrays.clock[UPDATES] == 0
+    assert taught.arrays.clock[MISRANKED] == 1
 
 
 @pytest.mark.parametrize("rule", EVERY, ids=repr)
@@ -114,16 +106,17 @@ def test_the_average_is_the_mean_of_the_weights_at_the_end_of_each_step(rule, se
         if len(history) in (1, 2, 77, 150):
             expected = reference.averaged(history)
             np.testing.assert_allclose(averaged(u), expected, rtol=1e-9, atol=1e-11)
-    assert u.tally[STEPS] == 150
+    assert u.clock[STEPS] == 150
 
 
 def test_the_average_starts_from_the_weights_that_were_given():
-    u = Unit().arrays(2)
+    taught = Taught(Unit(), 2)
+    u = taught.arrays
     u.weights[:] = [4.0, -1.0]
     np.testing.assert_array_equal(averaged(u), [4.0, -1.0])
-    count_step(u)
-    learn_sparse(u, SparseVector.of([0], [2.0]), 1.0, -1.0, 1.0)
-    count_step(u)
+    taught.end_step()
+    taught.learn([2.0, 0.0], 1.0, -1.0)
+    taught.end_step()
     np.testing.assert_array_equal(averaged(u), [5.0, -1.0])
     np.testing.assert_array_equal(u.weights, [6.0, -1.0])
 
@@ -137,71 +130,68 @@ def test_the_average_is_no_view_of_the_weights():
 def test_from_weights_of_zero_the_strict_form_learns_nothing_and_the_default_does(seed):
     strict = list(walk(Unit(strict=True), np.random.default_rng(seed), size=5, steps=50))[-1]
     default = list(walk(Unit(), np.random.default_rng(seed), size=5, steps=50))[-1]
-    assert strict.tally[UPDATES] == 0
-    assert strict.tally[MISRANKED] > 10
-    assert default.tally[UPDATES] == default.tally[MISRANKED] > 0
+    assert strict.clock[UPDATES] == 0
+    assert strict.clock[MISRANKED] > 10
+    assert default.clock[UPDATES] == default.clock[MISRANKED] > 0
 
 
 def test_the_strict_form_corrects_a_world_that_falls_behind_by_however_little():
-    u = Unit(strict=True).arrays(1)
-    one = SparseVector.of([0], [1.0])
-    assert not learn_sparse(u, one, 1.0, 0.0, 1.0)
-    assert learn_sparse(u, one, 1.0, -1e-300, 1.0)
+    taught = Taught(Unit(strict=True), 1)
+    assert not taught.learn([1.0], 1.0, 0.0)
+    assert taught.learn([1.0], 1.0, -1e-300)
 
 
 def test_unit_steps_on_separable_preferences_make_no_more_updates_than_the_bound(seed):
     rng = np.random.default_rng(seed)
     truth = rng.normal(size=6)
     truth /= np.linalg.norm(truth)
-    u, margin = Unit().arrays(6), 0.2
+    taught, margin = Taught(Unit(), 6, compiled=True), 0.2
+    u = taught.arrays
     for _ in range(3_000):
         gradient = rng.normal(size=6)
         if abs(gradient @ truth) < margin:
             continue
         direction = math.copysign(1.0, gradient @ truth)
-        learn_sparse(u, SparseVector.from_dense(gradient), direction, direction * (gradient @ u.weights), 1.0)
-    assert 5 < u.tally[UPDATES] <= u.largest[0] / margin**2
+        taught.learn(gradient, direction, direction * (gradient @ u.weights))
+    assert 5 < u.clock[UPDATES] <= u.largest[0] / margin**2
 
 
 def test_decaying_steps_fall_with_the_number_of_updates():
-    u = Unit(rate=2.0, decay=0.5).arrays(1)
-    one = SparseVector.of([0], [1.0])
+    taught = Taught(Unit(rate=2.0, decay=0.5), 1)
     seen = []
     for _ in range(3):
-        learn_sparse(u, one, 1.0, -1.0, 1.0)
-        seen.append(float(u.weights[0]))
+        taught.learn([1.0], 1.0, -1.0)
+        seen.append(float(taught.arrays.weights[0]))
     np.testing.assert_allclose(np.diff([0.0, *seen]), [2.0, 2.0 / 1.5, 1.0])
 
 
 @given(st.floats(-5, 0.99), st.lists(st.integers(-5, 5), min_size=1, max_size=6).filter(any))
 def test_a_passive_aggressive_step_leaves_exactly_the_margin(lead, values):
-    u = PassiveAggressive(variant="PA", margin=1.5).arrays(len(values))
-    gradient = SparseVector.from_dense(values)
-    assert learn_sparse(u, gradient, -1.0, lead, 1.0)
-    assert lead - gradient.dot(u.weights) == pytest.approx(1.5)
+    taught = Taught(PassiveAggressive(variant="PA", margin=1.5), len(values))
+    assert taught.learn(values, -1.0, lead)
+    assert lead - values @ taught.arrays.weights == pytest.approx(1.5)
 
 
 def test_scaling_by_the_gain_asks_for_a_larger_lead_of_a_much_better_world():
-    rule, one = PassiveAggressive(variant="PA", scale_by_gain=True), SparseVector.of([0], [1.0])
-    u = rule.arrays(1)
-    assert not learn_sparse(u, one, 1.0, 0.5, 0.3)
-    assert learn_sparse(u, one, 1.0, 0.5, 3.0)
-    assert u.weights[0] == pytest.approx(2.5)
+    taught = Taught(PassiveAggressive(variant="PA", scale_by_gain=True), 1)
+    assert not taught.learn([1.0], 1.0, 0.5, 0.3)
+    assert taught.learn([1.0], 1.0, 0.5, 3.0)
+    assert taught.arrays.weights[0] == pytest.approx(2.5)
 
 
 def test_only_misranked_waits_until_the_better_world_does_not_lead():
-    rule, one = Mira(only_misranked=True), SparseVector.of([0], [1.0])
-    u = rule.arrays(1)
-    assert not learn_sparse(u, one, 1.0, 0.1, 1.0)
-    assert learn_sparse(u, one, 1.0, 0.0, 1.0)
-    assert learn_sparse(Mira().arrays(1), one, 1.0, 0.1, 1.0)
+    taught = Taught(Mira(only_misranked=True), 1)
+    assert not taught.learn([1.0], 1.0, 0.1)
+    assert taught.learn([1.0], 1.0, 0.0)
+    assert Taught(Mira(), 1).learn([1.0], 1.0, 0.1)
 
 
 def test_confidence_grows_only_in_weights_that_were_seen():
     for rule in (ConfidenceWeighted(), ConfidenceWeighted(form="deviation"), Arow()):
-        u = rule.arrays(3)
-        learn_sparse(u, SparseVector.of([0, 1], [1.0, 2.0]), 1.0, 0.0, 1.0)
-        assert u.second[1] < u.second[0] < u.second[2] == 1.0
+        taught = Taught(rule, 3)
+        taught.learn([1.0, 2.0, 0.0], 1.0, 0.0)
+        second = taught.arrays.second
+        assert second[1] < second[0] < second[2] == 1.0
 
 
 @pytest.mark.parametrize("rule", [rule for rule in EVERY if rule != Unit(strict=True)], ids=repr)
@@ -230,11 +220,39 @@ def test_every_named_rule_says_what_it_is_and_makes_its_own_arrays(name):
     assert isinstance(rule, UpdateRule)
     assert as_rule(rule) is rule
     assert rule.as_dict()["rule"] == type(rule).__name__
-    first, second = rule.arrays(4), rule.arrays(4)
-    learn_sparse(first, SparseVector.of([1], [1.0]), 1.0, 0.0, 1.0)
-    assert second.tally[UPDATES] == 0
-    assert not second.weights.any()
+    first, second = Taught(rule, 4), Taught(rule, 4)
+    assert first.learn([0.0, 1.0, 0.0, 0.0], 1.0, 0.0)
+    assert not second.arrays.weights.any()
     assert len(rule.arrays(0).weights) == 0
+
+
+def half_way(mine, move, gradient):
+    """Add half of what the margin lacks."""
+    missing = mine.settings[0].margin - lead_of(move)
+    if missing <= 0.0:
+        return 0.0
+    squares = free_squares(mine, move, gradient)
+    if squares == 0.0:
+        return 0.0
+    return add_gradient(mine, move, gradient, 0.5 * missing / squares, squares)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_rule_may_be_a_function_of_ones_own(compiled):
+    taught = Taught(as_rule(half_way, margin=1.0), 3, compiled=compiled)
+    gradient = np.array([1.0, -2.0, 0.0])
+    for missing in (1.0, 0.5, 0.25):
+        lead = gradient @ taught.arrays.weights
+        assert 1.0 - lead == pytest.approx(missing)
+        assert taught.learn(gradient, 1.0, lead)
+        taught.end_step()
+    assert not taught.learn(gradient, 1.0, 2.0)
+    assert as_rule(half_way, margin=1.0).as_dict() == {"rule": "half_way", "margin": 1.0}
+
+
+def test_a_rule_that_asks_for_what_there_is_not_is_refused():
+    with pytest.raises(ProgramError, match="asks for 'world', but update is offered mine, move, gradient"):
+        OwnRule(lambda world, move: 0.0)
 
 
 def test_a_wrong_name_is_answered_with_the_nearest_right_one():
@@ -266,9 +284,9 @@ def test_a_rule_that_was_made_keeps_its_own_cap():
 
 
 def test_a_cap_is_the_most_that_one_update_adds():
-    u = capped_rule("mira", 0.01).arrays(2)
-    learn_sparse(u, SparseVector.of([0, 1], [1.0, -3.0]), 1.0, 0.0, 1.0)
-    np.testing.assert_allclose(u.weights, [0.01, -0.03])
+    taught = Taught(capped_rule("mira", 0.01), 2)
+    taught.learn([1.0, -3.0], 1.0, 0.0)
+    np.testing.assert_allclose(taught.arrays.weights, [0.01, -0.03])
 
 
 @pytest.mark.parametrize("cap", [0.0, -1.0, math.inf, math.nan])

@@ -9,7 +9,7 @@ from factorwise.model.assignment_templates import Bias, Transitions
 from factorwise.model.cardinality import Cardinality
 from factorwise.model.custom_assignment import TupleTemplate
 from factorwise.model.model import Model
-from factorwise.model.unrolling import unroll, unroll_counts
+from factorwise.model.unrolling import unroll
 from factorwise.variables.domain import Domain
 from factorwise.variables.variable import Column, Variables
 from factorwise.world.assignment import Assignment
@@ -52,17 +52,6 @@ def test_a_user_function_without_data_shares_tables_between_equal_domains():
     assert graph.tables.size == 6 + 4
     world = Assignment.uniform(variables, 3)
     assert graph.score(world.values) == pytest.approx(Model([template], [1.5]).score(world))
-
-
-def test_counts_are_kept_apart_on_request():
-    variables, model = STATIC["counts"]()
-    graph, counts = unroll_counts(model, variables)
-    for world in all_worlds(variables):
-        total = graph.score(world.values)
-        for factor, (first, last) in enumerate(zip(counts.start[:-1], counts.start[1:], strict=True)):
-            count = int((world.values[counts.members[first:last]] == counts.label[factor]).sum())
-            total += counts.tables[counts.table_start[factor] + count]
-        assert total == pytest.approx(model.score(world), abs=1e-12)
 
 
 def test_a_count_over_too_many_variables_is_refused_with_its_size():

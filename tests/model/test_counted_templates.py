@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError, ShapeError
 from factorwise.kernels.compile.primitives import overlap
-from factorwise.model.counted_program import CountedProgram
 from factorwise.model.model import Model
-from factorwise.model.partition_program import PartitionProgram
 from factorwise.model.partition_templates import PairTemplate
-from factorwise.model.templates import ClusterSize, ClusterTemplate, CountedTemplate, Key
+from factorwise.model.programs import model_programs
+from factorwise.model.templates import CountedTemplate, Key
 from factorwise.testing import check_template
 from factorwise.variables.fields import Fields
 from factorwise.world.partition import Partition
@@ -50,6 +49,7 @@ def by_hand(a, b):
     )
 
 
+MANY = Fields(**{f"f{k}": RNG.integers(0, 3, N) for k in range(33)})
 TEMPLATE = CountedTemplate("counted", FIELDS, KEYS)
 BY_HAND = PairTemplate("by hand", FIELDS, by_hand, TEMPLATE.statistic_names)
 
@@ -85,18 +85,9 @@ def test_differences_are_what_the_whole_world_says(repels):
 
 
 def test_the_compiled_pair_function_says_the_same():
-    program = PartitionProgram(Model([TEMPLATE]), N)
     world = Partition.from_keys(np.arange(N) % 2)
     expected = TEMPLATE.statistics(world).to_dense(TEMPLATE.size)
-    np.testing.assert_array_equal(program.world_statistics(world), expected)
-
-
-def test_two_templates_of_different_keys_compile_together():
-    other = CountedTemplate("other", FIELDS, [Key("middle")], constant=False)
-    world = Partition.from_keys(np.arange(N) % 2)
-    found = PartitionProgram(Model([TEMPLATE, other]), N).world_statistics(world)
-    expected = [*TEMPLATE.statistics(world).to_dense(7), *other.statistics(world).to_dense(1)]
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(BY_HAND.statistics(world).to_dense(TEMPLATE.size), expected)
 
 
 def test_codes_at_the_end_of_the_range_and_many_combinations_are_told_apart():
@@ -139,37 +130,19 @@ BAD = {
         InvalidArgumentError,
         "needs names for its statistics",
     ),
-    "another kind of template": (
-        lambda: CountedProgram(Model([TEMPLATE, BY_HAND]), N),
-        NoCompiledFormError,
-        "EdgeTemplate and ClusterSize",
-    ),
-    "a cluster function": (
-        lambda: CountedProgram(
-            Model([TEMPLATE, ClusterTemplate("size", None, lambda c: (c.size,), ["size"])]), N
-        ),
-        NoCompiledFormError,
-        "cannot be read off counts",
-    ),
-    "no counted template": (
-        lambda: CountedProgram(Model([ClusterSize()]), N),
-        NoCompiledFormError,
-        "may have",
-    ),
     "more keys than fit": (
-        lambda: CountedProgram(
-            Model(
-                [
-                    CountedTemplate(f"t{k}", FIELDS, [Key("first", ("conflict",))], constant=False)
-                    for k in range(33)
-                ]
-            ),
-            N,
+        lambda: model_programs(
+            Model([CountedTemplate("many", MANY, [Key(f"f{k}", ("conflict",)) for k in range(33)])]),
+            Partition.singletons(N),
         ),
         NoCompiledFormError,
         "33 of them with conflicts",
     ),
-    "items of another world": (lambda: CountedProgram(Model([TEMPLATE]), N + 1), ShapeError, "same records"),
+    "items of another world": (
+        lambda: model_programs(Model([TEMPLATE]), Partition.singletons(N + 1)),
+        ShapeError,
+        "same records",
+    ),
 }
 
 

@@ -9,15 +9,16 @@ from hypothesis import strategies as st
 
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.exact.clusterings import all_partitions
+from factorwise.kernels.clusterings.arrays import SPARE_IDS
 from factorwise.model.model import Model
-from factorwise.model.partition_program import PartitionProgram
+from factorwise.model.programs import model_programs
 from factorwise.model.table_templates import PairTableTemplate
 from factorwise.model.templates import ClusterSize
 from factorwise.testing import check_template
 from factorwise.variables.pair_table import PairTable
 from factorwise.world.diff import NEW, Retype, Transfer
 from factorwise.world.partition import Partition
-from reference import pair_tables as reference
+from reference import tables as reference
 from walk_cases import EVERY, table_for
 
 
@@ -148,7 +149,7 @@ def test_a_table_for_other_items_is_refused():
     with pytest.raises(
         ShapeError, match="for 3 items, but the world has 4: build both from the same records"
     ):
-        PartitionProgram(Model([template]), 4)
+        model_programs(Model([template]), Partition.singletons(4))
 
 
 def test_two_tables_lie_side_by_side_and_one_used_twice_lies_there_once():
@@ -160,16 +161,17 @@ def test_two_tables_lie_side_by_side_and_one_used_twice_lies_there_once():
             PairTableTemplate("c", first, ("exists",)),
         ]
     )
-    arrays = PartitionProgram(model, 5).table_arrays()
-    np.testing.assert_array_equal(arrays.rows, np.hstack([first.padded, second.padded]))
-    assert arrays.blocks.tolist() == [(0, 0, 33, 0), (1, 64, 2, 33), (4, 64, 2, 35), (2, 0, 33, 37)]
-    assert arrays.counts.shape == (5 + 3, 96)  # a row of zeros and two of scratch
+    (program,) = model_programs(model, Partition.singletons(5)).templates
+    np.testing.assert_array_equal(program.arrays["rows"], np.hstack([first.padded, second.padded]))
+    assert program.arrays["blocks"].tolist() == [
+        [0, 0, 33, 0],
+        [1, 64, 2, 33],
+        [4, 64, 2, 35],
+        [2, 0, 33, 37],
+    ]
+    assert program.arrays["counts"].shape == (5 + SPARE_IDS, 96)
 
 
-def test_a_model_without_tables_has_tables_of_no_width():
-    table = PairTableTemplate("table", table_for(4, 1))
-    assert PartitionProgram(Model([table]), 4).has_tables
-    program = PartitionProgram(Model([ClusterSize()]), 4)
-    assert not program.has_tables
-    assert program.table_arrays().rows.shape == (0, 0)
-    assert len(program.table_arrays().blocks) == 0
+def test_a_model_without_tables_has_no_program_of_tables():
+    programs = model_programs(Model([ClusterSize()]), Partition.singletons(4)).templates
+    assert [program.name for program in programs] == ["cluster functions"]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from reference.partitions import Clustering, fill_partition, transfer
+from reference.arrays import Clustering, fill_partition, transfer
 
 Vector = NDArray[np.float64]
 Statistics = Callable[[Clustering], Vector]

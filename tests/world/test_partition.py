@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factorwise.errors import ClusterIdError, DiffError, EmptyWorldError, InvalidArgumentError, ShapeError
-from factorwise.kernels.clusterings.partitions import COMPACTIONS, FREE, LIVE, ORDERS, SPLITTABLE, TOP
+from factorwise.kernels.clusterings.arrays import COMPACTIONS, FREE, LIVE, ORDERS, SPLITTABLE, TOP
 from factorwise.rng import Stream
 from factorwise.testing.templates import random_diff
 from factorwise.world import moves
@@ -19,20 +19,20 @@ def assert_sound(world):
     p = world.arrays
     n, live, splittable = world.n_items, int(p.counters[LIVE]), int(p.counters[SPLITTABLE])
     for order, place in (("live", "live_at"), ("splittable", "splittable_at")):
-        assert sorted(p.clusters[order].tolist()) == list(range(n))
-        np.testing.assert_array_equal(p.clusters[place][p.clusters[order]], np.arange(n))
-    ids = p.clusters["live"][:live].tolist()
-    assert set(p.clusters["splittable"][:splittable].tolist()) == {c for c in ids if world.size_of(c) > 1}
+        assert sorted(getattr(p, order).tolist()) == list(range(len(p.size)))
+        np.testing.assert_array_equal(getattr(p, place)[getattr(p, order)], np.arange(len(p.size)))
+    ids = p.live[:live].tolist()
+    assert set(p.splittable[:splittable].tolist()) == {c for c in ids if world.size_of(c) > 1}
     assert sorted(set(world.labels.tolist())) == sorted(ids)
     taken = np.zeros(len(p.members), int)
     for cluster in ids:
-        start, size, order = (int(p.clusters[name][cluster]) for name in ("start", "size", "order"))
+        start, size, order = (int(getattr(p, name)[cluster]) for name in ("start", "size", "order"))
         assert 0 < size <= 1 << order
         assert start + (1 << order) <= p.counters[TOP] <= len(p.members)
         taken[start : start + (1 << order)] += 1
         members = p.members[start : start + size]
         assert (world.labels[members] == cluster).all()
-        np.testing.assert_array_equal(p.items["slot"][members], np.arange(start, start + size))
+        np.testing.assert_array_equal(p.slot[members], np.arange(start, start + size))
         assert 0 <= world.type_of(cluster) < world.n_types
     for order in range(ORDERS):
         block, seen = int(p.counters[FREE + order]), 0
@@ -43,7 +43,6 @@ def assert_sound(world):
             assert seen <= len(p.members)
     assert taken.max() <= 1  # no two blocks overlap, in use or free
     assert sum(world.size_of(c) for c in ids) == n
-    assert (p.items["mark"] == 0).all()
 
 
 @settings(max_examples=50)
@@ -134,33 +133,17 @@ def test_a_copy_changes_on_its_own():
     assert world.n_clusters == 3
 
 
-def slots_of(world, items):
-    return world.arrays.items["slot"][list(items)].tolist()
-
-
-@pytest.mark.parametrize("small_joins_large", [True, False])
-def test_merging_touches_the_smaller_side_only(small_joins_large):
-    small, large = [0, 1], list(range(2, 60))  # room for the small one in the block of the large
-    world = Partition.from_clusters([small, large])
-    before = slots_of(world, large)
-    a, b = (0, 1) if small_joins_large else (1, 0)
-    diff = moves.merge(world, a, b)
-    back = world.apply(diff)
-    assert slots_of(world, large) == before
+@pytest.mark.parametrize("part", [[10, 20, 30], [item for item in range(60) if item not in (10, 20, 30)]])
+def test_ids_stay_with_their_clusters(part):
+    world = Partition.from_clusters([list(range(60)), [60, 61]], n_types=2)
+    back = world.apply(moves.split(world, 0, part, new_type=1))
+    assert sorted(world.members(0).tolist()) == sorted(set(range(60)) - set(part))
+    assert world.type_of(world.cluster_of(part[0])) == 1
     world.apply(back)
-    assert slots_of(world, large) == before
-    assert world == Partition.from_clusters([small, large])
-
-
-@pytest.mark.parametrize("large_moves", [True, False])
-def test_splitting_leaves_the_larger_side_in_its_block(large_moves):
-    world = Partition.from_clusters([list(range(60))], n_types=2)
-    block = int(world.arrays.clusters["start"][0])
-    small, large = [10, 20, 30], [item for item in range(60) if item not in (10, 20, 30)]
-    world.apply(moves.split(world, 0, large if large_moves else small, new_type=1))
-    assert world.arrays.clusters["start"][world.cluster_of(large[0])] == block
-    assert world.type_of(world.cluster_of(large[0])) == int(large_moves)
-    assert world.type_of(world.cluster_of(small[0])) == int(not large_moves)
+    merged = world.apply(moves.merge(world, 0, 1))
+    assert world.cluster_ids().tolist() == [1]
+    world.apply(merged)
+    assert sorted(world.members(1).tolist()) == [60, 61]
     assert_sound(world)
 
 

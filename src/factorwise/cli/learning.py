@@ -10,7 +10,7 @@ import click
 from factorwise.cli.learned import pass_text
 from factorwise.cli.numbers import Real, Whole
 from factorwise.cli.options import Options
-from factorwise.inference.mcmc.gradient_engine import Acceptance
+from factorwise.inference.mcmc.acceptances import AcceptanceName
 from factorwise.learning.preferences import MetricName
 from factorwise.learning.samplerank import Callback, PassRecord
 from factorwise.learning.updates import RULES
@@ -61,7 +61,7 @@ def learning_options(*, temperature: float, metric: MetricName, steps: int, per:
         ),
         click.option(
             "--accept",
-            type=click.Choice(get_args(Acceptance)),
+            type=click.Choice(get_args(AcceptanceName)),
             default="metropolis",
             show_default=True,
             help="How the walk decides about a step.",

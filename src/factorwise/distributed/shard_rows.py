@@ -84,18 +84,15 @@ class ShardRows(NamedTuple):
 def shard_walk(walk: LinkWalk, shards: int, seed: int) -> list[ShardRows]:
     """Cut a clustering into shards: its clusters are spread by hashes of their smallest items."""
     require(shards >= 1, "shards", shards, "at least 1")
-    arrays, n = walk.arrays, walk.n_items
-    entity = np.full(n, n, np.int64)
-    np.minimum.at(entity, arrays.label, np.arange(n))
-    apart = np.float32(walk.settings[0])
+    graph = walk.graph
     whole = ShardRows(
-        np.arange(n),
-        entity[arrays.label],
-        arrays.weight,
-        arrays.sources,
-        arrays.start,
-        arrays.neighbor.astype(np.int64),
-        arrays.score + apart,
+        np.arange(walk.n_items),
+        walk.labels.astype(np.int64),
+        walk.weight,
+        walk.sources,
+        graph.start,
+        graph.neighbor.astype(np.int64),
+        walk.link_scores[graph.pair],
     )
     place = split_mix_words(whole.entity.astype(np.uint64) ^ np.uint64(seed % 2**64)) % np.uint64(shards)
     return [whole.taken(np.flatnonzero(place == shard)) for shard in range(shards)]

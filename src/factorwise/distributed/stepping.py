@@ -71,26 +71,22 @@ def step_shard(parts: Sequence[ShardRows], step: ShardStep) -> tuple[list[ShardR
     begun = time.thread_time()
     rows = ShardRows.joined(parts)
     walk = walk_of(rows, step.apart, step.cluster)
-    gain = 0.0
     with Team(1) as team:
-        for sweep in range(step.sweeps):
-            number = step.round * step.sweeps + sweep
-            gain += walk.sweep(
-                step.seed, number, step.temperature, team=team, jumps=step.jumps, stream=1 + step.shard
-            )
-    rows = rows._replace(entity=_smallest_items(rows.item, walk.arrays.label))
+        gain = walk.sweep(
+            step.seed,
+            step.round * step.sweeps,
+            step.temperature,
+            team=team,
+            jumps=step.jumps,
+            sweeps=step.sweeps,
+            stream=1 + step.shard,
+        )
+    rows = rows._replace(entity=rows.item[walk.labels])
     place = destinations(rows, step)
     sent = [rows.taken(np.flatnonzero(place == shard)) for shard in range(step.shards)]
     checksum = sum((part.checksum for part in sent), Checksum(0, 0))
     spent = time.thread_time() - begun
     return sent, ShardReport(gain, walk.score, walk.n_clusters, walk.proposals, checksum, spent)
-
-
-def _smallest_items(item: NDArray[np.int64], label: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Name each cluster by its smallest item; items are in ascending order."""
-    first = np.full(len(item), len(item), np.int64)
-    np.minimum.at(first, label, np.arange(len(item)))
-    return item[first[label]] if len(item) else item
 
 
 def destinations(rows: ShardRows, step: ShardStep) -> NDArray[np.int64]:

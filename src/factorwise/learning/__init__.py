@@ -28,6 +28,7 @@ _HOMES = {
         "AccuracyPreference",
         "DiffPreference",
         "Preference",
+        "ProgramPreference",
         "TruthPreference",
         "WorldPreference",
     ],
@@ -40,11 +41,10 @@ _HOMES = {
     "pseudo_likelihood": ["PseudoLikelihood"],
     "ranking_bounds": ["largest_margin", "noisy_bound", "sample_size", "separable_bound"],
     "relocation_likelihood": ["RelocationLikelihood"],
-    "sampled_program": ["ConstraintCollector", "RankingProgram", "solve_ranking_program"],
     "samplerank": ["Learned", "PassRecord", "SampleRank"],
     "tables": ["TableNetwork", "fit_tables"],
     "walk_constraints": ["collect_constraints"],
-    "updates": ["AdaGrad", "Arow", "ConfidenceWeighted", "Mira", "PassiveAggressive", "Unit"],
+    "updates": ["AdaGrad", "Arow", "ConfidenceWeighted", "Mira", "OwnRule", "PassiveAggressive", "Unit"],
     "walkers": ["TrainingWorld"],
 }
 _WHERE = {name: home for home, names in _HOMES.items() for name in names}
@@ -55,7 +55,6 @@ __all__ = [
     "Arow",
     "CliqueCounts",
     "ConfidenceWeighted",
-    "ConstraintCollector",
     "ConstraintPreference",
     "ContrastiveDivergence",
     "DiffPreference",
@@ -73,12 +72,13 @@ __all__ = [
     "NetworkFit",
     "OptimizerConfig",
     "Optimum",
+    "OwnRule",
     "PassRecord",
     "PassiveAggressive",
     "Preference",
     "Prior",
+    "ProgramPreference",
     "PseudoLikelihood",
-    "RankingProgram",
     "RelocationLikelihood",
     "SampleRank",
     "SequenceLikelihood",
@@ -102,7 +102,6 @@ __all__ = [
     "noisy_bound",
     "sample_size",
     "separable_bound",
-    "solve_ranking_program",
 ]
 
 if TYPE_CHECKING:
@@ -123,6 +122,7 @@ if TYPE_CHECKING:
         AccuracyPreference,
         DiffPreference,
         Preference,
+        ProgramPreference,
         TruthPreference,
         WorldPreference,
     )
@@ -135,10 +135,17 @@ if TYPE_CHECKING:
     from factorwise.learning.pseudo_likelihood import PseudoLikelihood
     from factorwise.learning.ranking_bounds import largest_margin, noisy_bound, sample_size, separable_bound
     from factorwise.learning.relocation_likelihood import RelocationLikelihood
-    from factorwise.learning.sampled_program import ConstraintCollector, RankingProgram, solve_ranking_program
     from factorwise.learning.samplerank import Learned, PassRecord, SampleRank
     from factorwise.learning.tables import TableNetwork, fit_tables
-    from factorwise.learning.updates import AdaGrad, Arow, ConfidenceWeighted, Mira, PassiveAggressive, Unit
+    from factorwise.learning.updates import (
+        AdaGrad,
+        Arow,
+        ConfidenceWeighted,
+        Mira,
+        OwnRule,
+        PassiveAggressive,
+        Unit,
+    )
     from factorwise.learning.walk_constraints import collect_constraints
     from factorwise.learning.walkers import TrainingWorld
 

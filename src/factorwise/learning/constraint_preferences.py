@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+
+import numpy as np
 
 from factorwise.errors import InvalidArgumentError
-from factorwise.learning.preferences import checked_items
-from factorwise.world.diff import PartitionDiff, Retype
-from factorwise.world.partition import Partition
+from factorwise.inference.mcmc.parts import Surroundings
+from factorwise.kernels.clusterings import preferences as kernels
+from factorwise.kernels.compile.programs import Program
+from factorwise.learning.preferences import ProgramPreference
+from factorwise.world.pairs import both_ends
 
 Pair = tuple[int, int]
-Links = Mapping[int, list[tuple[int, int]]]
 
 
-class ConstraintPreference:
+class ConstraintPreference(ProgramPreference):
     """Clusterings by the share of constraints they keep.
 
     must_link
@@ -40,63 +41,32 @@ class ConstraintPreference:
                 f"pair {min(both)} is in must_link and in cannot_link: leave it out of one of them."
             )
 
-    def watch(self, world: Partition) -> ConstraintJudge:
-        """Start judging a walk from ``world``."""
-        outside = [pair for pair in self.must_link | self.cannot_link if pair[1] >= world.n_items]
+    def program(self, parts: Surroundings) -> Program:
+        """Judge one change by the constraints on its item."""
+        n_items = parts.world.n_items
+        outside = [pair for pair in self.must_link | self.cannot_link if pair[1] >= n_items]
         if outside:
             raise InvalidArgumentError(
                 f"pair {min(outside)} names an item that the world does not have: items run from 0 to"
-                f" {world.n_items - 1}."
+                f" {n_items - 1}."
             )
-        links: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-        kept = 0
-        for pairs, worth in ((self.must_link, 1), (self.cannot_link, -1)):
-            for first, second in pairs:
-                links[first].append((second, worth))
-                links[second].append((first, worth))
-                kept += (world.labels[first] == world.labels[second]) == (worth > 0)
-        return ConstraintJudge(links, len(self.must_link) + len(self.cannot_link), kept, world.n_items)
-
-
-class ConstraintJudge:
-    """The constraints kept along one walk.
-
-    links
-        By item, each item that it has a constraint with: 1 if they must be together, -1 if they must not.
-    """
-
-    def __init__(self, links: Links, total: int, kept: int, n_items: int) -> None:
-        self.links = links
-        self.total = total
-        self.kept = kept
-        self.n_items = n_items
-
-    @property
-    def value(self) -> float:
-        """Share of constraints kept; nan where there are none."""
-        return self.kept / self.total if self.total else math.nan
-
-    def gain(self, world: Partition, diff: PartitionDiff) -> float:
-        """Change of the share of constraints kept under ``diff``."""
-        return self._more_kept(world, diff) / self.total if self.total else 0.0
-
-    def applied(self, world: Partition, diff: PartitionDiff) -> None:
-        """Bring the share up to date with ``diff``, about to be applied."""
-        self.kept += self._more_kept(world, diff)
-
-    def _more_kept(self, world: Partition, diff: PartitionDiff) -> int:
-        if isinstance(diff, Retype):
-            return 0
-        moving = set(checked_items(world, diff, self.n_items).tolist())
-        more = 0
-        for item in moving:
-            for other, worth in self.links.get(item, ()):
-                cluster = world.labels[other]
-                if cluster == diff.target:
-                    more += worth
-                elif cluster == diff.source and other not in moving:
-                    more -= worth
-        return more
+        pairs = [*sorted(self.must_link), *sorted(self.cannot_link)]
+        start, neighbor, pair = both_ends(n_items, np.array(pairs, np.int64).reshape(-1, 2))
+        arrays = {
+            "start": start,
+            "neighbor": neighbor,
+            "worth": np.where(pair < len(self.must_link), 1.0, -1.0),
+            "total": np.array([len(pairs)], np.int64),
+            "kept": np.zeros(1),
+        }
+        return Program(
+            judge=kernels.judge_constraints,
+            applied=kernels.constraints_applied,
+            begin=kernels.begin_constraints,
+            value=kernels.constraints_value,
+            arrays=arrays,
+            name="constraints on pairs",
+        )
 
 
 def _distinct(pairs: Iterable[Pair]) -> frozenset[Pair]:

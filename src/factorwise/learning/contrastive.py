@@ -11,14 +11,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import require
+from factorwise.inference.mcmc.acceptances import BETTER
 from factorwise.inference.mcmc.engine import EngineName
-from factorwise.inference.mcmc.gradient_engine import Acceptance, Manner
+from factorwise.kernels.compile.programs import Program
+from factorwise.kernels.walks.rules import add_to_path, learn_from_path
 from factorwise.learning.samplerank import Callback, Learned, free_weights, learn_by_passes
-from factorwise.learning.updates import Unit
-from factorwise.learning.walkers import TrainingWorld, Walker, check_worlds, make_walker
+from factorwise.learning.updates import Unit, UpdateArrays
+from factorwise.learning.walkers import (
+    Accept,
+    TrainingWorld,
+    Walker,
+    check_walk,
+    check_worlds,
+    distance_from_truth,
+    make_walkers,
+)
 from factorwise.rng import Stream
 
 
@@ -33,7 +43,7 @@ class ContrastiveDivergence:
     rate, decay
         Each correction is ``rate / (1 + decay * pass)`` times the difference of the statistics.
     accept, temperature, best_of
-        How the chain goes: see `Manner`. Only ``metropolis`` is what the method is derived for.
+        How the chain goes: see `SampleRank`. Only valid chains are what the method is derived for.
     average
         Return the mean of the weights over all steps, not the last ones.
     fixed
@@ -44,7 +54,7 @@ class ContrastiveDivergence:
     persistent: bool = False
     rate: float = 0.1
     decay: float = 0.0
-    accept: Acceptance = "metropolis"
+    accept: Accept = "metropolis"
     temperature: float = 1.0
     best_of: int = 1
     average: bool = True
@@ -54,8 +64,8 @@ class ContrastiveDivergence:
         require(self.length >= 1, "length", self.length, "at least 1")
         require(self.rate > 0, "rate", self.rate, "greater than zero")
         require(self.decay >= 0, "decay", self.decay, "zero or more")
-        require(self.accept != "truth", "accept", self.accept, "a rule that does not look at the truth")
-        Manner(self.accept, self.temperature, self.best_of).check()
+        acceptance = check_walk(self.accept, self.temperature, self.best_of)
+        require(acceptance != BETTER, "accept", self.accept, "a rule that does not look at the truth")
 
     def fit(
         self,
@@ -76,31 +86,37 @@ class ContrastiveDivergence:
         check_worlds(worlds, "truth")
         require(steps >= self.length, "steps", steps, f"at least the length {self.length}")
         arrays = Unit().arrays(worlds[0].model.blocks.size)
-        free = free_weights(worlds[0].model, self.fixed)
-        manner = Manner(self.accept, self.temperature, self.best_of)
+        arrays.free[:] = free_weights(worlds[0].model, self.fixed)
+        paths = [Path.begun(arrays, persistent=self.persistent) for _ in worlds]
+        waiting = iter(paths)
+        walkers = make_walkers(
+            worlds,
+            engine,
+            acceptance=check_walk(self.accept, self.temperature, self.best_of),
+            best_of=self.best_of,
+            weights=arrays.weights,
+            clock=arrays.clock,
+            roles=lambda training: next(waiting).programs(),
+            journal=0 if self.persistent else self.length,
+        )
+        path_of = {id(walker): path for walker, path in zip(walkers, paths, strict=True)}
         rounds = steps // self.length
         walks = 0
 
         def walk(walker: Walker, stream: Stream) -> int:
             nonlocal walks
-            done = walks // len(worlds)
-            walks += 1
+            path = path_of[id(walker)]
+            path.rate[0] = self.rate / (1.0 + self.decay * (walks // len(worlds)))
             if not self.persistent:
                 walker.reset(walker.training.truth)
-            return walker.contrast(
-                stream,
-                manner,
-                arrays,
-                rate=self.rate / (1.0 + self.decay * done),
-                length=self.length,
-                rounds=rounds,
-                persistent=self.persistent,
-                free=free,
-            )
+            elif walks < len(worlds):  # from then on the walk adds up what its steps change
+                path.enter(distance_from_truth(walker.training, walker.walk.view))
+            walks += 1
+            return walker.advance(stream, self.temperature, rounds * self.length, episode=self.length)
 
         return learn_by_passes(
             walk,
-            [make_walker(training, engine) for training in worlds],
+            walkers,
             arrays,
             passes=passes,
             steps=rounds * self.length,
@@ -110,3 +126,51 @@ class ContrastiveDivergence:
             progress=progress,
             callback=callback,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """How far a walk has come from the truth, and what its rule does with that.
+
+    See `factorwise.kernels.walks.rules`.
+
+    path : float64[weights]
+        Statistics of the world minus those of the truth.
+    rate, stays : float64[1], int64[1]
+        What the distance is multiplied by; 1 for a chain that goes on from where it is.
+    named, many, known : int32[weights], int64[1], uint8[weights]
+        Weights whose distance may be other than zero.
+    """
+
+    arrays: UpdateArrays
+    path: NDArray[np.float64]
+    rate: NDArray[np.float64]
+    stays: NDArray[np.int64]
+    named: NDArray[np.int32]
+    many: NDArray[np.int64]
+    known: NDArray[np.uint8]
+
+    @classmethod
+    def begun(cls, arrays: UpdateArrays, *, persistent: bool) -> Path:
+        """Return the path of a walk that stands at the truth."""
+        size = len(arrays.weights)
+        stays = np.array([persistent], np.int64)
+        named, many, known = np.zeros(size, np.int32), np.zeros(1, np.int64), np.zeros(size, np.uint8)
+        return cls(arrays, np.zeros(size), np.zeros(1), stays, named, many, known)
+
+    def enter(self, distance: NDArray[np.float64]) -> None:
+        """Let the walk be so far from the truth."""
+        self.path[:] = distance
+        far = np.flatnonzero(distance)
+        self.known[:] = distance != 0.0
+        self.named[: len(far)] = far
+        self.many[0] = len(far)
+
+    def programs(self) -> dict[str, Program]:
+        """Return the rule as programs, by role."""
+        own = {name: getattr(self, name) for name in ("path", "rate", "stays", "named", "many", "known")}
+        arrays = {**self.arrays._asdict(), **own}
+        return {
+            "kept": Program(kept=add_to_path, arrays=arrays, name="the path"),
+            "episode": Program(episode=learn_from_path, arrays=arrays, name="contrastive divergence"),
+        }

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError, require
-from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
+from factorwise.kernels.clusterings.linkage import LinkArrays
 from factorwise.kernels.clusterings.linkage_learning import (
     ACCEPTED,
     MISRANKED,
@@ -22,6 +22,8 @@ from factorwise.kernels.clusterings.linkage_learning import (
 )
 from factorwise.model.linkage import LinkModel
 from factorwise.rng import Stream
+from factorwise.types import Ints
+from factorwise.world.links import LinkGraph
 
 EACH = 5  # steps for an item in a pass, however many there are
 
@@ -98,7 +100,7 @@ class LinkLearner:
         _check_lesson(graph, levels, entity, model)
         if not (entity >= 0).any():
             raise InvalidArgumentError("nothing can be learned: no item's entity is known.")
-        walk = LinkWalk(graph, np.zeros(len(graph.first)), apart=0.0, cluster=0.0)
+        rings = make_rings(graph)
         lesson = self._lesson(graph, levels, entity, model)
         stream = Stream(seed, 0x1EA2)
         alone = np.arange(graph.n_items)
@@ -107,10 +109,10 @@ class LinkLearner:
         steps = int(np.clip(self.steps * graph.n_items, self.fewest, most))
         for number in range(first, first + self.passes):
             start, labels = ("truth", known) if number % 2 else ("alone", alone)
-            walk.place_items(labels)
-            _tally_truth(lesson, walk.arrays.label)
+            place_in_rings(rings, labels)
+            _tally_truth(lesson, rings.label)
             before = lesson.tally.copy()
-            learning_walk(walk.arrays, lesson, stream.state, steps, np.zeros(2))
+            learning_walk(rings, lesson, stream.state, steps, np.zeros(2))
             done = (lesson.tally - before).tolist()
             if callback is not None:
                 precision, recall = lesson.sums[PRECISION], lesson.sums[RECALL]
@@ -145,6 +147,38 @@ class LinkLearner:
             settings=np.array([self.cap, self.margin, self.temperature, self.own]),
             tally=np.zeros(4, np.int64),
         )
+
+
+def make_rings(graph: LinkGraph) -> LinkArrays:
+    """Make the arrays of a clustering in rings."""
+    n = graph.n_items
+    return LinkArrays(
+        start=graph.start,
+        neighbor=graph.neighbor,
+        weight=np.ones(n, np.int32),
+        sources=np.zeros(n, np.uint64),
+        label=np.empty(n, np.int32),
+        total=np.zeros(n, np.int64),
+        held=np.zeros(n, np.uint64),
+        after=np.empty(n, np.int32),
+        before=np.empty(n, np.int32),
+    )
+
+
+def place_in_rings(arrays: LinkArrays, labels: Ints) -> None:
+    """Set the clustering."""
+    n = len(labels)
+    order = np.argsort(labels, kind="stable").astype(np.int32)
+    new = np.append(True, labels[order][1:] != labels[order][:-1])
+    number = np.cumsum(new) - 1
+    starts = np.flatnonzero(new)
+    anchors = order[starts]
+    following = np.append(order[1:], order[:1])
+    following[np.append(starts[1:], n) - 1] = anchors
+    arrays.label[order] = anchors[number]
+    arrays.after[order] = following
+    arrays.before[following] = order
+    arrays.total[anchors] = np.bincount(number, weights=arrays.weight[order]).astype(np.int64)
 
 
 def _check_lesson(

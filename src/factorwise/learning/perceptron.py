@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from factorwise.errors import require
+from factorwise.inference.mcmc.acceptances import METROPOLIS
 from factorwise.inference.mcmc.engine import EngineName
-from factorwise.inference.mcmc.gradient_engine import Manner
 from factorwise.inference.mcmc.schedules import Geometric, Schedule
-from factorwise.kernels.clusterings.updates import STEPS, UPDATES
+from factorwise.kernels.walks.loops import CLOCK, STEPS, UPDATES
 from factorwise.learning.samplerank import Callback, Learned, free_weights, learn_by_passes
 from factorwise.learning.updates import Unit
 from factorwise.learning.walkers import (
@@ -25,7 +25,7 @@ from factorwise.learning.walkers import (
     Walker,
     check_worlds,
     distance_from_truth,
-    make_walker,
+    make_walkers,
 )
 from factorwise.rng import Stream
 
@@ -71,26 +71,28 @@ class StructuredPerceptron:
         require(steps >= 1, "steps", steps, "at least 1")
         arrays = Unit().arrays(worlds[0].model.blocks.size)
         free = free_weights(worlds[0].model, self.fixed)
+        searching = np.zeros(CLOCK, np.int64)  # the clock of the rule counts searches
+        walkers = make_walkers(worlds, engine, acceptance=METROPOLIS, weights=arrays.weights, clock=searching)
         ends = np.linspace(0, steps, min(LOOKS, steps) + 1).astype(int).tolist()
 
         def search(walker: Walker, stream: Stream) -> int:
             walker.reset(walker.training.start)
             changed = 0
             for begin, end in pairwise(ends):
-                manner = Manner(temperature=self.schedule.temperature((begin + end) / 2 / steps))
-                changed += walker.walk(stream, manner, arrays, end - begin, free=free, learning=False)
-            distance = free * distance_from_truth(walker.training, walker.world)
+                temperature = self.schedule.temperature((begin + end) / 2 / steps)
+                changed += walker.advance(stream, temperature, end - begin)
+            distance = free * distance_from_truth(walker.training, walker.walk.view)
             if distance.any():
                 arrays.weights[:] -= self.rate * distance
-                arrays.drift[:] -= arrays.tally[STEPS] * self.rate * distance
-                arrays.tally[UPDATES] += 1
+                arrays.drift[:] -= arrays.clock[STEPS] * self.rate * distance
+                arrays.clock[UPDATES] += 1
                 arrays.largest[0] = max(arrays.largest[0], float(distance @ distance))
-            arrays.tally[STEPS] += 1
+            arrays.clock[STEPS] += 1
             return changed
 
         return learn_by_passes(
             search,
-            [make_walker(training, engine) for training in worlds],
+            walkers,
             arrays,
             passes=passes,
             steps=steps,

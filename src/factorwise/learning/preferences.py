@@ -18,22 +18,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import DiffError, InvalidArgumentError, ShapeError, require
-from factorwise.kernels.clusterings.truth_gains import (
-    B_CUBED_F1,
-    PAIRWISE_F1,
-    RAND,
-    TruthArrays,
-    begin_truth,
-    transfer_truth_gain,
-    truth_arrays,
-    truth_value,
-)
-from factorwise.world.assignment import Assignment, Relabel
-from factorwise.world.diff import NEW, PartitionDiff, Retype, Transfer
+from factorwise.inference.mcmc.parts import Surroundings
+from factorwise.kernels.assignments import accuracy
+from factorwise.kernels.clusterings import preferences as kernels
+from factorwise.kernels.compile.programs import Program
+from factorwise.kernels.walks.frames import Parts, run
+from factorwise.kernels.walks.loops import make_changes, take_back, weigh_move
+from factorwise.rng import Stream
+from factorwise.world.assignment import Assignment
+from factorwise.world.diff import NEW, Transfer
 from factorwise.world.partition import Partition
 
 UNKNOWN = -1
-METRICS = {"pairwise": PAIRWISE_F1, "b-cubed": B_CUBED_F1, "rand": RAND}
+METRICS: dict[str, dict[str, Any]] = {
+    "pairwise": {
+        "judge": kernels.judge_pairwise,
+        "applied": kernels.pairs_applied,
+        "begin": kernels.begin_pairs,
+        "value": kernels.pairwise_value,
+    },
+    "b-cubed": {
+        "judge": kernels.judge_b_cubed,
+        "applied": kernels.b_cubed_applied,
+        "begin": kernels.begin_b_cubed,
+        "value": kernels.b_cubed_value,
+    },
+    "rand": {
+        "judge": kernels.judge_rand,
+        "applied": kernels.pairs_applied,
+        "begin": kernels.begin_pairs,
+        "value": kernels.rand_value,
+    },
+}
+"""The functions of the program of each metric."""
 MetricName = Literal["pairwise", "b-cubed", "rand"]
 
 
@@ -57,6 +74,8 @@ class Judge(Protocol):
 class Preference(Protocol):
     """Which of two neighbouring worlds is better.
 
+    With a method ``program(parts)`` as well, see `ProgramPreference`, walks are judged in compiled code.
+
     Implements: wick2009samplerank, Eq. 2, with the size of the difference and ties told apart.
     """
 
@@ -65,7 +84,85 @@ class Preference(Protocol):
         ...
 
 
-class TruthPreference:
+class ProgramPreference:
+    """A preference that is a program.
+
+    Walks run it compiled, and `watch` runs its functions as they are written.
+
+    Its functions see one change at a time, in ``move.item``, ``move.source`` and ``move.target``:
+
+    ``judge(world, mine, move)``
+        How much better the world after the change is; 0.0 for a tie. Of a move that has several changes the
+        gains are added up, each in the world that the ones before it lead to.
+    ``applied(world, mine, move)``
+        Follow the walk: a change has been made, whether it was judged or not, or taken back. For preferences
+        that keep something.
+    ``begin(world, mine)``
+        Start from the world as it is.
+    ``value(world, mine)``
+        How good the world is; for reports.
+    """
+
+    def program(self, parts: Surroundings) -> Program:
+        """Return the program, with a function ``judge``, for worlds like that of the surroundings."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what its program is")
+
+    def watch(self, world: Any) -> ProgramJudge:
+        """Start judging a walk from ``world``."""
+        return ProgramJudge(self.program(Surroundings(world)), world)
+
+
+class ProgramJudge:
+    """A judge that runs the functions of a preference's program as they are written.
+
+    On a world of its own.
+    """
+
+    def __init__(self, program: Program, world: Any) -> None:
+        self._world = world.copy()
+        self._frame = self._world.frame(np.zeros(2, np.uint64), many=True)
+        nothing = np.zeros(0)
+        self._parts = Parts(
+            self._frame, self._world.program(), (), stream=Stream(0), weights=nothing, judge=program
+        )
+        self._arrays = [array for array in program.arrays.values() if isinstance(array, np.ndarray)]
+        self._program = self._parts.bound[0]
+        self._parts.begin()
+
+    @property
+    def value(self) -> float:
+        """How good the world is now; nan where the preference does not say."""
+        return run(self._program, "value") if "value" in self._program.program.functions else math.nan
+
+    def gain(self, world: Any, diff: Any) -> float:
+        """How much better the world after ``diff`` is; exactly 0.0 for a tie."""
+        self._enter(world, diff)
+        walk, move = self._parts.walk, self._parts.walk.step[0]
+        before = [array.copy() for array in self._arrays]
+        if weigh_move(walk, move, False):
+            take_back(walk, move, walk.changes, move.changes)
+        for array, old in zip(self._arrays, before, strict=True):
+            array[...] = old
+        return float(move.better)
+
+    def applied(self, world: Any, diff: Any) -> None:
+        """Follow the walk to the world after ``diff``, about to be applied."""
+        self._enter(world, diff)
+        make_changes(self._parts.walk, self._parts.walk.step[0])
+
+    def _enter(self, world: Any, diff: Any) -> None:
+        if world.layout_key() != self._world.layout_key():
+            raise ShapeError(
+                f"this judge watches {self._world!r}, but was given {world!r}: start another judge with"
+                " preference.watch(world)."
+            )
+        if isinstance(diff, Transfer):
+            checked_items(world, diff)
+        self._world.take(world)
+        self._world.enter(self._frame, diff)
+
+
+class TruthPreference(ProgramPreference):
     """Clusterings by a metric against the true one.
 
     truth
@@ -100,52 +197,29 @@ class TruthPreference:
         self.metric = metric
         self.entity = _numbered(truth)
 
-    def arrays(self, world: Partition) -> TruthArrays:
-        """Return the arrays that compiled walks judge by, begun at ``world``."""
-        if len(self.entity) != world.n_items:
+    def program(self, parts: Surroundings) -> Program:
+        """Judge one change by the members of its two clusters."""
+        n_items, known = parts.world.n_items, self.entity[self.entity >= 0]
+        if len(self.entity) != n_items:
             raise ShapeError(
-                f"the truth tells of {len(self.entity)} items, but the world has {world.n_items}:"
+                f"the truth tells of {len(self.entity)} items, but the world has {n_items}:"
                 " give one entity per item, None where it is unknown."
             )
-        arrays = truth_arrays(self.entity, METRICS[self.metric])
-        begin_truth(arrays, world.arrays)
-        return arrays
-
-    def watch(self, world: Partition) -> TruthJudge:
-        """Start judging a walk from ``world``."""
-        return TruthJudge(self.arrays(world))
-
-
-class TruthJudge:
-    """The gains of one metric along one walk over clusterings."""
-
-    def __init__(self, arrays: TruthArrays) -> None:
-        self.arrays = arrays
-        self._last: PartitionDiff | None = None
-
-    @property
-    def value(self) -> float:
-        """The metric now; nan where too few entities are known to define it."""
-        return float(truth_value(self.arrays))
-
-    def gain(self, world: Partition, diff: PartitionDiff) -> float:
-        """Change of the metric under ``diff``; exactly 0.0 for a tie."""
-        self._last = diff
-        if isinstance(diff, Retype):
-            self.arrays.after[:] = self.arrays.sums
-            return 0.0
-        items = checked_items(world, diff, len(self.arrays.entity))
-        return float(transfer_truth_gain(self.arrays, world.arrays, items, diff.source, diff.target))
-
-    def applied(self, world: Partition, diff: PartitionDiff) -> None:
-        """Bring the metric up to date with ``diff``, about to be applied."""
-        if diff is not self._last:
-            self.gain(world, diff)
-        self.arrays.sums[:] = self.arrays.after
-        self._last = None  # the same diff means another change in the world to come
+        size = np.bincount(known).astype(np.int64)
+        arrays = {
+            "entity": self.entity,
+            "entity_size": size,
+            "truth": np.array([len(known), (size * (size - 1) // 2).sum()], np.int64),
+            "sums": np.zeros(2),
+            "after": np.zeros(2),
+            "change": np.full(3, -1, np.int64),
+            "counts": np.zeros(len(size), np.int64),
+            "base": np.zeros(1, np.int64),
+        }
+        return Program(name=f"{self.metric} against the truth", arrays=arrays, **METRICS[self.metric])
 
 
-class AccuracyPreference:
+class AccuracyPreference(ProgramPreference):
     """Assignments by the share of variables with the right label.
 
     truth
@@ -164,41 +238,31 @@ class AccuracyPreference:
             )
         self.codes = given.astype(np.int64)
 
-    def watch(self, world: Assignment) -> AccuracyJudge:
-        """Start judging a walk from ``world``."""
+    def program(self, parts: Surroundings) -> Program:
+        """Judge one change by the label of its variable."""
+        codes = self._codes_for(parts.world)
+        arrays = {
+            "code": codes.astype(np.int32),
+            "known": np.array([np.count_nonzero(codes >= 0)], np.int64),
+            "right": np.zeros(1, np.int64),
+        }
+        return Program(
+            judge=accuracy.judge_accuracy,
+            applied=accuracy.accuracy_applied,
+            begin=accuracy.begin_accuracy,
+            value=accuracy.accuracy_value,
+            arrays=arrays,
+            name="accuracy",
+        )
+
+    def _codes_for(self, world: Assignment) -> NDArray[np.int64]:
+        """Return the right code of each variable that counts in ``world``, -1 for all others."""
         if len(self.codes) != len(world.values):
             raise ShapeError(
                 f"the truth tells of {len(self.codes)} variables, but the world has {len(world.values)}:"
                 " give one code per variable, -1 where it is unknown."
             )
-        return AccuracyJudge(np.where(world.variables.observed, UNKNOWN, self.codes), world)
-
-
-class AccuracyJudge:
-    """The accuracy along one walk over assignments."""
-
-    def __init__(self, codes: NDArray[np.int64], world: Assignment) -> None:
-        self.codes = codes
-        self.known = int(np.count_nonzero(codes >= 0))
-        self.right = int(np.count_nonzero((codes >= 0) & (codes == world.values)))
-
-    @property
-    def value(self) -> float:
-        """Share of known variables with the right label; nan where none is known."""
-        return self.right / self.known if self.known else math.nan
-
-    def gain(self, world: Assignment, diff: Relabel) -> float:
-        """Change of accuracy under ``diff``."""
-        return self._more_right(diff) / self.known if self.known else 0.0
-
-    def applied(self, world: Assignment, diff: Relabel) -> None:
-        """Bring the accuracy up to date with ``diff``, about to be applied."""
-        self.right += self._more_right(diff)
-
-    def _more_right(self, diff: Relabel) -> int:
-        truth = [int(self.codes[variable]) for variable in diff.variables]
-        right = sum(code == new for code, new in zip(truth, diff.new, strict=True) if code >= 0)
-        return right - sum(code == old for code, old in zip(truth, diff.old, strict=True) if code >= 0)
+        return np.where(world.variables.observed, UNKNOWN, self.codes)
 
 
 class _Asking:
@@ -276,15 +340,10 @@ class DiffPreference(_Asking):
         return self._answer(world, diff)
 
 
-def checked_items(world: Partition, diff: Transfer, n_items: int) -> NDArray[np.int32]:
-    """Items that ``diff`` moves; an error where it does not fit ``world``, or the world has other items."""
-    if world.n_items != n_items:
-        raise ShapeError(
-            f"this judge watches a world of {n_items} items, but was given one of {world.n_items}: start"
-            " another judge with preference.watch(world)."
-        )
+def checked_items(world: Partition, diff: Transfer) -> NDArray[np.int32]:
+    """Items that ``diff`` moves; an error where it does not fit ``world``."""
     items = np.array(diff.items, np.int32)
-    inside = len(items) > 0 and items.min() >= 0 and items.max() < n_items
+    inside = len(items) > 0 and items.min() >= 0 and items.max() < world.n_items
     if not inside or (world.labels[items] != diff.source).any() or diff.source == diff.target:
         raise DiffError(
             f"{diff} does not fit this world: build transfers with world.moves from the world they are for."

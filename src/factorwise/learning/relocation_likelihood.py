@@ -25,18 +25,18 @@ from scipy.sparse import csr_array
 
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError, TemplateError, require
 from factorwise.inference.mcmc.engine import EngineName, PlainEngineWarning
-from factorwise.inference.mcmc.partition_engine import storage_arrays
 from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
-from factorwise.kernels.clusterings.pair_tables import count_pairs
-from factorwise.kernels.clusterings.relocation_gradients import conditional_arrays, relocation_likelihood
+from factorwise.kernels.clusterings.relocation_gradients import Conditionals, relocation_likelihood
+from factorwise.kernels.compile.programs import Bound
 from factorwise.kernels.compile.threads import Team
+from factorwise.kernels.walks.frames import run
 from factorwise.learning.likelihood import possible_constant
 from factorwise.learning.optimizers import Optimum, Progress, minimize
 from factorwise.learning.optimizers.base import Watch
 from factorwise.learning.priors import Prior
 from factorwise.learning.walkers import TrainingWorld, check_worlds
 from factorwise.model.model import Model
-from factorwise.model.partition_program import PartitionProgram
+from factorwise.model.programs import model_programs
 from factorwise.model.template import Template
 from factorwise.rng import Stream
 from factorwise.world.diff import PartitionDiff, Retype
@@ -152,7 +152,7 @@ class _Term(Protocol):
 
 
 class _CompiledTerm:
-    """Conditionals whose gradients are taken anew each time."""
+    """Conditionals whose gradients are taken anew each time, by the programs of the templates."""
 
     def __init__(self, model: Model, world: Partition) -> None:
         for template in model.templates:
@@ -160,32 +160,37 @@ class _CompiledTerm:
                 raise NoCompiledFormError(
                     f"template {template.name!r} has scores that no weight multiplies: use engine='plain'."
                 )
-        program = PartitionProgram(model, world.n_items)
         self._world = world.copy()
-        self._functions = program.statistics.pair_statistics, program.statistics.cluster_statistics
-        self._edges, self._tables = program.edge_arrays(), program.table_arrays()
-        self._storage = storage_arrays(program, len(world.arrays.members))
-        self._scratch = conditional_arrays(model.blocks.size)
-        slot = self._world.arrays.items["slot"]
-        self._storage.ints[:, slot] = program.ints.T
-        self._storage.reals[:, slot] = program.reals.T
-        self._storage.rows[slot] = program.rows
-        if program.has_tables:
-            count_pairs(self._tables, self._world.arrays)
+        programs = model_programs(model, self._world)
+        lacking = [program.name for program in programs.templates if "gradient" not in program.functions]
+        if lacking:
+            raise NoCompiledFormError(
+                f"{lacking[0]} does not say how statistics change: give its program a function gradient,"
+                " or use"
+                " engine='plain'."
+            )
+        self._world.arrays = programs.arrays
+        size = model.blocks.size
+        frame = self._world.frame(np.zeros(2, np.uint64), weights=size)
+        self._bound = [Bound(program.for_learning(), frame) for program in programs.templates]
+        entries = [[(bound.entry("gradient", at), bound.context) for bound in self._bound] for at in (0, 1)]
+        self._conditionals = Conditionals(
+            world=programs.arrays,
+            templates=np.array(entries, np.int64).reshape(2, len(self._bound), 2),
+            step=frame.step,
+            gradient=frame.gradient,
+            mean=np.zeros(size),
+            sums=np.zeros(2),
+            slope=np.zeros(size),
+        )
+        for bound in self._bound:
+            run(bound, "begin")
 
     def evaluate(self, weights: Vector, gradient: Vector) -> float:
-        self._scratch.slope[:] = 0.0
-        value = relocation_likelihood(
-            *self._functions,
-            self._world.arrays,
-            self._storage,
-            self._edges,
-            self._tables,
-            weights,
-            self._world.n_types,
-            self._scratch,
-        )
-        gradient[:] = self._scratch.slope
+        slope = self._conditionals.slope
+        slope[:] = 0.0
+        value = relocation_likelihood(self._conditionals, weights, self._world.n_types)
+        gradient[:] = slope
         return value
 
 

@@ -17,11 +17,10 @@ from tqdm import tqdm
 
 from factorwise.errors import require
 from factorwise.inference.mcmc.engine import EngineName
-from factorwise.inference.mcmc.gradient_engine import Acceptance, Manner
 from factorwise.inference.mcmc.run import PROGRESS_AFTER
-from factorwise.kernels.clusterings.updates import MISRANKED, STEPS, UPDATES, UpdateArrays
-from factorwise.learning.updates import UpdateRule, as_rule, averaged
-from factorwise.learning.walkers import TrainingWorld, Walker, check_worlds, make_walker
+from factorwise.kernels.walks.loops import MISRANKED, STEPS, UPDATES
+from factorwise.learning.updates import UpdateArrays, UpdateRule, as_rule, averaged
+from factorwise.learning.walkers import Accept, TrainingWorld, Walker, check_walk, check_worlds, make_walkers
 from factorwise.model.model import Model
 from factorwise.rng import Stream, as_stream
 
@@ -84,31 +83,34 @@ class SampleRank:
     """Learner that corrects every wrong ranking it walks past.
 
     update
-        The rule: a name ("unit", "mira", "pa", "pa-i", "pa-ii", "cw", "cw-deviation", "arow", "adagrad") or
-        a rule from `factorwise.learning.updates`.
-    accept, temperature, best_of
-        How the walk goes: see `Manner`. The theory asks for no valid chain.
+        The rule: a name ("unit", "mira", "pa", "pa-i", "pa-ii", "cw", "cw-deviation", "arow", "adagrad"), a
+        rule from `factorwise.learning.updates`, or a function of yours (see `OwnRule` there).
+    accept
+        How the walk decides: a name, an `Acceptance` or a function of (random, move). ``metropolis``,
+        ``barker``: a valid chain. ``unbalanced``: the first without the proposer's Hastings ratio.
+        ``greedy``: whatever scores higher. ``always``: everything. ``truth``: whatever is better by the
+        preference, and of equally good worlds the one that scores higher. The theory asks for no valid chain.
+    temperature
+        Of the acceptances that look at it.
+    best_of
+        Draw so many proposals and consider the one of highest gain: a proposer informed by the model, whose
+        Hastings ratio is not known.
     average
         Return the mean of the weights over all steps, not the last ones.
     fixed
         Names of blocks of weights that are held as they are given.
     """
 
-    update: str | UpdateRule = "mira"
-    accept: Acceptance = "metropolis"
+    update: str | UpdateRule | Callable[..., float] = "mira"
+    accept: Accept = "metropolis"
     temperature: float = 1.0
     best_of: int = 1
     average: bool = True
     fixed: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
-        self.manner.check()
+        check_walk(self.accept, self.temperature, self.best_of)
         as_rule(self.update)
-
-    @property
-    def manner(self) -> Manner:
-        """How the walk goes."""
-        return Manner(self.accept, self.temperature, self.best_of)
 
     def fit(
         self,
@@ -143,18 +145,30 @@ class SampleRank:
         require(0.0 <= truth_starts <= 1.0, "truth_starts", truth_starts, "between 0 and 1")
         if truth_starts > 0.0:
             check_worlds(worlds, "truth")
-        arrays = as_rule(self.update).arrays(worlds[0].model.blocks.size)
-        free = free_weights(worlds[0].model, self.fixed)
+        rule = as_rule(self.update)
+        arrays = rule.arrays(worlds[0].model.blocks.size)
+        arrays.free[:] = free_weights(worlds[0].model, self.fixed)
+        program = rule.program(arrays)
+        walkers = make_walkers(
+            worlds,
+            engine,
+            acceptance=check_walk(self.accept, self.temperature, self.best_of),
+            best_of=self.best_of,
+            weights=arrays.weights,
+            clock=arrays.clock,
+            roles=lambda training: {"update": program},
+            judged=True,
+        )
 
         def walk(walker: Walker, stream: Stream) -> int:
             if restart:
                 at_truth = stream.uniform() < truth_starts
                 walker.reset(walker.training.truth if at_truth else walker.training.start)
-            return walker.walk(stream, self.manner, arrays, steps, free=free)
+            return walker.advance(stream, self.temperature, steps)
 
         return learn_by_passes(
             walk,
-            [make_walker(training, engine) for training in worlds],
+            walkers,
             arrays,
             passes=passes,
             steps=steps,
@@ -203,13 +217,13 @@ def learn_by_passes(
     with tqdm(total=total, unit="step", unit_scale=True, delay=PROGRESS_AFTER, disable=hidden) as bar:
         try:
             for number in range(1, passes + 1):
-                before = arrays.tally.copy()
+                before = arrays.clock.copy()
                 changed, values = 0, []
                 for index in _shuffled(len(walkers), Stream(root, number)):
                     changed += walk(walkers[index], Stream(root, number, index))
                     values.append(walkers[index].value)
                     bar.update(steps)
-                made = arrays.tally - before
+                made = arrays.clock - before
                 record = PassRecord(
                     number,
                     int(made[STEPS]),

@@ -16,7 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError
+from factorwise.model.assignment_program import LabelProgram
 from factorwise.model.contributions import Contributions
+from factorwise.model.label_statistics import Crossed, StatisticRows, written_out
 from factorwise.model.template import Template, finite_difference
 from factorwise.model.weights import SparseVector
 from factorwise.types import Floats
@@ -68,6 +70,7 @@ class ScopedTemplate(Template[Assignment, Relabel]):
 
     scopes: Int64s
     column: Column | None = None
+    layout = LabelProgram
     _bound: tuple[Variables, int] | None = None
 
     def entries(self, variables: Variables, factors: Int64s, labels: Int64s) -> tuple[Int64s, Float64s]:
@@ -77,6 +80,10 @@ class ScopedTemplate(Template[Assignment, Relabel]):
     def constants(self, factors: Int64s, labels: Int64s) -> Float64s | None:
         """Return the score of each factor that no weight multiplies; None where there is none."""
         return None
+
+    def has_constants(self) -> bool:
+        """Whether there is a score that no weight multiplies."""
+        return type(self).constants is not ScopedTemplate.constants
 
     def hard(self, factors: Int64s) -> NDArray[np.bool_]:
         """Return which of ``factors`` can forbid a setting; such factors are never left out of a sample."""
@@ -118,6 +125,36 @@ class ScopedTemplate(Template[Assignment, Relabel]):
             groups.append(group.summed(beliefs[first : first + len(group.scopes)]))
             first += len(group.scopes)
         return self.adjoint(variables, groups)
+
+    def crossing(self) -> Crossed | None:
+        """Return what `entries` cross with the joint setting of the labels, for compiled gradients.
+
+        None, the fallback, has the statistics written out for every setting.
+        """
+        return None
+
+    def trusted_crossing(self) -> Crossed | None:
+        """Return `crossing`, unless a subclass says otherwise in its `entries`."""
+        for kind in type(self).__mro__:
+            if "entries" in vars(kind) or "crossing" in vars(kind):
+                return self.crossing() if "crossing" in vars(kind) else None
+        return None
+
+    def statistic_rows(self, variables: Variables) -> StatisticRows:
+        """Write out the statistics of every setting, once for factors that share a table."""
+        scopes = self.scopes + self.offset(variables)
+        groups = list(self.tables(variables, np.zeros(self.size)))
+        # of several groups, the order of the factors is not that of the scopes
+        which = groups[0].which if len(groups) == 1 else np.arange(len(scopes))
+
+        def statistics(factor: int, setting: tuple[int, ...]) -> tuple[Int64s, Float64s]:
+            return self.entries(variables, np.array([factor]), np.array([setting], dtype=np.int64))
+
+        return written_out(scopes, which, variables.cardinality, statistics)
+
+    def add_to(self, layout: LabelProgram, offset: int) -> None:
+        """Add the factors to those of a compiled walk."""
+        layout.add_factors(self, offset)
 
     def check(self, variables: Variables) -> None:
         """Refuse variables that the scopes do not fit; called once per set of variables."""
@@ -190,7 +227,7 @@ class ScopedTemplate(Template[Assignment, Relabel]):
 
     def constant_gain(self, world: Assignment, diff: Relabel) -> float:
         """Change of `constant`, from the touched factors only."""
-        if type(self).constants is ScopedTemplate.constants:
+        if not self.has_constants():
             return 0.0
         factors, before, after = self.around(world, diff)
         now, then = self.constants(factors, before), self.constants(factors, after)

@@ -21,6 +21,7 @@ from factorwise.model.assignment_base import (
     ranges,
     scope_array,
 )
+from factorwise.model.label_statistics import Crossed
 from factorwise.model.weights import SparseVector
 from factorwise.types import Floats
 from factorwise.variables.features import Features
@@ -67,6 +68,10 @@ class Bias(ColumnTemplate):
         """Count the label."""
         return labels[:, 0], np.ones(len(labels))
 
+    def crossing(self) -> Crossed:
+        """Count the label."""
+        return Crossed.counting(len(self.scopes))
+
     def tables(self, variables: Variables, weights: Floats) -> Iterator[TableGroup]:
         """Yield one shared table: the weights."""
         yield _shared(self, variables, weights)
@@ -77,7 +82,7 @@ class Bias(ColumnTemplate):
 
     def weight_name(self, index: int) -> str:
         """Name the label."""
-        return f"{self.name}: {_label(self.column, index)}"
+        return f"{self.name}: {self.column.domain.labels[index]}"
 
 
 class UnaryFeatures(FeatureTemplate):
@@ -99,10 +104,15 @@ class UnaryFeatures(FeatureTemplate):
         """Return the features of each variable at its label."""
         return _crossed(self.features, factors, labels[:, 0], len(self.column.domain))
 
+    def crossing(self) -> Crossed:
+        """Cross the features of each variable with its label."""
+        return _crossing(self.features, len(self.column.domain))
+
     def weight_name(self, index: int) -> str:
         """Name the feature and the label."""
         feature, label = divmod(index, len(self.column.domain))
-        return f"{self.name}: {self.features.vocabulary.labels[feature]} with {_label(self.column, label)}"
+        seen, given = self.features.vocabulary.labels[feature], self.column.domain.labels[label]
+        return f"{self.name}: {seen} with {given}"
 
 
 class Transitions(ColumnTemplate):
@@ -131,6 +141,10 @@ class Transitions(ColumnTemplate):
     def entries(self, variables: Variables, factors: Int64s, labels: Int64s) -> tuple[Int64s, Float64s]:
         """Count the pair of labels."""
         return labels[:, 0] * len(self.column.domain) + labels[:, 1], np.ones(len(labels))
+
+    def crossing(self) -> Crossed | None:
+        """Count the pair of labels."""
+        return Crossed.counting(len(self.scopes))
 
     def tables(self, variables: Variables, weights: Floats) -> Iterator[TableGroup]:
         """Yield one shared table: the weights."""
@@ -168,6 +182,10 @@ class SkipEdges(Transitions):
             return super().entries(variables, factors, labels)
         agree = labels[:, 0] == labels[:, 1]
         return np.zeros(len(labels), dtype=np.int64), agree.astype(np.float64)
+
+    def crossing(self) -> Crossed | None:
+        """Count the pair of labels; whether they agree is written out."""
+        return None if self.same_label else super().crossing()
 
     def tables(self, variables: Variables, weights: Floats) -> Iterator[TableGroup]:
         """Yield one shared table."""
@@ -216,6 +234,10 @@ class FeatureTransitions(FeatureTemplate):
         """Return the features of each link at its pair of labels."""
         count = len(self.column.domain)
         return _crossed(self.features, factors, labels[:, 0] * count + labels[:, 1], count**2)
+
+    def crossing(self) -> Crossed:
+        """Cross the features of each link with its pair of labels."""
+        return _crossing(self.features, len(self.column.domain) ** 2)
 
     def weight_name(self, index: int) -> str:
         """Name the feature and both labels."""
@@ -315,6 +337,10 @@ class WeightedTables(ScopedTemplate):
         """Count the joint setting."""
         return np.ravel_multi_index(tuple(labels.T), self.shape).astype(np.int64), np.ones(len(labels))
 
+    def crossing(self) -> Crossed:
+        """Count the joint setting."""
+        return Crossed.counting(len(self.scopes))
+
     def tables(self, variables: Variables, weights: Floats) -> Iterator[TableGroup]:
         """Yield one shared table: the weights."""
         yield _shared(self, variables, weights)
@@ -341,6 +367,12 @@ def _crossed(features: Features, rows: Int64s, code: Int64s, codes: int) -> tupl
     place = ranges(features.indptr, rows)
     repeats = features.indptr[rows + 1] - features.indptr[rows]
     return features.indices[place] * codes + np.repeat(code, repeats), features.data[place]
+
+
+def _crossing(features: Features, codes: int) -> Crossed:
+    """Cross the features of each row with one of ``codes``."""
+    rows = np.arange(len(features), dtype=np.int64)
+    return Crossed(rows, features.indptr, features.indices * codes, features.data)
 
 
 def _feature_sums(features: Features, arrays: Floats) -> SparseVector:
@@ -413,10 +445,6 @@ def _require_rows(name: str, features: Features, rows: int, of_what: str) -> Non
         )
 
 
-def _label(column: Column, code: int) -> str:
-    return str(column.domain.labels[code])
-
-
 def _pair(column: Column, index: int) -> str:
     first, second = divmod(index, len(column.domain))
-    return f"{_label(column, first)} to {_label(column, second)}"
+    return f"{column.domain.labels[first]} to {column.domain.labels[second]}"

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
 from factorwise.model.assignment_base import Float64s, Int64s, column_start, log_potentials, ranges
+from factorwise.model.assignment_program import LabelProgram
 from factorwise.model.contributions import Contributions
 from factorwise.model.template import Template, finite_difference
 from factorwise.model.weights import SparseVector
@@ -35,6 +36,8 @@ class Cardinality(Template[Assignment, Relabel]):
         Log-potential of each count that no weight multiplies, up to the size of the largest group; ``-inf``
         forbids a count. Without ``maximum`` or ``statistics_of`` the template then has no weights.
     """
+
+    layout = LabelProgram
 
     def __init__(
         self,
@@ -164,6 +167,10 @@ class Cardinality(Template[Assignment, Relabel]):
     ) -> Contributions:
         """Examine the groups' factors together and always: a diff touches few of them."""
         return Contributions.whole(self, world, diff, weights)
+
+    def add_to(self, layout: LabelProgram, offset: int) -> None:
+        """Add the counts to those of a compiled walk."""
+        layout.add_counts(self, offset)
 
     def weight_name(self, index: int) -> str:
         """Name the count."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError
-from factorwise.kernels.clusterings.partition_code import ClusterTerm, PairAggregateTerm
+from factorwise.kernels.clusterings.functions import ClusterTerm, PairAggregateTerm
 from factorwise.kernels.compile.composition import Source, source_of
 from factorwise.kernels.compile.primitives import AGGREGATES
 from factorwise.model.contributions import Contributions
@@ -33,6 +33,8 @@ class ClusterTemplate(PartitionTemplate):
         (members in rows), beside ``cluster.size`` and ``cluster.type``; returns a tuple of numbers or truth
         values that must not depend on the order of the members.
     """
+
+    examined = "whole"
 
     def __init__(
         self,
@@ -57,7 +59,7 @@ class ClusterTemplate(PartitionTemplate):
             program.check_items(self.name, self.fields.n_items)
         source = self.source()
         columns = program.columns(self.fields, source.attributes)
-        program.terms.append(ClusterTerm(source, columns, self.size, offset))
+        program.add_clusters(ClusterTerm(source, columns, self.size), offset, self)
 
     def of(self, items: Items, cluster_type: int) -> NDArray[np.float64]:
         """Return the statistics of one cluster; an empty one has none."""
@@ -178,7 +180,7 @@ class PairAggregate(ClusterTemplate):
         program.check_items(self.name, self.fields.n_items)
         source = self.source()
         columns = program.columns(self.fields, source.attributes)
-        program.terms.append(PairAggregateTerm(source, columns, self.size, offset, self.aggregate))
+        program.add_clusters(PairAggregateTerm(source, columns, self.size, self.aggregate), offset, self)
 
     def weight_name(self, index: int) -> str:
         """Return the template, the aggregate and the statistic."""

@@ -19,9 +19,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import InvalidArgumentError, ShapeError
+from factorwise.errors import InvalidArgumentError, NoCompiledFormError, ShapeError
+from factorwise.kernels.clusterings import counted
+from factorwise.kernels.clusterings.functions import PairTerm
+from factorwise.kernels.clusterings.row_code import row_function
+from factorwise.kernels.clusterings.vector_code import FieldLayout
 from factorwise.kernels.compile.composition import Source
 from factorwise.kernels.compile.primitives import overlap
+from factorwise.kernels.compile.programs import Program
+from factorwise.model.count_layout import KeptLayout
 from factorwise.model.partition_program import check_items
 from factorwise.model.partition_templates import PairTemplate
 from factorwise.model.weights import SparseVector
@@ -29,6 +35,10 @@ from factorwise.variables.fields import Fields
 from factorwise.world.partition import Partition
 
 Feature = Literal["equal", "conflict"]
+Int32s = NDArray[np.int32]
+
+MOST_KEYS = 255
+MOST_CONFLICTS = 32
 
 _WORDS = {"equal": "equal", "conflict": "in conflict"}
 _LARGEST = 2**31 - 1
@@ -74,14 +84,15 @@ class Key:
 class CountedTemplate(PairTemplate):
     """A factor for every pair of items in one cluster (or, with ``repels``, in different clusters).
 
-    It scores pairs like any `PairTemplate`; where all pair templates of a model are of this kind, walks read
-    their sums off counts (see `inference.mcmc.CountedEngine`).
+    It scores pairs like any `PairTemplate`, but walks read their sums off counts, beside any other templates.
 
     keys
         What is compared, and which features that gives: one weight each.
     constant
         Whether there is one more statistic, which is 1 for every pair.
     """
+
+    asks_for_groups = True
 
     def __init__(
         self,
@@ -93,6 +104,8 @@ class CountedTemplate(PairTemplate):
         repels: bool = False,
     ) -> None:
         self.keys = tuple(keys)
+        self._layout: KeptLayout | None = None
+        self._item_rows: Int32s | None = None
         self.has_constant = constant
         names = [key.name for key in self.keys]
         if len(set(names)) < len(names):
@@ -145,6 +158,92 @@ class CountedTemplate(PairTemplate):
         function = f"compare_keys_{hashlib.sha256(body.encode()).hexdigest()[:12]}"
         text = f"{imports}\n\n@inlined\ndef {function}(a, b):\n    return (\n{body}    )"
         return Source(function, text, frozenset(self.attributes))
+
+    def program(
+        self, world: Partition, offset: int, weights: NDArray[np.float64], groups: Int32s | None = None
+    ) -> Program:
+        """Return what reads gains off counts, with weights from ``offset`` on.
+
+        groups
+            Numbers such that only items of one number can ever be together.
+        """
+        check_items(self.name, self.fields.n_items, world.n_items)
+        conflicts = [number for number, key in enumerate(self.keys) if "conflict" in key.features]
+        if len(self.keys) > MOST_KEYS or len(conflicts) > MOST_CONFLICTS:
+            raise NoCompiledFormError(
+                f"template {self.name!r} has {len(self.keys)} keys, {len(conflicts)} of them with"
+                " conflicts, which"
+                f" are more than are counted ({MOST_KEYS} and {MOST_CONFLICTS}): put some into another"
+                " template."
+            )
+        known = np.zeros(world.n_items, np.uint32)
+        for bit, number in enumerate(conflicts):
+            known |= (self.codes[number] > 0).astype(np.uint32) << np.uint32(bit)
+        at = iter(range(offset, offset + self.size))
+        places = [{feature: next(at) for feature in key.features} for key in self.keys]
+        arrays = {
+            **self._values().of(groups).arrays(),
+            "known": known,
+            "having": np.zeros((len(world.arrays.size), len(conflicts)), np.int32),
+            "equal_at": np.array([place.get("equal", -1) for place in places], np.int64),
+            "conflict_at": np.array([places[number]["conflict"] for number in conflicts], np.int64),
+            "conflict_key": np.array(conflicts, np.int64),
+            "pair_at": np.array([next(at, -1)], np.int64),
+            "weights": weights,
+            "sign": np.array([-1.0 if self.repels else 1.0]),
+            "worth": np.zeros(len(self.keys)),
+            "against": np.zeros(len(conflicts)),
+            "each": np.zeros(1),
+            "look_ups": np.zeros(1, np.int64),
+            "item_ints": self._rows(),
+            "offset": np.array([offset]),
+        }
+        return Program(
+            name=f"counts of {self.name!r}",
+            arrays=arrays,
+            begin=counted.counted_begin,
+            gain=counted.counted_gain,
+            gains=counted.counted_gains,
+            gradient=counted.counted_gradient,
+            applied=counted.counted_applied,
+            pairs=row_function([self._term()], "mine", plain=counted.counted_pairs),
+            visit=counted.counted_visit,
+        )
+
+    def _term(self) -> PairTerm:
+        """Return the pair function as it reads the rows of `_rows`."""
+        layouts, start = [], 0
+        for attribute, codes in zip(self.attributes, self.codes, strict=True):
+            width = codes.shape[1] if codes.ndim == 2 else 0
+            layouts.append(FieldLayout(attribute, False, width, start))
+            start += max(width, 1)
+        return PairTerm(self.source(), tuple(layouts), self.size, -1 if self.repels else 1)
+
+    def _rows(self) -> Int32s:
+        """Return all codes of each item in one row."""
+        if self._item_rows is None:
+            empty = np.zeros((self.fields.n_items, 0), np.int32)
+            self._item_rows = np.column_stack([empty, *self.codes])
+        return self._item_rows
+
+    def _values(self) -> KeptLayout:
+        """Return the layout of the tables of all values, an item's in the order of the keys."""
+        if self._layout is None:
+            items, values, kinds = [], [], []
+            width = max((int(codes.max(initial=0)) for codes in self.codes), default=0).bit_length()
+            for number, given in enumerate(self.codes):
+                rows = _without_repeats(given.reshape(len(given), -1))
+                item, column = np.nonzero(rows)
+                items.append(item)
+                values.append(rows[item, column].astype(np.int64) | (number << width))
+                kinds.append(np.full(len(item), number, np.uint8))
+            item = np.concatenate([np.zeros(0, np.int64), *items])
+            order = np.argsort(item, kind="stable")
+            start = np.concatenate([[0], np.cumsum(np.bincount(item, minlength=self.fields.n_items))])
+            value = np.concatenate([np.zeros(0, np.int64), *values])[order]
+            kind = np.concatenate([np.zeros(0, np.uint8), *kinds])[order]
+            self._layout = KeptLayout(self.name, start, value, kind=kind)
+        return self._layout
 
     def statistics(self, world: Partition) -> SparseVector:
         """Sum over the pairs that are together (apart, for repulsion), from counts."""

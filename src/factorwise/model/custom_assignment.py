@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike
 
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
 from factorwise.model.assignment_base import Float64s, Int64s, ScopedTemplate, TableGroup, scope_array
+from factorwise.model.assignment_program import LabelProgram
+from factorwise.model.label_statistics import StatisticRows
 from factorwise.model.template import Template
 from factorwise.model.weights import SparseVector
 from factorwise.types import Floats
@@ -77,6 +79,22 @@ class TupleTemplate(ScopedTemplate):
             total += np.tensordot(given, numbers, axes=2)
         return SparseVector.from_dense(total)
 
+    def statistic_rows(self, variables: Variables) -> StatisticRows:
+        """Write out the statistics that the tables are made of."""
+        scopes, first, counts, index, value, rows = [], [], [], [], [], 0
+        for scope, which, numbers in self._statistics_tables(variables):
+            row, statistic = np.nonzero(numbers.reshape(-1, self.size))
+            scopes.append(scope)
+            first.append(rows + which * numbers.shape[1])
+            counts.append(np.bincount(row, minlength=numbers.shape[0] * numbers.shape[1]))
+            index.append(statistic)
+            value.append(numbers.reshape(-1, self.size)[row, statistic])
+            rows += len(counts[-1])
+        start = np.append(0, np.cumsum(np.concatenate(counts))).astype(np.int64)
+        return StatisticRows(
+            np.concatenate(scopes), np.concatenate(first), start, np.concatenate(index), np.concatenate(value)
+        )
+
     def weight_name(self, index: int) -> str:
         """Name the statistic."""
         return f"{self.name}: {self.statistic_names[index]}"
@@ -134,6 +152,8 @@ class DynamicTemplate(Template[Assignment, Relabel]):
     max_touched
         Most factors that one variable can touch.
     """
+
+    layout = LabelProgram
 
     def __init__(
         self,
@@ -193,6 +213,14 @@ class DynamicTemplate(Template[Assignment, Relabel]):
     def weight_name(self, index: int) -> str:
         """Name the statistic."""
         return f"{self.name}: {self.statistic_names[index]}"
+
+    def around(self, values: Codes, variable: int) -> Float64s:
+        """Sum of the statistics of the factors that ``variable`` touches."""
+        return self._total(values, self.keys(values, variable))
+
+    def add_to(self, layout: LabelProgram, offset: int) -> None:
+        """Add the factors to those of a compiled walk."""
+        layout.add_touched(self, offset)
 
     def _total(self, values: Codes, keys: Int64s) -> Float64s:
         total = np.zeros(self.size)

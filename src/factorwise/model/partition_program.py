@@ -1,77 +1,72 @@
-"""A partition model made ready to run compiled: fields laid out, functions composed, edges gathered."""
+"""A model over clusterings made ready to run compiled: fields laid out, functions written, pairs gathered."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
-from types import ModuleType
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import ShapeError, TemplateError
-from factorwise.kernels.clusterings.pair_tables import BLOCK, COUNT, LINKED, TableArrays
-from factorwise.kernels.clusterings.partition_code import (
-    PairTerm,
-    Term,
-    VectorTerm,
-    gains_module,
-    statistics_module,
+from factorwise.errors import ShapeError
+from factorwise.kernels.clusterings import clusters, edges, tables
+from factorwise.kernels.clusterings.arrays import LIVE, Clustering
+from factorwise.kernels.clusterings.functions import (
+    ClusterKind,
+    PairKind,
+    cluster_functions,
+    pair_functions,
 )
-from factorwise.kernels.clusterings.partition_gains import add_statistics
-from factorwise.kernels.clusterings.partition_gradients import EdgeArrays
+from factorwise.kernels.clusterings.row_code import row_function
 from factorwise.kernels.clusterings.vector_code import FieldLayout
+from factorwise.kernels.compile.programs import Pointers, Program, TwoForms, Written
 from factorwise.kernels.numeric.simd import LANES
 from factorwise.kernels.numeric.sixteen import SIXTEEN
-from factorwise.model.model import Model
 from factorwise.variables.fields import Field, Fields
 from factorwise.variables.pair_table import PairTable
 from factorwise.world.pairs import both_ends
 from factorwise.world.partition import Partition
 
+Floats = NDArray[np.float64]
+
 
 class PartitionProgram:
-    """What compiled samplers need of a model over clusterings.
+    """What compiled walks need of templates over clusterings.
 
-    ints, reals, rows : int32[n, .], float32[n, .], float32[n, dimensions]
-        The fields that the functions read: integers, reals, those compared dimension by dimension.
-    edge_start, edge_neighbor, edge_score
-        The given pairs of all edge templates from both ends, with their scores at the model's weights.
+    Templates add themselves by `add_pairs`, `add_clusters`, `add_edges` and `add_table`; `programs` then
+    gives one program for all pair functions, one for all cluster functions, and so on, and `with_columns`
+    lays what the functions read beside the members of a world.
     """
 
-    def __init__(self, model: Model, n_items: int) -> None:
-        self.model = model
-        self.n_items = n_items
-        self.terms: list[Term] = []
+    def __init__(self, world: Partition) -> None:
+        self.n_items = world.n_items
+        self.n_ids = len(world.arrays.size)
         self._columns: dict[tuple[int, str], FieldLayout] = {}
         self._rows: dict[tuple[int, str], FieldLayout] = {}
         self._ints: list[NDArray[Any]] = []
         self._reals: list[NDArray[Any]] = []
         self._vectors: list[NDArray[np.float32]] = []
+        self._pairs: list[tuple[PairKind, int, Any]] = []
+        self._clusters: list[tuple[ClusterKind, int, Any]] = []
         self._edges: list[NDArray[np.int64]] = [np.zeros((0, 2), np.int64)]
-        self._edge_features: list[tuple[NDArray[np.float64], int]] = []
+        self._edge_features: list[tuple[Floats, int]] = []
         self._tables: list[PairTable] = []
         self._table_blocks: list[tuple[int, int, int, int]] = []
-        for template, offset in model.parts():
-            if not hasattr(template, "add_to"):
-                raise TemplateError(
-                    f"template {template.name!r} ({type(template).__name__}) has no compiled form here:"
-                    " run it with engine='plain'."
-                )
-            template.add_to(self, offset)
-        self.ints = _stacked(self._ints, n_items, np.int32)
-        self.reals = _stacked(self._reals, n_items, np.float32)
-        self.rows = np.hstack(self._vectors) if self._vectors else np.zeros((n_items, 0), np.float32)
-        self.edge_start, self.edge_neighbor, self._edge_order = both_ends(
-            n_items, np.concatenate(self._edges)
-        )
 
     def check_items(self, name: str, given: int) -> None:
         """Refuse a template made for another number of items."""
         check_items(name, given, self.n_items)
 
-    def add_edges(self, edges: NDArray[np.int64], features: NDArray[np.float64], offset: int) -> None:
+    def add_pairs(self, term: PairKind, offset: int, template: Any) -> None:
+        """Take in a pair function, weighed from ``offset`` on."""
+        self._pairs.append((term, offset, template))
+
+    def add_clusters(self, term: ClusterKind, offset: int, template: Any) -> None:
+        """Take in a cluster function, weighed from ``offset`` on."""
+        self._clusters.append((term, offset, template))
+
+    def add_edges(self, edges: NDArray[np.int64], features: Floats, offset: int) -> None:
         """Take in pairs of items with the features of being together, weighed from ``offset`` on."""
         self._edges.append(edges)
         self._edge_features.append((features, offset))
@@ -84,69 +79,6 @@ class PartitionProgram:
         first = sum(widths[: self._tables.index(table)])
         size = table.n_features
         self._table_blocks += [(code, first, size, offset + k * size) for k, code in enumerate(aggregates)]
-
-    @property
-    def has_tables(self) -> bool:
-        """Whether a template has a table of pair features."""
-        return bool(self._tables)
-
-    def table_arrays(self) -> TableArrays:
-        """Lay out the tables of pair features, of width 0 where no template has one."""
-        padded = [table.padded for table in self._tables] or [np.zeros((0, 0), np.uint8)]
-        rows = padded[0] if len(padded) == 1 else np.hstack(padded)
-        width = rows.shape[1]
-        linked = any(code == LINKED for code, *_ in self._table_blocks)
-        return TableArrays(
-            rows=rows,
-            counts=np.zeros((self.n_items + 3 if width else 0, width), np.int32),
-            after=np.zeros((2, width), np.int32),
-            links=np.zeros((self.n_items if linked else 0, width), np.uint16),
-            won=np.zeros(width, np.int32),
-            small=np.zeros(width, np.uint8),
-            fresh=np.zeros(width, np.uint8),
-            sums=np.zeros(width, np.int32),
-            blocks=np.array(self._table_blocks, BLOCK),
-        )
-
-    def pair_sums(self) -> set[int]:
-        """Return the statistics that are sums over the pairs of items in a cluster, each pair by itself."""
-        found: set[int] = set()
-        for term in self.terms:
-            if isinstance(term, PairTerm):
-                found.update(range(term.offset, term.offset + term.size))
-            elif isinstance(term, VectorTerm):
-                found.add(term.offset)
-        for features, offset in self._edge_features:
-            found.update(range(offset, offset + features.shape[1]))
-        for code, _, size, offset in self._table_blocks:
-            if code == COUNT:
-                found.update(range(offset, offset + size))
-        return found
-
-    def edge_arrays(self) -> EdgeArrays:
-        """Lay out the given pairs with the features that are not zero."""
-        counts, index, value = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
-        for features, offset in self._edge_features:
-            edge, column = np.nonzero(features)
-            counts.append(np.bincount(edge, minlength=len(features)))
-            index.append(column + offset)
-            value.append(features[edge, column])
-        per_edge = np.concatenate(counts)
-        return EdgeArrays(
-            start=self.edge_start,
-            neighbor=self.edge_neighbor,
-            edge=self._edge_order,
-            entry=np.concatenate([np.zeros(1, np.int64), np.cumsum(per_edge)]),
-            index=np.concatenate(index),
-            value=np.concatenate(value),
-        )
-
-    @property
-    def edge_score(self) -> NDArray[np.float64]:
-        """Score of each given pair at the model's present weights, in the order of ``edge_neighbor``."""
-        weights = self.model.weights
-        scores = [features @ weights[at : at + features.shape[1]] for features, at in self._edge_features]
-        return np.concatenate([np.zeros(0), *scores])[self._edge_order]
 
     def columns(self, fields: Fields, names: frozenset[str]) -> tuple[FieldLayout, ...]:
         """Lay out those of ``fields`` that a function reads, each once."""
@@ -171,38 +103,236 @@ class PartitionProgram:
             self._vectors.append(np.pad(field.values.astype(np.float32), ((0, 0), (0, padding))))
         return self._rows[key]
 
-    @cached_property
-    def gains(self) -> ModuleType:
-        """Compiled ``pair_gain`` and ``cluster_score``."""
-        return gains_module(self.terms)
+    def with_columns(self, world: Clustering) -> Clustering:
+        """Return the arrays of a world with the columns that the functions read, by item and by slot."""
+        n = self.n_items
+        items = {
+            "item_ints": _stacked(self._ints, n, np.int32),
+            "item_reals": _stacked(self._reals, n, np.float32),
+            "item_rows": np.hstack(self._vectors) if self._vectors else np.zeros((n, 0), np.float32),
+        }
+        slots = len(world.members) + n + 2 + SIXTEEN  # a cluster laid out anew; scans may read past the last
+        ints = np.zeros((items["item_ints"].shape[1], slots), np.int32)
+        reals = np.zeros((items["item_reals"].shape[1], slots), np.float32)
+        rows = np.zeros((slots, items["item_rows"].shape[1]), np.float32)
+        ints[:, world.slot] = items["item_ints"].T
+        reals[:, world.slot] = items["item_reals"].T
+        rows[world.slot] = items["item_rows"]
+        return world._replace(**items, ints=ints, reals=reals, rows=rows)
 
-    @cached_property
-    def statistics(self) -> ModuleType:
-        """Compiled ``pair_statistics`` and ``cluster_statistics``."""
-        return statistics_module(self.terms)
+    def programs(self, weights: Floats) -> list[Program]:
+        """Return the programs of all templates, which score with ``weights``."""
+        found = []
+        if self._pairs:
+            found.append(self._pair_program(weights))
+        if self._clusters:
+            found.append(self._cluster_program(weights))
+        if self._edge_features:
+            found.append(self._edge_program(weights))
+        if self._tables:
+            found.append(self._table_program())
+        return found
 
-    def world_statistics(self, world: Partition) -> NDArray[np.float64]:
-        """Sum the statistics of pair and cluster functions over all clusters; given pairs are left out.
-
-        A repulsion counts its pairs within clusters, with a minus.
-        """
-        out = np.zeros(self.model.blocks.size)
-        slots = np.append(world.arrays.members, np.zeros(SIXTEEN, np.int32))  # scans may read past the last
-        slots = slots.clip(0, self.n_items - 1)  # free slots hold anything
-        add_statistics(
-            self.statistics.pair_statistics,
-            self.statistics.cluster_statistics,
-            world.arrays,
-            np.ascontiguousarray(self.ints[slots].T),
-            np.ascontiguousarray(self.reals[slots].T),
-            self.rows[slots],
-            out,
+    def _pair_program(self, weights: Floats) -> Program:
+        offset = np.array([offset for _, offset, _ in self._pairs], np.int64)
+        plain = _PlainPairs([(template, offset) for _, offset, template in self._pairs], weights)
+        terms = [term for term, _, _ in self._pairs]
+        functions = _with_plain({**pair_functions(terms), "pairs": row_function(terms)}, plain)
+        return Program(
+            name="pair functions", arrays={"offset": offset, "place": offset, "weights": weights}, **functions
         )
-        return out
+
+    def _cluster_program(self, weights: Floats) -> Program:
+        offset = np.array([offset for _, offset, _ in self._clusters], np.int64)
+        plain = _PlainClusters([(template, offset) for _, offset, template in self._clusters], weights)
+        written: dict[str, Any] = cluster_functions([term for term, _, _ in self._clusters])
+        span = {"span": np.zeros(3, np.int64), "sign": np.zeros(1)}
+        inner = Program(arrays={**span, "offset": offset, "place": offset, "weights": weights}, **written)
+        arrays = {
+            **span,
+            "scorer": Pointers([inner], ("score",)),
+            "adder": Pointers([inner], ("add",)),
+            "value": np.zeros(self.n_ids),
+            "after": np.zeros(2),
+            "change": np.full(3, -1, np.int64),
+        }
+        return Program(
+            name="cluster functions",
+            for_gains=("begin", "applied"),  # scores of clusters, from which gains are taken
+            arrays=arrays,
+            worlds=[
+                {
+                    "gain": TwoForms(clusters.type_gain, plain.type_gain),
+                    "gradient": TwoForms(clusters.type_gradient, plain.type_gradient),
+                    "applied": TwoForms(clusters.type_applied, plain.keep),
+                }
+            ],
+            begin=TwoForms(clusters.begin_clusters, plain.keep),
+            gain=TwoForms(clusters.clusters_gain, plain.gain),
+            gains=TwoForms(clusters.clusters_gains, plain.gains),
+            gradient=TwoForms(clusters.clusters_gradient, plain.gradient),
+            applied=TwoForms(clusters.clusters_applied, plain.keep),
+            totals=TwoForms(clusters.clusters_totals, plain.totals),
+        )
+
+    def _edge_program(self, weights: Floats) -> Program:
+        start, neighbor, pair = both_ends(self.n_items, np.concatenate(self._edges))
+        counts, index, value, scores = [], [], [], []
+        for features, offset in self._edge_features:
+            row, column = np.nonzero(features)
+            counts.append(np.bincount(row, minlength=len(features)))
+            index.append(column + offset)
+            value.append(features[row, column])
+            scores.append(features @ weights[offset : offset + features.shape[1]])
+        arrays = {
+            "start": start,
+            "neighbor": neighbor,
+            "score": np.concatenate(scores)[pair],
+            "pair": pair,
+            "entry": np.append(0, np.cumsum(np.concatenate(counts))).astype(np.int64),
+            "index": np.concatenate(index).astype(np.int64),
+            "value": np.concatenate(value),
+        }
+        return Program(
+            name="given pairs",
+            gain=edges.edges_gain,
+            gains=edges.edges_gains,
+            gradient=edges.edges_gradient,
+            arrays=arrays,
+        )
+
+    def _table_program(self) -> Program:
+        padded = [table.padded for table in self._tables]
+        rows = padded[0] if len(padded) == 1 else np.hstack(padded)
+        width = rows.shape[1]
+        linked = any(code == tables.LINKED for code, *_ in self._table_blocks)
+        arrays = {
+            "rows": rows,
+            "counts": np.zeros((self.n_ids, width), np.int32),
+            "after": np.zeros((2, width), np.int32),
+            "links": np.zeros((self.n_items if linked else 0, width), np.uint16),
+            "won": np.zeros(width, np.int32),
+            "small": np.zeros(width, np.uint8),
+            "fresh": np.zeros(width, np.uint8),
+            "change": np.full(3, -1, np.int64),
+            "blocks": np.array(self._table_blocks, np.int64),
+        }
+        return Program(
+            name="tables of pairs",
+            begin=tables.begin_tables,
+            gradient=tables.tables_gradient,
+            applied=tables.tables_applied,
+            arrays=arrays,
+        )
+
+
+def _with_plain(functions: dict[str, Written], plain: Any) -> dict[str, Any]:
+    """Give each written function the method of the same name as its plain form."""
+    found: dict[str, Any] = {}
+    for role, written in functions.items():
+        method: Callable[..., Any] = getattr(plain, role.replace(" ", "_"))
+        found[role] = replace(written, plain=method)
+    return found
+
+
+class _Plain:
+    """What written functions do, by the definitions of their templates."""
+
+    def __init__(self, templates: Sequence[tuple[Any, int]], weights: Floats) -> None:
+        self.templates = templates
+        self.weights = weights
+
+    def statistics(self, world: Any, item: int, members: NDArray[np.int32], kind: int) -> list[Floats]:
+        """Statistics of each template: how those of ``members`` change when ``item`` joins them."""
+        raise NotImplementedError
+
+    def _joining(self, world: Any, item: int, cluster: int) -> float:
+        members = _members(world, cluster)
+        found = self.statistics(world, item, members[members != item], world.type[cluster])
+        parts = zip(self.templates, found, strict=True)
+        return float(sum(self.weights[at : at + t.size] @ value for (t, at), value in parts))
+
+    def gain(self, world: Any, mine: Any, move: Any) -> float:
+        """Gain of one item's change."""
+        return self._joining(world, move.item, move.target) - self._joining(world, move.item, move.source)
+
+    def gains(self, world: Any, mine: Any, move: Any, choice: Any) -> None:
+        """What the item adds to each target."""
+        for k in range(move.choices):
+            choice.out[k] += self._joining(world, move.item, int(choice.targets[k]))
+
+    def gradient(self, world: Any, mine: Any, move: Any, gradient: Any) -> None:
+        """Statistics after the change minus before it."""
+        for cluster, sign in ((move.target, 1.0), (move.source, -1.0)):
+            members = _members(world, cluster)
+            found = self.statistics(world, move.item, members[members != move.item], world.type[cluster])
+            for (template, at), value in zip(self.templates, found, strict=True):
+                gradient.value[at : at + template.size] += sign * value
+
+    def totals(self, world: Any, mine: Any, gradient: Any) -> None:
+        """Sum over all clusters."""
+        for cluster in world.live[: world.counters[LIVE]]:
+            members = _members(world, cluster)
+            for k in range(len(members)):
+                found = self.statistics(world, members[k], members[:k], world.type[cluster])
+                for (template, at), value in zip(self.templates, found, strict=True):
+                    gradient.value[at : at + template.size] += value
+
+
+class _PlainPairs(_Plain):
+    def statistics(self, world: Any, item: int, members: NDArray[np.int32], kind: int) -> list[Floats]:
+        one = np.array([item], np.int32)
+        signs = [-1.0 if template.repels else 1.0 for template, _ in self.templates]
+        found = [template.between(one, members) for template, _ in self.templates]
+        return [sign * np.asarray(value) for sign, value in zip(signs, found, strict=True)]
+
+    def gain(self, world: Any, mine: Any, move: Any) -> float:
+        """Gain of one item's change; counts the pairs, as compiled code does."""
+        move.factors += int(world.size[move.source]) - 1 + int(world.size[move.target])
+        return super().gain(world, mine, move)
+
+    def pairs(self, world: Any, mine: Any, move: Any, choice: Any) -> None:
+        """What the pair of the item with each target scores."""
+        for k in range(move.choices):
+            found = self.statistics(world, move.item, choice.targets[k : k + 1], 0)
+            parts = zip(self.templates, found, strict=True)
+            choice.out[k] += float(sum(self.weights[at : at + t.size] @ value for (t, at), value in parts))
+
+
+class _PlainClusters(_Plain):
+    def statistics(self, world: Any, item: int, members: NDArray[np.int32], kind: int) -> list[Floats]:
+        joined = np.append(members, item).astype(np.int32)
+        return [template.of(joined, kind) - template.of(members, kind) for template, _ in self.templates]
+
+    def keep(self) -> None:
+        """Keep nothing: every score is found anew."""
+
+    def _retyped(self, world: Any, move: Any) -> list[Floats]:
+        members = _members(world, move.item)
+        kinds = (move.target, move.source)
+        return [
+            np.subtract(*(template.of(members, kind) for kind in kinds)) for template, _ in self.templates
+        ]
+
+    def type_gain(self, world: Any, mine: Any, move: Any) -> float:
+        """Gain of another type of a cluster."""
+        parts = zip(self.templates, self._retyped(world, move), strict=True)
+        return float(sum(self.weights[at : at + t.size] @ value for (t, at), value in parts))
+
+    def type_gradient(self, world: Any, mine: Any, move: Any, gradient: Any) -> None:
+        """Statistics with the new type minus those with the old."""
+        for (template, at), value in zip(self.templates, self._retyped(world, move), strict=True):
+            gradient.value[at : at + template.size] += value
+
+
+def _members(world: Any, cluster: int) -> NDArray[np.int32]:
+    start = int(world.start[cluster])
+    members: NDArray[np.int32] = world.members[start : start + int(world.size[cluster])].copy()
+    return members
 
 
 def _stacked(columns: list[NDArray[Any]], n_items: int, dtype: type) -> NDArray[Any]:
-    return np.column_stack(columns) if columns else np.zeros((n_items, 0), dtype)
+    return np.ascontiguousarray(np.column_stack(columns)) if columns else np.zeros((n_items, 0), dtype)
 
 
 def check_items(name: str, given: int, n_items: int) -> None:

@@ -16,11 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
-from factorwise.kernels.clusterings.partition_code import PairTerm, VectorTerm
+from factorwise.kernels.clusterings.functions import PairTerm, VectorTerm
 from factorwise.kernels.compile.composition import Source, source_of
+from factorwise.kernels.compile.programs import Bound
+from factorwise.kernels.walks.frames import run
 from factorwise.model.contributions import Contributions
 from factorwise.model.model import Model
 from factorwise.model.partition_program import PartitionProgram, check_items
+from factorwise.model.programs import model_programs
 from factorwise.model.template import Template
 from factorwise.model.weights import SparseVector
 from factorwise.variables.fields import Fields
@@ -35,9 +38,18 @@ MANY_PAIRS = 20_000  # above this the statistics of a whole world are computed b
 
 
 class PartitionTemplate(Template[Partition, PartitionDiff]):
-    """What the templates over clusterings share: a name, named statistics, a function's checked answers."""
+    """What the templates over clusterings share: a name, named statistics, a function's checked answers.
+
+    pairwise
+        Whether each statistic of a cluster is a sum over the pairs of its members.
+    """
 
     function: Callable[..., Any]
+    layout = PartitionProgram
+    pairwise: bool = False
+    #: How evaluators that sample see its factors: "pairs", one for each pair of items, of which some are
+    #: examined; "whole", always examined together; "" where only `contributions` can say.
+    examined = ""
 
     def __init__(self, name: str, statistics: Sequence[str]) -> None:
         self.name = name
@@ -79,13 +91,24 @@ class PartitionTemplate(Template[Partition, PartitionDiff]):
 
     def _compiled_statistics(self, world: Partition) -> NDArray[np.float64] | None:
         """Sum over all clusters by compiled code; None for small worlds and functions it cannot compile."""
-        sizes = world.arrays.clusters["size"][world.cluster_ids()].astype(np.int64)
+        sizes = world.arrays.size[world.cluster_ids()].astype(np.int64)
         if (sizes * (sizes - 1)).sum() < 2 * MANY_PAIRS:
             return None
         try:
-            return PartitionProgram(Model([self]), world.n_items).world_statistics(world)
+            return self._totals(world)
         except TemplateError:
             return None
+
+    def _totals(self, world: Partition) -> NDArray[np.float64]:
+        """Sum over all clusters by compiled code.
+
+        A repulsion counts its pairs within clusters, with a minus.
+        """
+        programs = model_programs(Model([self]), world)
+        frame = world.frame(np.zeros(2, np.uint64), weights=self.size)._replace(world=programs.arrays)
+        for program in programs.templates:
+            run(Bound(program, frame), "totals")
+        return frame.gradient.value
 
 
 def parts_of(world: Partition, diff: Transfer) -> tuple[Items, Items, Items]:
@@ -121,6 +144,9 @@ class PairTemplate(PartitionTemplate):
         What no statistic exceeds in absolute value, one number for all or one each (1 for truth values): for
         evaluators that must know how much a factor can matter before they examine it.
     """
+
+    pairwise = True
+    examined = "pairs"
 
     def __init__(
         self,
@@ -165,7 +191,7 @@ class PairTemplate(PartitionTemplate):
         lowest = min((int(column.min()) for column in values), default=0)
         highest = max((int(column.max()) for column in values), default=0)
         largest = max(-lowest, highest) * program.n_items
-        program.terms.append(PairTerm(source, columns, self.size, offset, sign, largest, lowest, highest))
+        program.add_pairs(PairTerm(source, columns, self.size, sign, largest, lowest, highest), offset, self)
 
     def between(self, first: Items, second: Items) -> Numbers:
         """Sum over all pairs with one item in each list."""
@@ -195,7 +221,7 @@ class PairTemplate(PartitionTemplate):
         if compiled is not None:
             if self.repels:  # within clusters with a minus, plus all pairs: what is left is between clusters
                 everything = Partition.from_labels(np.zeros(world.n_items, np.int64))
-                compiled -= PartitionProgram(Model([self]), world.n_items).world_statistics(everything)
+                compiled -= self._totals(everything)
             return SparseVector.from_dense(compiled)
         if self.repels:
             members = list(world.clusters())
@@ -262,7 +288,7 @@ class VectorPairTemplate(PairTemplate):
         """Take part in a compiled program, with weights from ``offset`` on."""
         program.check_items(self.name, self.fields.n_items)
         row = program.row(self.fields, self.fields[self.field])
-        program.terms.append(VectorTerm(self.source(), row, offset, -1 if self.repels else 1))
+        program.add_pairs(VectorTerm(self.source(), row, -1 if self.repels else 1), offset, self)
 
 
 class EdgeTemplate(PartitionTemplate):
@@ -273,6 +299,8 @@ class EdgeTemplate(PartitionTemplate):
     features : float[pairs, statistics]
         Their statistics while the two are in one cluster (in different ones, with ``repels``).
     """
+
+    pairwise = True
 
     def __init__(
         self,

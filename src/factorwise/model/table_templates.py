@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError
-from factorwise.kernels.clusterings.pair_tables import AGGREGATE_CODES
+from factorwise.kernels.clusterings.tables import AGGREGATE_CODES
 from factorwise.model.contributions import Contributions
 from factorwise.model.partition_program import PartitionProgram, check_items
 from factorwise.model.partition_templates import Items, PartitionTemplate, parts_of
@@ -39,6 +39,8 @@ class PairTableTemplate(PartitionTemplate):
     Implements: wick2009samplerank, Sec. 4 (factors of clusters and of pairs across clusters).
     """
 
+    examined = "whole"
+
     def __init__(
         self,
         name: str,
@@ -54,9 +56,14 @@ class PairTableTemplate(PartitionTemplate):
             )
         self.table = table
         self.aggregates = chosen
+        self.pairwise = chosen == ("count",)
         super().__init__(
             name, [f"{aggregate} of {feature}" for aggregate in chosen for feature in table.names]
         )
+
+    def pieces(self) -> list[PairTableTemplate]:
+        """Return a template for each aggregate, in the order of the weights."""
+        return [PairTableTemplate(f"{self.name}: {a}", self.table, (a,)) for a in self.aggregates]
 
     def add_to(self, program: PartitionProgram, offset: int) -> None:
         """Take part in a compiled program, with weights from ``offset`` on."""

@@ -32,6 +32,8 @@ class Template(Generic[WorldType, DiffType]):
 
     name: str
     size: int
+    #: What lays out templates of this kind for a walk, where they have a method ``add_to``.
+    layout: Any
 
     def statistics(self, world: WorldType) -> SparseVector:
         """Sum of the statistics of all factors in ``world``; indices are local to the block."""

@@ -17,14 +17,18 @@ from factorwise.model.counted_templates import CountedTemplate, Key
 from factorwise.model.custom_assignment import DynamicTemplate, TupleTemplate
 from factorwise.model.partition_templates import EdgeTemplate, PairTemplate, VectorPairTemplate
 from factorwise.model.table_templates import PairTableTemplate
+from factorwise.model.tally_templates import AllAgree, BagCosine, DistinctValues, SomeAgree, TallyTemplate
 
 __all__ = [
+    "AllAgree",
+    "BagCosine",
     "Bias",
     "Cardinality",
     "ClusterAggregate",
     "ClusterSize",
     "ClusterTemplate",
     "CountedTemplate",
+    "DistinctValues",
     "DynamicTemplate",
     "EdgeTemplate",
     "FeatureTransitions",
@@ -33,7 +37,9 @@ __all__ = [
     "PairTableTemplate",
     "PairTemplate",
     "SkipEdges",
+    "SomeAgree",
     "Tables",
+    "TallyTemplate",
     "Transitions",
     "TupleTemplate",
     "UnaryFeatures",

@@ -8,41 +8,18 @@ other labels: every method on factor graphs then conditions on it without knowin
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
 from factorwise.errors import InvalidArgumentError, TreewidthError
-from factorwise.model.assignment_base import Float64s, Int64s, ScopedTemplate, TableGroup
+from factorwise.model.assignment_base import Float64s, ScopedTemplate, TableGroup
 from factorwise.model.cardinality import Cardinality
-from factorwise.model.custom_assignment import DynamicTemplate
 from factorwise.model.grounding import FactorGraph
 from factorwise.model.model import Model
 from factorwise.variables.variable import Variables
 from factorwise.world.assignment import Assignment
 
 MAX_TABLE_ENTRIES = 1 << 20
-
-
-class CountFactors(NamedTuple):
-    """Factors that read how many of their variables have a label.
-
-    start : int64[factors + 1]
-        Factor ``f`` counts among ``members[start[f]:start[f + 1]]``.
-    members : int64[memberships]
-        Flat variable numbers.
-    label : int64[factors]
-        The code that is counted.
-    table_start : int64[factors]
-        Where the log-potentials of a factor begin; entry ``table_start[f] + count`` is its score.
-    tables : float64[entries]
-    """
-
-    start: Int64s
-    members: Int64s
-    label: Int64s
-    table_start: Int64s
-    tables: Float64s
 
 
 def unroll(model: Model, source: Variables | Assignment, *, clamp: bool = True) -> FactorGraph:
@@ -60,21 +37,6 @@ def unroll(model: Model, source: Variables | Assignment, *, clamp: bool = True) 
     if clamp:
         groups.extend(_clamps(variables))
     return _assembled(variables, groups)
-
-
-def unroll_counts(model: Model, variables: Variables) -> tuple[FactorGraph, CountFactors]:
-    """Return the graph without clamps, and cardinality factors apart, as counts instead of tables.
-
-    Templates whose factors depend on the labels are left to the caller.
-    """
-    groups: list[TableGroup] = []
-    counts: list[tuple[Cardinality, Float64s]] = []
-    for template, weights in _weighted(model):
-        if isinstance(template, Cardinality):
-            counts.append((template, template.potentials(weights)))
-        elif not isinstance(template, DynamicTemplate):
-            groups.extend(_groups(template, variables, weights))
-    return _assembled(variables, groups), _counted(variables, counts)
 
 
 def _weighted(model: Model) -> Iterator[tuple[object, Float64s]]:
@@ -137,19 +99,4 @@ def _assembled(variables: Variables, groups: list[TableGroup]) -> FactorGraph:
         np.concatenate([group.scopes.ravel() for group in groups] or nothing),
         np.concatenate(starts or nothing),
         np.concatenate([group.tables.ravel() for group in groups] or [np.zeros(0)]),
-    )
-
-
-def _counted(variables: Variables, counts: list[tuple[Cardinality, Float64s]]) -> CountFactors:
-    nothing = np.zeros(0, dtype=np.int64)
-    bases = np.cumsum([0, *(len(potentials) for _, potentials in counts)])
-    sizes = np.concatenate([nothing, *(np.diff(template.start) for template, _ in counts)])
-    return CountFactors(
-        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-        np.concatenate([nothing, *(template.members(variables) for template, _ in counts)]),
-        np.concatenate([nothing, *(np.full(t.n_groups, t.code) for t, _ in counts)]),
-        np.concatenate(
-            [nothing, *(np.full(t.n_groups, b) for (t, _), b in zip(counts, bases, strict=False))]
-        ),
-        np.concatenate([np.zeros(0), *(potentials for _, potentials in counts)]),
     )

@@ -16,11 +16,13 @@ from factorwise.testing.proposers import (
     transition_matrix,
 )
 from factorwise.testing.templates import check_template
+from factorwise.testing.walks import check_walk, walk_transition_matrix
 
 __all__ = [
     "awkward_graphs",
     "check_name",
     "check_template",
+    "check_walk",
     "exact_distribution",
     "impossible_checks",
     "impossible_graphs",
@@ -30,4 +32,5 @@ __all__ = [
     "marginal_oracle_checks",
     "proposer_checks",
     "transition_matrix",
+    "walk_transition_matrix",
 ]

@@ -24,6 +24,7 @@ from factorwise.model.cluster_templates import ClusterTemplate, PairAggregate
 from factorwise.model.custom_assignment import DynamicTemplate, TupleTemplate
 from factorwise.model.model import Model, placed
 from factorwise.model.partition_templates import PairTemplate, VectorPairTemplate
+from factorwise.model.tally_templates import TallyTemplate
 from factorwise.model.template import AnyTemplate, Template, finite_difference
 from factorwise.model.weights import SparseVector
 from factorwise.rng import Stream
@@ -56,6 +57,7 @@ _REMEDIES: dict[type[AnyTemplate], str] = {  # of templates that are made of fun
     VectorPairTemplate: _MEND_FUNCTION,
     ClusterTemplate: _MEND_FUNCTION,
     PairAggregate: _MEND_FUNCTION,
+    TallyTemplate: _MEND_FUNCTION,
     TupleTemplate: _MEND_FUNCTION_OF_LABELS,
     DynamicTemplate: _MEND_TOUCHED,
 }

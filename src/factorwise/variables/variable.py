@@ -155,6 +155,11 @@ class Variables:
         return np.flatnonzero(~self.observed & (self.cardinality > 1))
 
     @cached_property
+    def walked(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """`cardinality` and `movable` as compiled walks read them."""
+        return self.cardinality.astype(np.int32), self.movable.astype(np.int32)
+
+    @cached_property
     def pools(self) -> tuple[NDArray[np.int64], ...]:
         """Movable variables that share a domain, hence may exchange labels; pools of two or more only."""
         members: dict[Domain, list[NDArray[np.int64]]] = {}

@@ -10,6 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import DiffError, InvalidArgumentError, ShapeError
+from factorwise.kernels.assignments.arrays import Labels, apply_label
+from factorwise.kernels.assignments.choices import room_for
+from factorwise.kernels.compile.programs import Frame, Program
+from factorwise.kernels.walks.frames import make_frame
 from factorwise.rng import Stream
 from factorwise.variables.domain import Codes
 from factorwise.variables.variable import Variables
@@ -49,8 +53,8 @@ class Relabel:
 class Assignment:
     """A label for every variable.
 
-    values : int32[variables]
-        Code of each variable's label; changed only by `apply`.
+    arrays
+        What compiled walks read and change.
     """
 
     __hash__ = None  # type: ignore[assignment]  # it changes; hash canonical() instead
@@ -68,8 +72,13 @@ class Assignment:
                 f"an assignment holds integer codes, but {given.dtype} was given:"
                 " use Assignment.from_labels for labels."
             )
-        self.values: Codes = given.astype(np.int32)
+        self.arrays = Labels(given.astype(np.int32), *variables.walked)
         self._check_values(given)
+
+    @property
+    def values(self) -> Codes:
+        """Code of each variable's label, int32[variables]; changed only by `apply`."""
+        return self.arrays.value
 
     @classmethod
     def initial(cls, variables: Variables) -> Assignment:
@@ -136,8 +145,66 @@ class Assignment:
         """Return an equal world that changes on its own."""
         twin = Assignment.__new__(Assignment)
         twin.variables = self.variables
-        twin.values = self.values.copy()
+        twin.arrays = self.arrays._replace(value=self.values.copy())
         return twin
+
+    def layout_key(self) -> tuple[Any, bytes]:
+        """Return what two worlds must share for one walk to go over both."""
+        return self.variables.layout, self.variables.codes.tobytes()
+
+    def take(self, other: Assignment) -> None:
+        """Become equal to another world over the same variables, in the same arrays."""
+        self.values[...] = other.values
+
+    def program(self) -> Program:
+        """Return what changes the labels in a walk."""
+        return Program(apply=apply_label, name="labels")
+
+    def frame(
+        self, random: NDArray[np.uint64], *, many: bool = False, weights: int = 0, entries: int = 0
+    ) -> Frame:
+        """Return the arrays of a walk over this very world; its gradients are lists without a head.
+
+        many
+            Whether moves may have several changes.
+        entries
+            How many entries a gradient may have.
+        """
+        labels = int(self.variables.cardinality.max())
+        changes = len(self.values) if many else 1
+        return make_frame(
+            self.arrays,
+            random,
+            weights=weights,
+            changes=changes,
+            choices=room_for(labels),
+            targets=labels,
+            dense=0,
+            entries=entries,
+        )
+
+    def diff_of(self, frame: Frame) -> Relabel:
+        """Return the diff that the move at hand in a frame of this world stands for."""
+        step = frame.step[0]
+        if step["changes"] == 1:
+            return self.diff_to(int(step["item"]), int(step["source"]), int(step["target"]))
+        changes = frame.changes[: step["changes"]]
+        return Relabel(*(tuple(changes[field].tolist()) for field in ("item", "source", "target")))
+
+    def enter(self, frame: Frame, diff: Relabel) -> None:
+        """Let the move at hand in a frame of this world be ``diff``, as `diff_of` would read it."""
+        step, count = frame.step, len(diff.variables)
+        step["changes"], step["world"] = count, 0
+        if count == 1:
+            step["item"], step["source"], step["target"] = diff.variables[0], diff.old[0], diff.new[0]
+            return
+        changes = frame.changes[:count]
+        changes["world"] = 0
+        changes["item"], changes["source"], changes["target"] = diff.variables, diff.old, diff.new
+
+    def diff_to(self, item: int, source: int, target: int) -> Relabel:
+        """Return the diff that takes one variable from one label to another."""
+        return Relabel((item,), (source,), (target,))
 
     def canonical(self) -> bytes:
         """Return a key that is equal for equal worlds and can be hashed."""

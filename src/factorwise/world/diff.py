@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from factorwise.kernels.clusterings import partitions
+from factorwise.kernels.clusterings import arrays
 
 __all__ = ["NEW", "PartitionDiff", "Retype", "Transfer"]
 
-NEW = partitions.NEW
+NEW = arrays.NEW
 """As the target of a transfer: a cluster that does not exist yet."""
 
 

@@ -12,27 +12,32 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import ClusterIdError, DiffError, EmptyWorldError, InvalidArgumentError, ShapeError
-from factorwise.kernels.clusterings.partitions import (
-    CLUSTER,
-    FREE,
-    ITEM,
+from factorwise.kernels.clusterings.arrays import (
     LIVE,
     NEW,
-    ORDERS,
     SPLITTABLE,
-    PartitionArrays,
-    fill_partition,
+    Clustering,
+    apply_change,
+    apply_type,
+    make_clustering,
+    no_columns,
+    spare_id,
     transfer,
 )
+from factorwise.kernels.compile.programs import Frame, Program
+from factorwise.kernels.walks.frames import make_frame
 from factorwise.world.diff import PartitionDiff, Retype, Transfer
+
+_COLUMNS = ("item_ints", "item_reals", "item_rows", "ints", "reals", "rows")
 
 
 class Partition:
     """A clustering of the items 0 to n - 1 that changes by diffs.
 
-    Relocating an item costs O(1), merging and splitting cost the smaller side; the members of a cluster lie
-    contiguously. Cluster ids are handles into storage: they survive neither a merge nor a split, and two
-    partitions are equal when they group the items alike (and give the groups the same types).
+    Relocating an item costs O(1), merging and splitting cost the items that move; the members of a cluster
+    lie contiguously. Cluster ids are handles into storage: one stays with its cluster as long as that has
+    members, and two partitions are equal when they group the items alike (and give the groups the same
+    types).
 
     >>> world = Partition.from_labels([0, 0, 1])
     >>> back = world.apply(Transfer((2,), source=1, target=0))
@@ -45,23 +50,18 @@ class Partition:
 
     __slots__ = ("arrays", "n_types")
 
-    arrays: PartitionArrays
+    arrays: Clustering
     n_types: int
 
     def __init__(
         self, labels: NDArray[np.int32], types: NDArray[np.int32] | None = None, n_types: int = 1
     ) -> None:
         """Build from checked dense labels; users call `from_labels`, `from_keys` or `singletons`."""
-        n = len(labels)
         clusters = int(labels.max()) + 1
         self.n_types = n_types
-        self.arrays = PartitionArrays(
-            items=np.zeros(n, ITEM),
-            clusters=np.zeros(n, CLUSTER),
-            members=np.empty(4 * n + 4, np.int32),
-            counters=np.zeros(FREE + ORDERS, np.int64),
+        self.arrays = make_clustering(
+            labels, np.zeros(clusters, np.int32) if types is None else types, n_types
         )
-        fill_partition(self.arrays, labels, np.zeros(clusters, np.int32) if types is None else types)
 
     @classmethod
     def from_labels(cls, labels: ArrayLike, *, types: ArrayLike | None = None, n_types: int = 1) -> Partition:
@@ -135,7 +135,7 @@ class Partition:
     @property
     def n_items(self) -> int:
         """Number of items."""
-        return len(self.arrays.items)
+        return len(self.arrays.label)
 
     @property
     def n_clusters(self) -> int:
@@ -150,11 +150,11 @@ class Partition:
     @property
     def labels(self) -> NDArray[np.int32]:
         """Cluster id of each item (a view); ids need not be dense, see `dense_labels`."""
-        return self.arrays.items["label"]
+        return self.arrays.label
 
     def cluster_ids(self) -> NDArray[np.int32]:
         """Ids of all clusters, in no particular order (a copy)."""
-        return self.arrays.clusters["live"][: self.n_clusters].copy()
+        return self.arrays.live[: self.n_clusters].copy()
 
     def cluster_of(self, item: int) -> int:
         """Cluster id of one item."""
@@ -164,18 +164,18 @@ class Partition:
 
     def members(self, cluster: int) -> NDArray[np.int32]:
         """Items of one cluster (a read-only view, valid until the next diff)."""
-        start = self.arrays.clusters["start"][self._checked(cluster)]
-        view = self.arrays.members[start : start + self.arrays.clusters["size"][cluster]]
+        start = self.arrays.start[self._checked(cluster)]
+        view = self.arrays.members[start : start + self.arrays.size[cluster]]
         view.flags.writeable = False
         return view
 
     def size_of(self, cluster: int) -> int:
         """Number of members."""
-        return int(self.arrays.clusters["size"][self._checked(cluster)])
+        return int(self.arrays.size[self._checked(cluster)])
 
     def type_of(self, cluster: int) -> int:
         """Type label of a cluster; 0 where clusters carry none."""
-        return int(self.arrays.clusters["type"][self._checked(cluster)])
+        return int(self.arrays.type[self._checked(cluster)])
 
     def clusters(self) -> Iterator[NDArray[np.int32]]:
         """Yield the members of each cluster."""
@@ -183,9 +183,10 @@ class Partition:
             yield self.members(int(cluster))
 
     def _checked(self, cluster: int) -> int:
-        if not 0 <= cluster < self.n_items or self.arrays.clusters["live_at"][cluster] >= self.n_clusters:
+        if not 0 <= cluster < len(self.arrays.size) or self.arrays.live_at[cluster] >= self.n_clusters:
             raise DiffError(
-                f"cluster {cluster} does not exist in this world. Ids change when clusters merge and split:"
+                f"cluster {cluster} does not exist in this world. An id is given up when its cluster is"
+                " emptied:"
                 " look the cluster up with cluster_of(item)."
             )
         return int(cluster)
@@ -200,7 +201,7 @@ class Partition:
     def dense_types(self) -> NDArray[np.int32]:
         """Type of each cluster in the numbering of `dense_labels`."""
         _, first = np.unique(self.dense_labels(), return_index=True)
-        return self.arrays.clusters["type"][self.labels[first]]
+        return self.arrays.type[self.labels[first]]
 
     def canonical(self) -> tuple[bytes, bytes]:
         """Return a hashable key, equal for equal worlds."""
@@ -220,9 +221,85 @@ class Partition:
     def copy(self) -> Partition:
         """Return a world that changes on its own, with the same ids and the same order of storage."""
         twin = object.__new__(Partition)
-        twin.arrays = PartitionArrays._make(array.copy() for array in self.arrays)
+        own = {name: array.copy() for name, array in self.arrays._asdict().items() if name not in _COLUMNS}
+        twin.arrays = Clustering(**own, **no_columns(self.n_items))
         twin.n_types = self.n_types
         return twin
+
+    def layout_key(self) -> tuple[int, int]:
+        """Return what two worlds must share for one walk to go over both."""
+        return self.n_items, self.n_types
+
+    def take(self, other: Partition) -> None:
+        """Become equal to another world of the same items, in the same arrays; columns follow the members."""
+        p = self.arrays
+        for name, array in other.arrays._asdict().items():
+            if name not in _COLUMNS:
+                getattr(p, name)[...] = array
+        for columns, items in ((p.ints, p.item_ints.T), (p.reals, p.item_reals.T)):
+            if len(columns):
+                columns[:, p.slot] = items
+        if p.rows.shape[1]:
+            p.rows[p.slot] = p.item_rows
+
+    def program(self) -> Program:
+        """Return what changes the clustering, and beside it the types of its clusters, in a walk."""
+        return Program(apply=apply_change, worlds=[{"apply": apply_type}], name="a clustering")
+
+    def frame(
+        self, random: NDArray[np.uint64], *, many: bool = False, weights: int = 0, entries: int = 0
+    ) -> Frame:
+        """Return the arrays of a walk over this very world.
+
+        many
+            Whether moves may have several changes.
+        entries
+            How many entries may follow the head of a gradient, which has all weights.
+        """
+        ids = len(self.arrays.size)
+        changes = self.n_items if many else 1
+        return make_frame(
+            self.arrays, random, weights=weights, changes=changes, choices=ids, targets=ids, entries=entries
+        )
+
+    def diff_of(self, frame: Frame) -> PartitionDiff:
+        """Return the diff that the move at hand in a frame of this world stands for."""
+        step = frame.step[0]
+        if step["world"] == 1:
+            return Retype(int(step["item"]), int(step["source"]), int(step["target"]))
+        if step["changes"] == 1:
+            return self.diff_to(int(step["item"]), int(step["source"]), int(step["target"]))
+        changes = frame.changes[: step["changes"]]
+        first = self.diff_to(0, int(changes["source"][0]), int(changes["target"][0]))
+        return Transfer(tuple(changes["item"].tolist()), first.source, first.target, first.new_type)
+
+    def enter(self, frame: Frame, diff: PartitionDiff) -> None:
+        """Let the move at hand in a frame of this world be ``diff``, as `diff_of` would read it."""
+        step = frame.step
+        if isinstance(diff, Retype):
+            step["changes"], step["world"] = 1, 1
+            step["item"], step["source"], step["target"] = diff.cluster, diff.old, diff.new
+            return
+        target = spare_id(self.arrays, diff.new_type) if diff.target == NEW else diff.target
+        step["changes"], step["world"] = len(diff.items), 0
+        step["item"], step["source"], step["target"] = diff.items[0], diff.source, target
+        if len(diff.items) > 1:
+            changes = frame.changes[: len(diff.items)]
+            changes["world"], changes["item"], changes["source"], changes["target"] = (
+                0,
+                diff.items,
+                diff.source,
+                target,
+            )
+
+    def diff_to(self, item: int, source: int, target: int) -> Transfer:
+        """Return the transfer of one item to a cluster, or to an id that is not in use.
+
+        A new one of its type.
+        """
+        if self.arrays.size[target] == 0:
+            return Transfer((item,), source, NEW, int(self.arrays.type[target]))
+        return Transfer((item,), source, target)
 
     def after(self, diff: PartitionDiff) -> Partition:
         """Return a copy with ``diff`` applied."""
@@ -238,20 +315,17 @@ class Partition:
                     f"{diff} does not fit: cluster {diff.cluster} has type {self.type_of(diff.cluster)} and"
                     f" types run from 0 to {self.n_types - 1}. Build it with moves.retype."
                 )
-            self.arrays.clusters["type"][diff.cluster] = diff.new
+            self.arrays.type[diff.cluster] = diff.new
             return Retype(diff.cluster, diff.new, diff.old)
         return self._transfer(diff)
 
     def _transfer(self, diff: Transfer) -> Transfer:
         self._check_transfer(diff)
-        p = self.arrays
         old_type = self.type_of(diff.source)
         emptied = len(diff.items) == self.size_of(diff.source)
-        moving = set(diff.items)
-        staying = -1 if emptied else next(m for m in self.members(diff.source) if m not in moving)
         items = np.array(diff.items, np.int32)
-        here = int(transfer(p, items, len(items), diff.target, diff.new_type))
-        return Transfer(diff.items, here, NEW if emptied else int(self.labels[staying]), old_type)
+        here = int(transfer(self.arrays, items, len(items), diff.target, diff.new_type))
+        return Transfer(diff.items, here, NEW if emptied else diff.source, old_type)
 
     def _check_transfer(self, diff: Transfer) -> None:
         source = self._checked(diff.source)

@@ -4,8 +4,10 @@ import pytest
 from coreference_cases import discourse
 from factorwise.apps.coreference import cluster_templates, mention_fields
 from factorwise.apps.coreference.cluster_features import CLASHES, MAKE_UP
+from factorwise.kernels.compile.programs import Bound
+from factorwise.kernels.walks.frames import make_frame, run
 from factorwise.model.model import Model
-from factorwise.model.partition_program import PartitionProgram
+from factorwise.model.programs import model_programs
 from factorwise.testing import check_template
 from factorwise.world.partition import Partition
 
@@ -75,8 +77,11 @@ def test_templates_account_for_every_move(number):
 
 def test_compiled_statistics_are_those_of_plain_python():
     model = Model(cluster_templates(discourse(TEXT)))
-    program = PartitionProgram(model, 10)
     for labels in ([0] * 10, [0, 1, 0, 1, 2, 3, 0, 0, 2, 0], list(range(10))):
         world = Partition.from_labels(np.array(labels))
         plain = model.statistics(world).to_dense(model.blocks.size)
-        np.testing.assert_allclose(program.world_statistics(world), plain, rtol=1e-6)
+        programs = model_programs(model, world)
+        frame = make_frame(programs.arrays, np.zeros(2, np.uint64), weights=model.blocks.size)
+        for program in programs.templates:
+            run(Bound(program, frame), "totals")
+        np.testing.assert_allclose(frame.gradient.value, plain, rtol=1e-6)

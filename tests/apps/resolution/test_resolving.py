@@ -32,7 +32,7 @@ def linked(constraints=None):
 
 def ended(data, **more):
     found = searched(data, SEARCH, seed=more.pop("seed", 3), team=more.pop("team", ALONE), **more)
-    return found, data.walk.labels.tolist(), data.walk.arrays.after.tolist()
+    return found, data.walk.labels.tolist()
 
 
 @pytest.mark.parametrize("stop", range(1, 6))
@@ -85,7 +85,7 @@ def test_the_checkpoint_of_another_run_is_refused(tmp_path, other):
     elif other == "start":
         data.walk.place_items(np.zeros(data.walk.n_items, int))
     else:
-        data.walk.arrays.score[0] += 1.0
+        data.walk.link_scores[0] += 1.0
     before = (tmp_path / FILE).read_bytes()
     with pytest.raises(DataFileError, match="another run"):
         searched(data, search, seed=seed, team=ALONE, keeping=Keeping(tmp_path, 0.0))

@@ -5,17 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from adaptive_cases import APART, FOUR, GROUPS, SMALL_TUNING, adaptive, group_model, parts_of
+from adaptive_cases import APART, FOUR, GROUPS, SMALL_TUNING, adaptive, group_model, model_for
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.exact.clusterings import PartitionEnumeration
 from factorwise.inference.mcmc.adaptive.decoding import Climb, decode
-from factorwise.inference.mcmc.adaptive.engine import JumpEngine
 from factorwise.inference.mcmc.adaptive.features import JumpFeatures
 from factorwise.inference.mcmc.adaptive.law import JumpWeights
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
 from factorwise.inference.mcmc.adaptive.tuning import Tuning
-from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.kernels.clusterings.truth_gains import B_CUBED_F1, truth_arrays
 from factorwise.learning.preferences import TruthPreference
 from factorwise.model.model import Model
 from factorwise.model.table_templates import PairTableTemplate
@@ -30,7 +27,7 @@ def decode_groups(groups=GROUPS, *, explore=0.1, kinds=(0.5, 0.5, 0.0), start=No
     proposer = AdaptiveSplitMerge(features, JumpWeights.zero(features.names, kinds), explore=explore)
     world = Partition.singletons(len(groups)) if start is None else start
     if options.get("by") == "truth" and "truth" not in options:
-        options["truth"] = TruthPreference(groups, "rand").arrays(world)
+        options["truth"] = TruthPreference(groups, "rand")
     options.setdefault("tuning", SMALL_TUNING)
     return decode(model, world, proposer, progress=False, **options)
 
@@ -53,7 +50,7 @@ def test_decoding_comes_to_the_truth(by):
 
 
 def test_the_truth_may_be_watched_while_the_score_is_climbed():
-    truth = TruthPreference(GROUPS, "b-cubed").arrays(Partition.singletons(12))
+    truth = TruthPreference(GROUPS, "b-cubed")
     found = decode_groups(truth=truth)
     assert found.value == pytest.approx(1.0)
     assert found.trace[-1] == pytest.approx(found.score)
@@ -62,10 +59,9 @@ def test_the_truth_may_be_watched_while_the_score_is_climbed():
 def test_tuning_many_weights_by_few_jumps_is_nothing_to_warn_of():
     """Warnings are errors here. The fits of a round are cut short, and the next one goes on."""
     world = Partition.from_keys(np.random.default_rng(0).integers(0, 12, 40))
-    model, _, features = parts_of("tables", 40)
-    truth = TruthPreference(np.arange(40) % 7, "b-cubed").arrays(world)
+    model, truth = model_for("tables", 40), TruthPreference(np.arange(40) % 7, "b-cubed")
     options = {"by": "truth", "truth": truth, "jumps": 11, "progress": False}
-    found = decode(model, world, AdaptiveSplitMerge(features), tuning=Tuning(iterations=4), **options)
+    found = decode(model, world, adaptive(model), tuning=Tuning(iterations=4), **options)
     assert found.trace[-1] > found.trace[0]
 
 
@@ -82,7 +78,7 @@ def test_a_good_start_and_weights_that_were_learned_before_need_fewer_factors():
     first = decode_groups(seed=1)
     model = group_model(GROUPS)
     proposer = AdaptiveSplitMerge(JumpFeatures(model), first.weights)
-    again = decode(model, Partition.singletons(12), proposer, tuning=None, patience=30, progress=False)
+    again = decode(model, Partition.singletons(12), proposer, tuning=None, patience=200, progress=False)
     assert again.world == first.world
     assert again.factors_seen < first.factors_seen
     np.testing.assert_array_equal(again.weights.vector, first.weights.vector)
@@ -137,10 +133,8 @@ def test_lessons_are_kept_for_training_alone():
     table = PairTable.from_squares({"alike": np.ones((4, 4))})
     model = Model([PairTableTemplate("pairs", table, ["count"])], [1.0])
     for keep in (False, True):
-        engine = JumpEngine(
-            Metropolis(model, AdaptiveSplitMerge(JumpFeatures(model))), Partition.singletons(4)
-        )
-        climb = Climb(engine, "score", None, Stream(0), keep_lessons=keep)
+        proposer, start = AdaptiveSplitMerge(JumpFeatures(model)), Partition.singletons(4)
+        climb = Climb(model, proposer, start, "score", None, Stream(0), keep_lessons=keep)
         climb.run(3, Tuning(every=1, iterations=2, samples=9), jumps=2, patience=9)
         assert len(climb.lessons) == 2 * keep
 
@@ -190,9 +184,9 @@ def test_a_truth_that_does_not_fit_is_refused():
     table = PairTable.from_squares({"alike": np.eye(4)})
     model = Model([PairTableTemplate("pairs", table, ["count"])])
     proposer, start = AdaptiveSplitMerge(JumpFeatures(model)), Partition.singletons(4)
-    for wrong in (TruthPreference([0, 0, 1], "b-cubed"), truth_arrays(np.zeros(3, np.int32), B_CUBED_F1)):
-        with pytest.raises(ShapeError, match="tells of 3 items, but the world has 4"):
-            decode(model, start, proposer, by="truth", truth=wrong, progress=False)
+    wrong = TruthPreference([0, 0, 1], "b-cubed")
+    with pytest.raises(ShapeError, match="tells of 3 items, but the world has 4"):
+        decode(model, start, proposer, by="truth", truth=wrong, progress=False)
     nobody = TruthPreference([None] * 4, "b-cubed")
     with pytest.raises(InvalidArgumentError, match="no truth to climb by"):
         decode(model, start, proposer, by="truth", truth=nobody, progress=False)

@@ -1,64 +1,105 @@
-"""Jumps that are drawn without being taken, taken one by one, or the best of several."""
+"""Jumps that are drawn without being made, and made one by one."""
 
 import numpy as np
 import pytest
 
-from adaptive_cases import CLOSE, SOME, assert_odds_are_kept, engine_for
-from factorwise.inference.mcmc.gradient_engine import Manner
+from adaptive_cases import CLOSE, SOME, assert_odds_are_kept, jumps_for, model_for, proposer_for
+from factorwise.inference.mcmc.adaptive.jumps import Jumps
+from factorwise.inference.mcmc.best_of import BestOf
+from factorwise.inference.mcmc.metropolis import Metropolis
+from factorwise.inference.mcmc.parts import Surroundings
+from factorwise.inference.mcmc.walk import Walk
 from factorwise.kernels.clusterings.jump_odds import MERGE, MOVE, SPLIT
 from factorwise.learning.preferences import TruthPreference
 from factorwise.rng import Stream
-from factorwise.world.diff import Transfer
+
+THIRDS = np.arange(9) % 3
 
 
-def test_drawing_leaves_the_world_alone_and_judges_what_it_draws():
-    engine = engine_for("everything", 9, SOME, parts="guided")
-    truth = TruthPreference(np.arange(9) % 3, "b-cubed").arrays(engine.view)
-    before, value = engine.world, truth.sums.copy()
-    jumps = engine.draw(Stream(5), 60, truth=truth)
-    assert {jump.kind for jump in jumps} == {SPLIT, MERGE, MOVE}
-    np.testing.assert_array_equal(engine.view.labels, before.labels)
-    np.testing.assert_array_equal(truth.sums, value)
-    judge = TruthPreference(np.arange(9) % 3, "b-cubed").watch(before)
-    for jump in jumps:
-        diff = Transfer(jump.items, jump.source, jump.target)
-        assert jump.gain == pytest.approx(engine.kernel.model.gain(before, diff), abs=CLOSE)
-        assert jump.better == pytest.approx(judge.gain(before, diff), abs=1e-12)
-    doubled = engine.draw(Stream(5), 60, model_weights=2.0 * engine.kernel.model.weights)
-    assert [jump.gain for jump in doubled] == pytest.approx([2 * jump.gain for jump in jumps])
+def judged_jumps(case, metric, *, proposer=None, **options):
+    """Jumps of a walk with a preference."""
+    model, preference = model_for(case, 9), TruthPreference(THIRDS, metric)
+    kernel = Metropolis(model, proposer or proposer_for(model, parts="guided"))
+    return Jumps(Walk(kernel, SOME, judge=preference.program(Surroundings(SOME)), **options)), preference
+
+
+def test_drawing_leaves_the_walk_alone_and_judges_what_it_draws():
+    jumps, preference = judged_jumps("everything", "b-cubed", learning=True)
+    walk = jumps.walk
+    before, tally, clock = walk.world, walk.parts.walk.tally.copy(), walk.parts.walk.clock.copy()
+    drawn = jumps.draw(Stream(5), 60)
+    assert {jump.kind for jump in drawn} == {SPLIT, MERGE, MOVE}
+    np.testing.assert_array_equal(walk.view.labels, before.labels)
+    np.testing.assert_array_equal(walk.parts.walk.tally, tally)
+    np.testing.assert_array_equal(walk.parts.walk.clock, clock)
+    assert walk.score == pytest.approx(walk.kernel.model.score(before), abs=CLOSE)
+    judge = preference.watch(before)
+    for jump in drawn:
+        assert jump.gain == pytest.approx(walk.kernel.model.gain(before, jump.diff), abs=CLOSE)
+        assert jump.better == pytest.approx(judge.gain(before, jump.diff), abs=1e-12)
+    walk.weights *= 2.0
+    for jump in jumps.draw(Stream(5), 60):
+        assert jump.gain == pytest.approx(2.0 * walk.kernel.model.gain(before, jump.diff), abs=CLOSE)
+
+
+def test_jumps_know_their_rows_among_the_features_however_many_were_drawn():
+    jumps = jumps_for("few", 9, SOME)
+    between, within = jumps.features()
+    world, features = jumps.walk.world, jumps.proposer.features
+    for _ in range(3):
+        for jump in jumps.draw(Stream(6), 40):
+            source = world.members(jump.source).tolist()
+            if jump.kind == MERGE:
+                expected, row = features.between(source, world.members(jump.target).tolist(), 9), between
+            else:
+                expected, row = features.within(source, 9), within
+            np.testing.assert_allclose(row[jump.row], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_an_interpreted_walk_draws_the_same():
+    drawn = [judged_jumps("few", "rand", interpreted=plain)[0].draw(Stream(5), 30) for plain in (True, False)]
+    for one, other in zip(*drawn, strict=True):
+        assert one[:5] == other[:5]
+        assert one[5:] == pytest.approx(other[5:], abs=CLOSE)
 
 
 def test_a_jump_that_is_taken_leads_where_its_diff_leads():
-    engine = engine_for("everything", 9, SOME)
-    truth = TruthPreference(np.arange(9) % 3, "pairwise").arrays(engine.view)
+    jumps, preference = judged_jumps("everything", "pairwise")
+    walk = jumps.walk
     for seed in range(12):
-        (jump,) = engine.draw(Stream(seed), 1, truth=truth)
-        world = engine.world.after(Transfer(jump.items, jump.source, jump.target))
-        engine.take(jump, truth)
-        np.testing.assert_array_equal(engine.view.labels, world.labels)
-    assert engine.score == pytest.approx(engine.kernel.model.score(world), abs=CLOSE)
-    fresh = TruthPreference(np.arange(9) % 3, "pairwise").arrays(world)
-    np.testing.assert_array_equal(truth.sums, fresh.sums)
-    assert_odds_are_kept(engine, tolerance=1e-4)
+        (jump,) = jumps.draw(Stream(seed), 1)
+        world = walk.world.after(jump.diff)
+        expected = preference.watch(walk.world).gain(walk.world, jump.diff)
+        assert jump.better == pytest.approx(expected, abs=1e-12)
+        jumps.take(jump)
+        np.testing.assert_array_equal(walk.view.labels, world.labels)
+    assert walk.score == pytest.approx(walk.kernel.model.score(world), abs=CLOSE)
+    assert_odds_are_kept(jumps, tolerance=1e-4)
 
 
-@pytest.mark.parametrize("accept", ["greedy", "truth"])
-def test_of_several_jumps_the_one_with_the_highest_gain_is_considered(accept):
-    engine, twin = (engine_for("few", 9, SOME) for _ in range(2))
-    entities = TruthPreference(np.arange(9) % 3, "rand")
-    truth, other = (entities.arrays(each.view) for each in (engine, twin))
-    manner = Manner(accept, best_of=4)
-    first, second = Stream(1), Stream(1)
+def test_jumps_of_a_proposer_inside_another_are_drawn_by_itself():
+    model = model_for("few", 9)
+    proposer = proposer_for(model)
+    inside = Jumps(Walk(Metropolis(model, BestOf(proposer, 4), acceptance="greedy"), SOME))
+    assert inside.proposer is proposer
+    alone = jumps_for("few", 9, SOME)
+    assert inside.draw(Stream(2), 20) == alone.draw(Stream(2), 20)
+
+
+def test_of_several_jumps_the_one_with_the_highest_gain_is_considered():
+    model = model_for("few", 9)
+    walk = Walk(Metropolis(model, BestOf(proposer_for(model), 4), acceptance="greedy"), SOME)
+    twin, first, second = jumps_for("few", 9, SOME), Stream(1), Stream(1)
     for _ in range(25):
-        drawn = twin.draw(second, 4, truth=other)
-        second.uniform()
-        best = max(drawn, key=lambda jump: jump.gain)
-        worth = (best.better, best.gain) if accept == "truth" else (best.gain,)
-        taken = worth > (0.0,) * len(worth)
-        assert engine.learn(first, manner, engine._resting, truth, 1, learning=False) == taken
-        if taken:
-            twin.take(best, other)
-        np.testing.assert_array_equal(engine.view.labels, twin.view.labels)
+        best = max(twin.draw(second, 4), key=lambda jump: jump.gain)
+        assert walk.advance(first, 1.0, 1) == (best.gain > 0.0)
+        if best.gain > 0.0:
+            twin.take(best)
+        np.testing.assert_array_equal(walk.view.labels, twin.walk.view.labels)
         np.testing.assert_array_equal(first.state, second.state)
-    assert engine.factors_seen == twin.factors_seen
-    assert engine.view != SOME
+    assert walk.view != SOME
+
+
+def test_more_jumps_than_before_may_be_drawn():
+    jumps = jumps_for("few", 9, SOME)
+    assert [len(jumps.draw(Stream(3), count)) for count in (3, 50, 7)] == [3, 50, 7]

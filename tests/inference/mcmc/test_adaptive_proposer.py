@@ -1,60 +1,57 @@
-"""The adaptive split-merge proposer by its definition: probabilities without chance, features, weights."""
+"""The adaptive split-merge proposer, interpreted: its law, the exact distribution, features, weights."""
 
 import math
 from functools import cache
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from adaptive_cases import KINDS, SCALES, group_model, model_for, proposer_for, weights_for
-from factorwise.errors import InvalidArgumentError, ShapeError
+from factorwise.errors import InvalidArgumentError, NoCompiledFormError, ShapeError
 from factorwise.inference.exact.clusterings import all_partitions
-from factorwise.inference.mcmc.adaptive import features as features_module
 from factorwise.inference.mcmc.adaptive.features import JumpFeatures
-from factorwise.inference.mcmc.adaptive.law import (
-    JumpWeights,
-    available,
+from factorwise.inference.mcmc.adaptive.law import JumpWeights
+from factorwise.inference.mcmc.adaptive.proposer import LARGEST_WORLD, AdaptiveSplitMerge
+from factorwise.inference.mcmc.metropolis import Metropolis
+from factorwise.inference.mcmc.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.partition_moves import Merge, RelocateToItem, RelocateToNew, Split
+from factorwise.kernels.clusterings.jump_odds import (
+    is_able,
+    log_any_part,
     log_kind,
     log_moved_part,
     log_share,
-    log_uniform_part,
 )
-from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
-from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.inference.mcmc.partition_mixture import PartitionMixture
-from factorwise.inference.mcmc.partition_moves import Merge, Split
+from factorwise.kernels.compile.programs import Program
 from factorwise.model.model import Model
 from factorwise.model.table_templates import PairTableTemplate
+from factorwise.model.template import Template
 from factorwise.rng import Stream
 from factorwise.testing import exact_distribution, kernel_checks, proposer_checks, transition_matrix
+from factorwise.testing.walks import check_walk
 from factorwise.world.diff import NEW
 from factorwise.world.partition import Partition
 from partition_cases import Recalled, Remembering
+from reference.jumps import JumpLaw, clusters_of
 from thinning import thinned
 from walk_cases import EVERY, mixed_model, statistics_of, table_for
 
 EXPLORE = (0.0, 0.15, 1.0)
 PARTS = ("uniform", "guided")
-SETTINGS = thinned(PARTS, KINDS, EXPLORE, SCALES)
 WORLDS = all_partitions(4)
+FEW = WORLDS[::3]
 
 
 @cache
 def small_model(n):
-    tables = [table_for(n, 3, share=0.5)]
-    return Remembering(mixed_model(n, ("numbers", "edges", "clusters"), tables, ("count", "exists")))
-
-
-@cache
-def features_of(n):
-    """The features of one model, found once."""
-    return JumpFeatures(small_model(n))
+    """Statistics that are sums over pairs, and some that are not."""
+    return Remembering(mixed_model(n, ("edges", "clusters"), []))
 
 
 def proposer_of(n, parts, kinds, explore, scale):
-    weights = weights_for(features_of(n), kinds, SCALES[scale])
-    return AdaptiveSplitMerge(features_of(n), weights, explore=explore, parts=parts)
+    return proposer_for(small_model(n), parts=parts, kinds=kinds, explore=explore, scale=SCALES[scale])
 
 
 def all_of(checks):
@@ -62,8 +59,49 @@ def all_of(checks):
         check()
 
 
-def assert_invariant(proposer, worlds, temperatures):
-    model = proposer.features.model
+def gathered(jumps):
+    """Chance of each pair of a world and a ratio; the ratio is rounded."""
+    found = {}
+    for there, forward, backward in jumps:
+        key = there, round(backward - forward, 6)
+        found[key] = found.get(key, 0.0) + math.exp(forward)
+    return found
+
+
+def proposed(proposer, world):
+    return [
+        (clusters_of(world.after(one.diff)), one.log_forward, one.log_backward)
+        for one in proposals(proposer, world)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("parts", "kinds", "explore", "scale"), thinned(PARTS, KINDS, EXPLORE, ("zero", "random"))
+)
+def test_the_program_draws_by_the_law_of_the_definition(parts, kinds, explore, scale):
+    proposer = proposer_of(4, parts, kinds, explore, scale)
+    law = JumpLaw(proposer, 4)
+    for world in WORLDS[1::3]:
+        expected = gathered(law.jumps(clusters_of(world)))
+        assert gathered(proposed(proposer, world)) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("case", ["tables", "links", "pairs", "clusters", "edges"])
+@pytest.mark.parametrize("parts", PARTS)
+def test_the_law_holds_for_every_kind_of_factor(case, parts):
+    """On five items, of which one world has all kinds of jumps."""
+    model = model_for(case, 5) if case != "tables" else small_tables(5)
+    proposer = proposer_for(model, parts=parts)
+    world = Partition.from_labels([0, 0, 0, 1, 2] if parts == "uniform" else [0, 0, 0, 1, 1])
+    expected = gathered(JumpLaw(proposer, 5).jumps(clusters_of(world)))
+    assert gathered(proposed(proposer, world)) == pytest.approx(expected, rel=1e-9)
+
+
+def small_tables(n):
+    return mixed_model(n, (), [table_for(n, 2)], EVERY)
+
+
+def assert_invariant(model, proposer, worlds, temperatures=(1.0, 0.7, 2.0)):
     sampler = Metropolis(model, Recalled(proposer))
     for temperature in temperatures:
         target = exact_distribution(model, worlds, temperature)
@@ -73,68 +111,103 @@ def assert_invariant(proposer, worlds, temperatures):
     return matrix
 
 
-@pytest.mark.parametrize(("parts", "kinds", "explore", "scale"), SETTINGS)
-def test_every_setting_passes_the_public_checks(parts, kinds, explore, scale):
-    proposer = proposer_of(4, parts, kinds, explore, scale)
-    all_of(proposer_checks(proposer, WORLDS))
-    all_of(kernel_checks(Metropolis(small_model(4), Recalled(proposer)), WORLDS[::3]))
+INVARIANT = thinned(PARTS, KINDS, EXPLORE, SCALES)
 
 
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("explore", EXPLORE)
-@pytest.mark.parametrize("kinds", KINDS)
-@pytest.mark.parametrize("parts", PARTS)
+@pytest.mark.parametrize(("parts", "kinds", "explore", "scale"), INVARIANT)
 def test_every_setting_leaves_the_exact_distribution_invariant(parts, kinds, explore, scale):
-    matrix = assert_invariant(proposer_of(4, parts, kinds, explore, scale), WORLDS, (1.0, 0.7, 2.0))
+    matrix = assert_invariant(small_model(4), proposer_of(4, parts, kinds, explore, scale), WORLDS)
     if scale != "large":  # from every world to every other in the end
         assert (np.linalg.matrix_power((matrix + np.eye(len(WORLDS))) / 2, 64) > 0).all()
 
 
 @pytest.mark.parametrize(
-    ("parts", "explore"), [pytest.param("uniform", 0.0, marks=pytest.mark.slow), ("guided", 0.15)]
+    ("case", "parts"),
+    [
+        ("tables", "uniform"),
+        pytest.param("tables", "guided", marks=pytest.mark.slow),
+        ("pairs", "guided"),
+        ("clusters", "uniform"),
+        pytest.param("clusters", "guided", marks=pytest.mark.slow),
+        ("edges", "guided"),
+    ],
 )
-def test_five_items_are_no_different(parts, explore):
-    worlds = all_partitions(5)
-    proposer = Recalled(proposer_of(5, parts, "moves too", explore, "random"))
-    proposer.features = features_of(5)
-    all_of(proposer_checks(proposer.proposer, worlds[::26]))
-    assert_invariant(proposer, worlds, (0.7,))
+def test_every_kind_of_factor_leaves_the_exact_distribution_invariant(case, parts):
+    model = Remembering(model_for(case, 4) if case != "tables" else small_tables(4))
+    assert_invariant(model, proposer_for(model, parts=parts), WORLDS)
+
+
+@pytest.mark.parametrize(("case", "parts"), [("edges", "guided"), ("pairs", "uniform")])
+def test_the_walk_itself_leaves_the_exact_distribution_invariant(case, parts):
+    """The loop with all its parts, interpreted along every path."""
+    model = model_for(case, 4)
+    check_walk(Metropolis(model, proposer_for(model, parts=parts)), WORLDS)
+
+
+def test_five_items_are_no_different():
+    model = Remembering(model_for("edges", 5))
+    proposer = proposer_for(model, parts="guided")
+    assert_invariant(model, proposer, all_partitions(5))
+
+
+def test_it_can_be_mixed_with_other_moves():
+    model = model_for("edges", 4)
+    mixture = PartitionMixture([proposer_for(model), RelocateToItem(), RelocateToNew()], [1.0, 2.0, 1.0])
+    check_walk(Metropolis(model, mixture), WORLDS, temperatures=(0.7,))
+
+
+def test_the_features_may_be_those_of_another_model():
+    scored, seen = Remembering(model_for("edges", 4)), model_for("pairs", 4)
+    assert_invariant(scored, proposer_for(seen), WORLDS, (0.7,))
+
+
+@pytest.mark.parametrize(("parts", "kinds"), [("uniform", "moves too"), ("guided", "splits and merges")])
+def test_the_public_checks_pass(parts, kinds):
+    proposer = proposer_of(4, parts, kinds, 0.15, "random")
+    all_of(proposer_checks(proposer, FEW))
+    all_of(kernel_checks(Metropolis(small_model(4), Recalled(proposer)), FEW[::2]))
 
 
 @pytest.mark.parametrize("broken", ["forward", "backward"])
 def test_the_checks_notice_a_wrong_probability(broken):
-    """Of a proposer that forgets which share of the choices is uniform."""
+    """Of a proposer whose moves are a little too likely there or back."""
 
     class Forgetful(AdaptiveSplitMerge):
         def support(self, world):
-            right = list(super().support(world))
-            wrong = AdaptiveSplitMerge(self.features, self.weights, explore=0.0).support(world)
-            for proposal, other in zip(right, wrong, strict=True):
+            for proposal in super().support(world):
                 field = f"log_{broken}"
-                yield proposal._replace(**{field: getattr(other, field)})
+                wrong = 0.01 * (proposal.diff is not None and proposal.diff.target == NEW)
+                yield proposal._replace(**{field: getattr(proposal, field) + wrong})
 
     good = proposer_of(4, "uniform", "moves too", 0.15, "random")
-    checks = list(proposer_checks(Forgetful(good.features, good.weights, explore=0.15), WORLDS))
-    with pytest.raises(AssertionError, match="flows"):
+    checks = list(proposer_checks(Forgetful(good.features, good.weights, explore=0.15), FEW))
+    with pytest.raises(AssertionError, match=r"flows|sum to"):
         all_of(checks)
+
+
+def proposals(proposer, world):
+    """All that changes something."""
+    return [proposal for proposal in proposer.support(world) if proposal.diff is not None]
 
 
 def chances(proposer, world):
     """Probability of proposing each other world."""
     found = {}
-    for proposal in proposer.support(world):
-        if proposal.diff is not None:
-            key = world.after(proposal.diff).canonical()
-            found[key] = found.get(key, 0.0) + math.exp(proposal.log_forward)
+    for proposal in proposals(proposer, world):
+        key = world.after(proposal.diff).canonical()
+        found[key] = found.get(key, 0.0) + math.exp(proposal.log_forward)
     return found
 
 
 @pytest.mark.parametrize("explore", [0.0, 1.0])
 def test_without_weights_it_is_the_uniform_mixture_of_merges_and_splits(explore):
-    uniform = PartitionMixture([Merge(), Split()])
-    for world in all_partitions(5)[::5]:
-        adaptive = AdaptiveSplitMerge(features_of(5), explore=explore)
-        assert chances(adaptive, world) == pytest.approx(chances(uniform, world), rel=1e-12)
+    for world in all_partitions(5)[1:-1:7]:
+        adaptive = AdaptiveSplitMerge(JumpFeatures(model_for("edges", 5)), explore=explore)
+        merges, splits = (chances(PartitionMixture([move]), world) for move in (Merge(), Split()))
+        expected = {
+            there: chance / (bool(merges) + bool(splits)) for there, chance in (merges | splits).items()
+        }
+        assert chances(adaptive, world) == pytest.approx(expected, rel=1e-12)
 
 
 def test_chosen_clusters_and_pairs_have_the_probabilities_of_the_equations():
@@ -165,7 +238,7 @@ def test_chosen_clusters_and_pairs_have_the_probabilities_of_the_equations():
             for d in rest:
                 expected[(item,), d] = move * share(mixed, c) * share(odds, d) / 2
     found = {}
-    for proposal in proposer.support(world):
+    for proposal in proposals(proposer, world):
         diff = proposal.diff
         items = tuple(sorted(diff.items))
         target = None if diff.target == NEW else tuple(world.members(diff.target).tolist())
@@ -198,7 +271,7 @@ def test_guided_parts_are_drawn_one_by_one_by_their_affinity():
             total += 2 / 6 * ((1 - explore) * together / (together + apart) + explore / 2)
         expected[alone] = 0.5 * total
     found = dict.fromkeys(range(3), 0.0)
-    for proposal in proposer.support(world):
+    for proposal in proposals(proposer, world):
         if proposal.diff.target == NEW:
             part = set(proposal.diff.items)
             (alone,) = part if len(part) == 1 else {0, 1, 2} - part
@@ -274,39 +347,27 @@ def test_features_bear_the_names_of_the_statistics_and_may_be_chosen():
         JumpFeatures(model, lambda name: False)
 
 
-def test_features_are_found_once_and_forgotten_when_there_are_too_many(monkeypatch):
-    monkeypatch.setattr(features_module, "LARGEST_MEMORY", 3)
-    features = JumpFeatures(Model([PairTableTemplate("table", TABLE, ("count",))]))
-    first = features.between([0], [1], 6)
-    assert features.between([1], [0], 6) is first
-    for item in (2, 3):
-        features.between([0], [item], 6)
-    assert features.between([0], [1], 6) is first
-    features.between([0], [4], 6)  # one too many
-    again = features.between([0], [1], 6)
-    assert again is not first
-    np.testing.assert_array_equal(again, first)
-
-
 def test_parts_have_probabilities_that_sum_to_one():
     for size in range(2, 9):
-        assert (2 ** (size - 1) - 1) * math.exp(log_uniform_part(size)) == pytest.approx(1.0)
+        assert (2 ** (size - 1) - 1) * math.exp(log_any_part(size)) == pytest.approx(1.0)
         parts = [math.comb(size, m) * math.exp(log_moved_part(size, m)) for m in range(1, size)]
         assert sum(parts) == pytest.approx(1.0)
-    assert log_uniform_part(5_000) == pytest.approx(-4_999 * math.log(2.0))
+    assert log_any_part(5_000) == pytest.approx(-4_999 * math.log(2.0))
     assert math.isfinite(log_moved_part(5_000, 2_000))
 
 
 def test_kinds_with_nothing_to_propose_leave_their_share_to_the_others():
-    kinds = (1.0, 3.0, 4.0)
-    assert available(1, 0) == (False, False, False)
-    assert [math.exp(log_kind(kinds, kind, 5, 2)) for kind in range(3)] == pytest.approx(
-        [1 / 8, 3 / 8, 1 / 2]
-    )
-    assert [log_kind(kinds, kind, 5, 0) for kind in range(3)] == [-math.inf, 0.0, -math.inf]
-    assert [log_kind(kinds, kind, 1, 1) for kind in range(3)] == [0.0, -math.inf, -math.inf]
-    assert log_kind((1.0, 1.0, 0.0), 2, 5, 2) == -math.inf
-    assert math.exp(log_share(2.0, 8.0, 5, 0.2)) == pytest.approx(0.8 / 4 + 0.2 / 5)
+    def shares(clusters, splittable):
+        mine = SimpleNamespace(settings=[1.0, 3.0, 4.0, 0.2], counters=[clusters, splittable])
+        able = [kind for kind in range(3) if is_able(kind, clusters, splittable)]
+        return {kind: math.exp(log_kind(mine, kind)) for kind in able}
+
+    assert shares(1, 0) == {}
+    assert shares(5, 2) == pytest.approx({0: 1 / 8, 1: 3 / 8, 2: 1 / 2})
+    assert shares(5, 0) == {1: 1.0}
+    assert shares(1, 1) == {0: 1.0}
+    mine = SimpleNamespace(settings=[1.0, 3.0, 4.0, 0.2])
+    assert math.exp(log_share(mine, 2.0, 8.0, 5)) == pytest.approx(0.8 / 4 + 0.2 / 5)
 
 
 def test_weights_go_into_one_vector_and_back():
@@ -364,7 +425,7 @@ def test_bad_weights_are_refused_with_a_remedy(name):
 
 
 def test_a_proposer_without_weights_prefers_nothing():
-    features = features_of(4)
+    features = JumpFeatures(small_model(4))
     proposer = AdaptiveSplitMerge(features)
     assert not proposer.learned.vector.any()
     other = proposer.with_weights(weights_for(features, "moves too", 1.0))
@@ -373,7 +434,7 @@ def test_a_proposer_without_weights_prefers_nothing():
 
 
 def test_bad_settings_are_refused_with_a_remedy():
-    features = features_of(4)
+    features = JumpFeatures(small_model(4))
     for explore in (-0.1, 1.1, math.nan):
         with pytest.raises(InvalidArgumentError, match="explore must be between 0 and 1"):
             AdaptiveSplitMerge(features, explore=explore)
@@ -386,9 +447,26 @@ def test_bad_settings_are_refused_with_a_remedy():
         AdaptiveSplitMerge(features).with_weights(JumpWeights.zero(other.names))
 
 
-def test_worlds_with_types_are_refused():
-    proposer, world = AdaptiveSplitMerge(features_of(4)), Partition.singletons(4, n_types=2)
+def test_worlds_with_types_and_worlds_too_large_are_refused():
+    proposer, world = AdaptiveSplitMerge(JumpFeatures(small_model(4))), Partition.singletons(4, n_types=2)
     with pytest.raises(InvalidArgumentError, match="mix Merge, Split and RetypeCluster"):
         proposer.draw(Stream(0), world)
     with pytest.raises(InvalidArgumentError, match="mix Merge, Split and RetypeCluster"):
         list(proposer.support(world))
+    with pytest.raises(InvalidArgumentError, match="such as one document or block at a time"):
+        proposer.draw(Stream(0), Partition.singletons(LARGEST_WORLD + 1))
+
+
+def test_statistics_that_have_no_gradient_are_refused():
+    class Mute(Template):
+        name, size = "mute", 1
+
+        def weight_name(self, index):
+            return "mute"
+
+        def program(self, world, offset, weights):
+            return Program(gain=lambda: 0.0, name="mute templates")
+
+    proposer = AdaptiveSplitMerge(JumpFeatures(Model([Mute()])))
+    with pytest.raises(NoCompiledFormError, match="choose others by JumpFeatures"):
+        proposer.draw(Stream(0), Partition.singletons(3))

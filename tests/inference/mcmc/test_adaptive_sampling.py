@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, chisquare
 
-from adaptive_cases import KINDS, engine_for, parts_of, weights_for
+from adaptive_cases import KINDS, jumps_for, model_for, proposer_for, walk_for
 from factorwise.inference.exact.clusterings import PartitionEnumeration, all_partitions
-from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.run import sample
 from factorwise.rng import Stream
 from factorwise.testing import exact_distribution
-from factorwise.world.diff import Transfer
 from factorwise.world.partition import Partition
 from partition_cases import start_for
+from reference.jumps import JumpLaw, clusters_of
 from thinning import thinned
 
 FALSE_ALARM = 1e-4  # chance that a correct sampler fails one statistical test
@@ -25,7 +24,7 @@ FALSE_ALARM = 1e-4  # chance that a correct sampler fails one statistical test
 
 @cache
 def equilibrium(temperature):
-    model = parts_of("few", 5)[0]
+    model = model_for("few", 5)
     worlds = all_partitions(5)
     return worlds, exact_distribution(model, worlds, temperature)
 
@@ -46,32 +45,31 @@ def test_chains_started_in_equilibrium_stay_there(parts, kinds, temperature, see
     """Starts drawn exactly make the ends independent exact draws, so that the level is honest."""
     chains = 1_000
     worlds, target = equilibrium(temperature)
-    engine = engine_for("few", 5, worlds[0], parts=parts, kinds=kinds)
+    walk = walk_for("few", 5, worlds[0], parts=parts, kinds=kinds)
     position = {world.canonical(): row for row, world in enumerate(worlds)}
     observed, changed, stream = np.zeros(len(worlds)), 0, Stream(seed, 1)
     drawn = np.random.default_rng(seed).multinomial(chains, target)
     for world, count in zip(worlds, drawn.tolist(), strict=True):
         for _ in range(count):
-            engine.reset(world)
-            changed += engine.advance(stream, temperature, 4)
-            observed[position[engine.view.canonical()]] += 1
+            walk.reset(world)
+            changed += walk.advance(stream, temperature, 4)
+            observed[position[walk.view.canonical()]] += 1
     assert changed > chains
     assert chisquare(*pooled(chains * target, observed)).pvalue > FALSE_ALARM
 
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("parts", ["uniform", "guided"])
-def test_jumps_are_drawn_as_often_as_the_plain_proposer_declares(parts, seed):
+def test_jumps_are_drawn_as_often_as_the_law_says(parts, seed):
     draws = 3_000
     world = Partition.from_labels([0, 0, 0, 1, 1, 2])
-    engine = engine_for("everything", 6, world, parts=parts)
+    jumps = jumps_for("everything", 6, world, parts=parts)
     expected = {}
-    for proposal in engine.kernel.proposer.support(world):
-        key = world.after(proposal.diff).canonical()
-        expected[key] = expected.get(key, 0.0) + draws * math.exp(proposal.log_forward)
+    for there, log_forward, _ in JumpLaw(jumps.proposer, 6).jumps(clusters_of(world)):
+        expected[there] = expected.get(there, 0.0) + draws * math.exp(log_forward)
     observed = dict.fromkeys(expected, 0)
-    for jump in engine.draw(Stream(seed), draws):
-        observed[world.after(Transfer(jump.items, jump.source, jump.target)).canonical()] += 1
+    for jump in jumps.draw(Stream(seed), draws):
+        observed[clusters_of(world.after(jump.diff))] += 1
     counts = [np.array(list(found.values()), float) for found in (expected, observed)]
     assert chisquare(*pooled(*counts)).pvalue > FALSE_ALARM
 
@@ -79,8 +77,8 @@ def test_jumps_are_drawn_as_often_as_the_plain_proposer_declares(parts, seed):
 @pytest.mark.statistical
 def test_sampling_with_a_trained_proposer_gives_the_exact_chances_of_being_together(seed):
     """Chains of one draw each: the draws are independent, so that counts are binomial."""
-    model, _, features = parts_of("few", 5)
-    proposer = AdaptiveSplitMerge(features, weights_for(features, "moves too", 1.0), parts="guided")
+    model = model_for("few", 5)
+    proposer = proposer_for(model, parts="guided", explore=0.1)
     pairs, chains = list(combinations(range(5), 2)), 120
     options = {"draws": 1, "burn_in": 300, "chains": chains, "engine": "compiled", "progress": False}
     found = sample(Metropolis(model, proposer), Partition.singletons(5), seed=seed, pairs=pairs, **options)
@@ -91,8 +89,8 @@ def test_sampling_with_a_trained_proposer_gives_the_exact_chances_of_being_toget
 
 
 def test_draws_do_not_depend_on_the_number_of_threads():
-    model, _, features = parts_of("tables", 12)
-    sampler = Metropolis(model, AdaptiveSplitMerge(features, weights_for(features, "moves too", 1.0)))
+    model = model_for("tables", 12)
+    sampler = Metropolis(model, proposer_for(model))
     runs = [
         sample(sampler, start_for(12), draws=10, thin=20, chains=3, threads=threads, progress=False)
         for threads in (1, 2)

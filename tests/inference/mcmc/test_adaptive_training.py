@@ -9,7 +9,7 @@ from adaptive_cases import (
     OTHER_NAMES,
     SMALL_TUNING,
     adaptive,
-    group_engine,
+    group_jumps,
     group_model,
     share_of_good,
     weights_for,
@@ -27,7 +27,7 @@ from factorwise.world.partition import Partition
 def document(groups, seed, *, judged=True):
     model = group_model(groups, seed=seed)
     start = Partition.singletons(len(groups))
-    truth = TruthPreference(groups, "rand").arrays(start) if judged else None
+    truth = TruthPreference(groups, "rand") if judged else None
     return TunedDocument(AdaptiveSplitMerge(JumpFeatures(model)), start, truth)
 
 
@@ -37,11 +37,11 @@ def test_weights_trained_on_some_documents_raise_the_chance_of_good_jumps_in_ano
     weights = train_proposer(documents, tuning=SMALL_TUNING, seed=4, progress=False)
     again = train_proposer(documents, tuning=SMALL_TUNING, seed=4, progress=False)
     np.testing.assert_array_equal(weights.vector, again.vector)
-    engine = group_engine(seed=9)
-    before = share_of_good(engine)
-    engine.weights = weights
+    jumps = group_jumps(seed=9)
+    before = share_of_good(jumps)
+    jumps.weights = weights
     assert before < 0.5
-    assert share_of_good(engine) > 0.8
+    assert share_of_good(jumps) > 0.8
     assert weights.kinds[MERGE] > 3 * weights.kinds[SPLIT] > 0
 
 

@@ -9,31 +9,32 @@ from adaptive_cases import (
     GROUPS,
     SMALL_TUNING,
     assert_odds_are_kept,
-    engine_for,
-    group_engine,
+    group_jumps,
     group_model,
+    jumps_for,
     share_of_good,
 )
 from factorwise.errors import InvalidArgumentError
-from factorwise.inference.mcmc.adaptive.engine import JumpEngine
 from factorwise.inference.mcmc.adaptive.family import JumpFamily
 from factorwise.inference.mcmc.adaptive.features import JumpFeatures
+from factorwise.inference.mcmc.adaptive.jumps import Jumps
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
 from factorwise.inference.mcmc.adaptive.tuning import SMALLEST_KIND, Tuning, tune
 from factorwise.inference.mcmc.metropolis import Metropolis
+from factorwise.inference.mcmc.walk import Walk
 from factorwise.kernels.clusterings.jump_odds import MERGE, MOVE, SPLIT
 from factorwise.learning.preferences import TruthPreference
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition
 
 
-def jumps_and_rows(engine, count=40):
+def jumps_and_rows(source, count=40):
     """Jumps of all kinds, and for each its chance by brute force at any weights: a list of (rows, chosen)."""
-    features, world = engine.proposer.features, engine.world
+    features, world = source.proposer.features, source.walk.world
     n = world.n_items
     clusters = {c: world.members(c).tolist() for c in world.cluster_ids().tolist()}
     found = []
-    jumps = engine.draw(Stream(9), count)
+    jumps = source.draw(Stream(9), count)
     for jump in jumps:
         choices = []
         if jump.kind == MERGE:
@@ -63,10 +64,10 @@ def log_chance(choices, vector):
 
 @pytest.fixture
 def family_and_jumps():
-    engine = engine_for("tables", 10, Partition.from_labels([0, 0, 0, 1, 1, 2, 3, 3, 3, 4]))
-    jumps, rows = jumps_and_rows(engine)
+    source = jumps_for("tables", 10, Partition.from_labels([0, 0, 0, 1, 1, 2, 3, 3, 3, 4]))
+    jumps, rows = jumps_and_rows(source)
     assert {jump.kind for jump in jumps} == {SPLIT, MERGE, MOVE}
-    return JumpFamily(engine), jumps, rows
+    return JumpFamily(source), jumps, rows
 
 
 def test_the_family_knows_the_chance_of_every_choice(family_and_jumps):
@@ -108,9 +109,9 @@ def test_the_likelihood_of_jumps_is_concave(family_and_jumps):
 
 def test_a_fit_stays_finite_where_a_feature_sets_all_good_jumps_apart():
     model = group_model([0, 0, 0, 1, 1, 1])
-    engine = JumpEngine(Metropolis(model, AdaptiveSplitMerge(JumpFeatures(model))), Partition.singletons(6))
-    family = JumpFamily(engine)
-    good = [jump for jump in engine.draw(Stream(0), 60) if jump.gain > 0]
+    jumps = Jumps(Walk(Metropolis(model, AdaptiveSplitMerge(JumpFeatures(model))), Partition.singletons(6)))
+    family = JumpFamily(jumps)
+    good = [jump for jump in jumps.draw(Stream(0), 60) if jump.gain > 0]
     shares = np.full(len(good), 1 / len(good))
     nothing = np.zeros(family.size)
     assert family.scales() == pytest.approx(
@@ -124,9 +125,8 @@ def test_a_fit_stays_finite_where_a_feature_sets_all_good_jumps_apart():
         assert np.abs(slope).max() < 1e-3
         sizes.append(np.abs(fitted).max())
     assert sizes[0] < sizes[1] < sizes[2] < 50.0
-    same = engine.proposer.features.names.index(
-        next(n for n in engine.proposer.features.names if "same" in n)
-    )
+    names = jumps.proposer.features.names
+    same = names.index(next(name for name in names if "same" in name))
     assert fitted[family.width + same] == pytest.approx(np.abs(fitted).max(), rel=0.2)
     drawn = family.sample(fitted, 200, Stream(3))
     assert np.mean([jump.gain > 0 for jump in drawn]) > 0.9
@@ -135,51 +135,50 @@ def test_a_fit_stays_finite_where_a_feature_sets_all_good_jumps_apart():
 @pytest.mark.parametrize("remember", [True, False])
 @pytest.mark.parametrize("by", ["score", "truth"])
 def test_tuning_concentrates_on_jumps_that_pay(by, remember):
-    engine = group_engine()
-    truth = TruthPreference(GROUPS, "rand").arrays(engine.view) if by == "truth" else None
+    jumps = group_jumps(truth=TruthPreference(GROUPS, "rand") if by == "truth" else None)
     field = "better" if by == "truth" else "gain"
-    assert share_of_good(engine, by=field, truth=truth) < 0.5
-    found = tune(engine, Tuning(iterations=8, remember=remember), Stream(1), by=by, truth=truth)
-    assert share_of_good(engine, by=field, truth=truth) > 0.85
+    assert share_of_good(jumps, by=field) < 0.5
+    found = tune(jumps.walk, Tuning(iterations=8, remember=remember), Stream(1), by=by)
+    assert share_of_good(jumps, by=field) > 0.85
     assert getattr(found.best, field) > 0
-    assert engine.view == Partition.singletons(12)
-    assert_odds_are_kept(engine)
+    assert jumps.walk.view == Partition.singletons(12)
+    assert_odds_are_kept(jumps)
     assert found.lesson.choices
 
 
 def test_tuning_finds_the_one_cluster_that_is_mixed():
     labels = [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]
     groups = [0, 0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4]
-    engine = group_engine(labels, groups=groups)
-    wrong = engine.view.cluster_of(0)
+    jumps = group_jumps(labels, groups=groups)
+    wrong = jumps.walk.view.cluster_of(0)
 
     def hits():
-        splits = [jump for jump in engine.draw(Stream(8), 300) if jump.kind == SPLIT]
+        splits = [jump for jump in jumps.draw(Stream(8), 300) if jump.kind == SPLIT]
         return np.mean([jump.source == wrong for jump in splits])
 
     assert hits() < 0.4
-    tune(engine, Tuning(iterations=10, samples=100), Stream(2))
+    tune(jumps.walk, Tuning(iterations=10, samples=100), Stream(2))
     assert hits() > 0.7
 
 
 def test_the_odds_of_the_kinds_are_learned_and_no_kind_dies_or_comes_to_life():
-    engine = group_engine()  # nothing but merges is good
-    tune(engine, SMALL_TUNING, Stream(0))
-    split, merge, move = engine.weights.kinds
+    jumps = group_jumps()  # nothing but merges is good
+    tune(jumps.walk, SMALL_TUNING, Stream(0))
+    split, merge, move = jumps.weights.kinds
     assert move == 0.0
     assert merge / (split + merge) > 0.9
     assert split / (split + merge) >= 0.9 * SMALLEST_KIND
-    fixed = group_engine(kinds=(1.0, 2.0, 1.0))
-    tune(fixed, Tuning(iterations=2, kinds=False), Stream(0))
+    fixed = group_jumps(kinds=(1.0, 2.0, 1.0))
+    tune(fixed.walk, Tuning(iterations=2, kinds=False), Stream(0))
     np.testing.assert_allclose(np.array(fixed.weights.kinds) / sum(fixed.weights.kinds), [0.25, 0.5, 0.25])
 
 
 def test_nothing_is_learned_where_all_jumps_are_equally_good():
     model = group_model([0, 0, 0, 0])
     model.weights[:] = 0.0
-    engine = JumpEngine(Metropolis(model, AdaptiveSplitMerge(JumpFeatures(model))), Partition.singletons(4))
-    tune(engine, Tuning(iterations=3, remember=False), Stream(0))
-    assert not engine.weights.vector.any()
+    jumps = Jumps(Walk(Metropolis(model, AdaptiveSplitMerge(JumpFeatures(model))), Partition.singletons(4)))
+    tune(jumps, Tuning(iterations=3, remember=False), Stream(0))
+    assert not jumps.weights.vector.any()
 
 
 BAD = {

@@ -8,7 +8,6 @@ import pytest
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError
 from factorwise.inference.mcmc import (
     ConfidenceSample,
-    Manner,
     PartitionMixture,
     PlainEngineWarning,
     PoissonMinibatch,
@@ -16,16 +15,19 @@ from factorwise.inference.mcmc import (
     RelocateToNew,
     UniformSample,
 )
+from factorwise.inference.mcmc.acceptances import GREEDY
+from factorwise.kernels.compile.programs import Program
+from factorwise.kernels.walks.loops import CLOCK
+from factorwise.learning.plain_walks import PlainWalk
 from factorwise.learning.preferences import TruthPreference
 from factorwise.learning.samplerank import SampleRank
-from factorwise.learning.updates import as_rule
-from factorwise.learning.walkers import PlainWalker, TrainingWorld, make_walker
+from factorwise.learning.walkers import TrainingWorld, make_walkers
 from factorwise.model.model import Model
 from factorwise.model.templates import PairTemplate
 from factorwise.rng import Stream
 from factorwise.variables.fields import Fields
 from factorwise.world.partition import Partition
-from walk_cases import whole_world
+from walk_cases import MIXTURES, whole_world
 
 TRUTH = np.repeat([0, 1, 2], 5)
 
@@ -48,11 +50,10 @@ def training(evaluator):
 
 
 def test_a_sample_of_everything_learns_the_same_weights():
-    exact = SampleRank(update="unit").fit(
-        [whole_world(1)], passes=1, steps=120, engine="plain", progress=False
-    )
+    world = whole_world(1, proposer=MIXTURES["items"])
+    exact = SampleRank(update="unit").fit([world], passes=1, steps=120, engine="plain", progress=False)
     sampled = SampleRank(update="unit").fit(
-        [replace(whole_world(1), evaluator=UniformSample(1.0))],
+        [replace(world, evaluator=UniformSample(1.0))],
         passes=1,
         steps=120,
         engine="plain",
@@ -80,29 +81,46 @@ def test_sampled_gradients_learn_what_tells_entities_apart(evaluator):
     assert different + max(noise, 0.0) < 0.0  # and every other pair repels
 
 
+def looking(training, engine, look=None, weights=(0.0, 0.0, 0.0)):
+    """A walker that goes where the score rises, and lets a rule look at every better or worse move."""
+    rule = Program(update=look or (lambda move: 0.0))
+    (walker,) = make_walkers(
+        [training],
+        engine,
+        acceptance=GREEDY,
+        weights=np.array(weights),
+        clock=np.zeros(CLOCK, np.int64),
+        roles=lambda world: {"update": rule},
+        judged=True,
+    )
+    return walker
+
+
 def test_gain_and_gradient_come_from_the_same_sample():
     seen = []
-    walker = PlainWalker(
-        training(UniformSample(0.4, "sum")),
-        lambda gradient, better: seen.append(np.abs(gradient.value).sum()),
-    )
+    weights = np.array([1.0, -1.0, 0.0])  # no step leads away, so the sizes stay as they are
+
+    def look(move, gradient):
+        values = gradient.value[: move.entries]
+        seen.append(np.abs(values).sum())
+        assert move.gain == pytest.approx(weights[gradient.index[: move.entries]] @ values)
+        return 0.0
+
+    walker = looking(training(UniformSample(0.4, "sum")), "plain", look, weights)
     walker.reset(Partition.from_keys(TRUTH))
-    update = as_rule("unit").arrays(3)
-    update.weights[:] = (1.0, -1.0, 0.0)  # no step leads away, so the sizes stay as they are
-    manner = Manner("greedy", 1.0, 1)
-    walker.walk(Stream(3), manner, update, 60, free=np.ones(3), learning=False)
+    walker.advance(Stream(3), 1.0, 60)
     # five to join and four to leave are nine factors, of which four are sampled; a move to a cluster of its
     # own has four, of which two are
     assert len(seen) > 20
     assert max(seen) <= 2 * 4  # a pair has a statistic of 1 in "same" or "different", and perhaps in "noise"
-    assert walker.factors_seen in range(2 * len(seen), 4 * len(seen) + 1)
+    assert walker.walk.factors_seen in range(2 * len(seen), 4 * len(seen) + 1)
 
 
 def test_learning_from_samples_is_not_walked_exactly_by_compiled_code():
     with pytest.raises(NoCompiledFormError, match="engine='plain'"):
-        make_walker(training(UniformSample(0.5)), "compiled")
+        looking(training(UniformSample(0.5)), "compiled")
     with pytest.warns(PlainEngineWarning, match="UniformSample"):
-        assert isinstance(make_walker(training(UniformSample(0.5))), PlainWalker)
+        assert isinstance(looking(training(UniformSample(0.5)), "auto").walk, PlainWalk)
 
 
 def test_nothing_is_learned_from_an_evaluator_without_a_gradient():

@@ -11,14 +11,11 @@ from scipy.stats import chisquare
 import assignment_cases
 from factorwise.errors import NoCompiledFormError
 from factorwise.inference.mcmc import (
-    AssignmentEngine,
     ConfidenceSample,
     DelayedAcceptance,
     Exact,
     Gibbs,
-    GradientEngine,
     Metropolis,
-    PartitionEngine,
     PartitionMixture,
     PlainEngine,
     PlainEngineWarning,
@@ -26,6 +23,7 @@ from factorwise.inference.mcmc import (
     RelocateToItem,
     RelocateToNew,
     UniformSample,
+    Walk,
     make_engine,
     sample,
 )
@@ -130,20 +128,12 @@ def test_steps_go_where_the_transitions_say(name, seed):
 # engines
 
 
-def test_no_compiled_walk_takes_an_evaluator_for_an_exact_one():
+def test_what_no_walk_can_sample_is_walked_plainly_and_said():
     world, moves = start_for(6), PartitionMixture([RelocateToItem(), RelocateToNew()])
-    model = model_of(["numbers"], 6)
-    for kernel in (
-        Metropolis(model, moves, PoissonMinibatch(bound=5.0)),
-        Metropolis(model, moves, DelayedAcceptance(UniformSample(0.5))),
-        Metropolis(model, moves, UniformSample(0.5)),
-        Metropolis(model, moves, hastings=False),
-    ):
-        for engine in (PartitionEngine, GradientEngine):
-            with pytest.raises(NoCompiledFormError, match="engine='plain'"):
-                engine(kernel, world)
-    kernel = Metropolis(model, moves, DelayedAcceptance(UniformSample(0.5)))
-    with pytest.warns(PlainEngineWarning, match="DelayedAcceptance has no compiled form"):
+    kernel = Metropolis(model_of(["numbers"], 6), moves, PoissonMinibatch(bound=5.0))
+    with pytest.raises(NoCompiledFormError, match="engine='plain'"):
+        Walk(kernel, world)
+    with pytest.warns(PlainEngineWarning, match="PoissonMinibatch has no compiled form"):
         assert isinstance(make_engine(kernel, world), PlainEngine)
 
 
@@ -152,7 +142,7 @@ def test_a_sampled_gibbs_step_is_never_walked_exactly():
     world = next(iter(assignment_cases.all_worlds(variables)))
     kernel = Gibbs(model, evaluator=UniformSample(0.5))
     with pytest.raises(NoCompiledFormError, match="UniformSample"):
-        AssignmentEngine(kernel, world)
+        Walk(kernel, world)
     with pytest.warns(PlainEngineWarning, match="UniformSample"):
         assert isinstance(make_engine(kernel, world), PlainEngine)
 

@@ -55,10 +55,10 @@ def test_items_of_one_source_do_not_start_together():
 
 @pytest.mark.parametrize("strict", [True, False])
 def test_gains_of_sweeps_add_up_and_the_clusters_stay_in_order(strict, seed):
-    walk = random_walk(np.random.default_rng(seed), 200, shards=5, density=0.05)
+    walk = random_walk(np.random.default_rng(seed), 200, shards=5, density=0.05, strict=strict)
     score = walk.score
     for number, temperature in enumerate(np.geomspace(2.0, 0.05, 25)):
-        score += walk.sweep(seed, number, float(temperature), team=ALONE, strict=strict)
+        score += walk.sweep(seed, number, float(temperature), team=ALONE)
         assert walk.score == pytest.approx(score, abs=1e-6)
         check(walk)
     assert walk.changes > 200
@@ -69,11 +69,13 @@ def test_gains_of_sweeps_add_up_and_the_clusters_stay_in_order(strict, seed):
 def test_the_number_of_threads_does_not_matter(strict):
     ends = []
     for threads in (1, 2, 3):
-        walk = random_walk(np.random.default_rng(4), 240, shards=12, density=0.1)
+        walk = random_walk(np.random.default_rng(4), 240, shards=12, density=0.1, strict=strict)
         with Team(threads) as team:
-            gains = [walk.sweep(7, number, 0.6, team=team, strict=strict) for number in range(8)]
+            gains = [walk.sweep(7, number, 0.6, team=team) for number in range(8)]
             chances = walk.home_chances(0.6, team=team)
-        ends.append((gains, walk.arrays.label.tolist(), walk.arrays.after.tolist(), chances.tolist()))
+        ends.append(
+            (gains, walk.labels.tolist(), walk.shards.world.arrays.members.tolist(), chances.tolist())
+        )
     assert ends[0] == ends[1] == ends[2]
 
 
@@ -94,11 +96,11 @@ def test_strict_sweeps_from_exact_draws_give_exact_draws(temperature, seed):
     worlds, chances = target(case, temperature)
     starts = np.random.default_rng(seed).choice(len(worlds), 3_000, p=chances)
     number = {world: k for k, world in enumerate(worlds)}
-    walk, ends = walk_of(case), np.zeros(len(worlds))
+    walk, ends = walk_of(case, strict=True), np.zeros(len(worlds))
     for k, start in enumerate(starts):
         walk.place_items(np.array(worlds[start]))
         for sweep in range(2):
-            walk.sweep(seed, 2 * k + sweep, temperature, team=ALONE, strict=True)
+            walk.sweep(seed, 2 * k + sweep, temperature, team=ALONE)
         ends[number[tuple(walk.labels.tolist())]] += 1
     assert chisquare(*pooled(ends, len(starts) * chances)).pvalue > FALSE_ALARM
 
@@ -107,20 +109,18 @@ def test_chances_to_stay_count_links_into_all_shards():
     walk = random_walk(np.random.default_rng(2), 12, shards=3, density=0.5)
     with Team(2) as team:
         found = walk.home_chances(0.8, team=team)
-    walk.place_shards(np.zeros(12, np.int32))
     assert found == pytest.approx(home_chances(plain(walk), 0.8), rel=1e-5)
     check(walk)
 
 
 def test_a_copy_goes_its_own_way():
     walk = random_walk(np.random.default_rng(3), 40, shards=2, density=0.2)
-    before = walk.labels.tolist(), walk.items.tolist(), walk.changes
+    before = walk.labels.tolist(), walk.shards.world.arrays.items.tolist(), walk.changes
     twin = walk.copy()
-    twin.place_shards(np.zeros(40, np.int32))
     for number in range(5):
         twin.sweep(0, number, 3.0, team=ALONE)
     assert twin.labels.tolist() != before[0]
-    assert (walk.labels.tolist(), walk.items.tolist(), walk.changes) == before
+    assert (walk.labels.tolist(), walk.shards.world.arrays.items.tolist(), walk.changes) == before
     check(walk)
     check(twin)
 

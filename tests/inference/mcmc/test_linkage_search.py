@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from factorwise.errors import InvalidArgumentError
-from factorwise.inference.mcmc import linkage as linkage_module
 from factorwise.inference.mcmc import linkage_search
+from factorwise.inference.mcmc import shards as shards_module
 from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
-from factorwise.inference.mcmc.linkage_search import LinkSearch, parts, restore, shards_by_key
+from factorwise.inference.mcmc.linkage_search import LinkSearch, parts, shards_by_key
 from factorwise.kernels.compile.threads import Team
 from linkage_cases import CASES, check, is_allowed, model_score, partitions, random_walk, walk_of
 
@@ -50,7 +50,6 @@ def test_a_search_taken_up_after_any_round_ends_where_an_undisturbed_one_does():
         found = SHORT.run(again, key, seed=5, team=ALONE, resume=state)
         assert found == undisturbed
         assert again.labels.tolist() == walk.labels.tolist()
-        assert again.arrays.after.tolist() == walk.arrays.after.tolist()
 
 
 @pytest.mark.usefixtures("small_shards")
@@ -59,12 +58,11 @@ def test_states_that_were_kept_do_not_move_with_the_search():
     kept = []
 
     def keep(state):
-        kept.append((state, state.label.copy(), state.after.copy()))
+        kept.append((state, state.label.copy()))
 
     SHORT.run(walk, key, seed=5, team=ALONE, keep=keep)
-    for state, label, after in kept:
+    for state, label in kept:
         assert np.array_equal(state.label, label)
-        assert np.array_equal(state.after, after)
 
 
 @pytest.mark.usefixtures("small_shards")
@@ -80,44 +78,29 @@ def test_searches_do_not_depend_on_the_number_of_threads():
     assert ends[0][0].score == pytest.approx(walk.score, abs=1e-6)
 
 
-def test_putting_a_walk_back_restores_all_it_keeps_of_its_clusters():
-    walk = random_walk(np.random.default_rng(3), 50, density=0.2)
-    for number in range(6):
-        walk.sweep(0, number, 1.0, team=ALONE)
-    state = linkage_search.SearchState(6, False, 0.0, walk.arrays.label.copy(), walk.arrays.after.copy())
-    assert (walk.labels != walk.arrays.label).any()
-    fresh = random_walk(np.random.default_rng(3), 50, density=0.2)
-    restore(fresh, state)
-    check(fresh)
-    assert fresh.arrays.label.tolist() == walk.arrays.label.tolist()
-    assert fresh.arrays.after.tolist() == walk.arrays.after.tolist()
-    assert fresh.score == walk.score
-
-
 @pytest.mark.usefixtures("small_shards")
 def test_clusters_and_clusters_of_one_key_lie_in_one_shard():
     walk, key = walk_and_key()
     for number in range(3):
         walk.sweep(0, number, 1.0, team=ALONE)
-    shard = shards_by_key(walk, key)[walk.arrays.label]
+    label = walk.shards.label.copy()
+    shard = shards_by_key(walk, key)[label]
     walk.place_shards(shards_by_key(walk, key))
     check(walk)
     assert np.bincount(shard).max() <= 40
     assert set(shard.tolist()) <= set(range(10))
     assert len(set(shard.tolist())) >= 6
-    strongest = np.full(120, -1)
-    np.maximum.at(strongest, walk.arrays.label, key)
+    strongest = np.full(200, -1)
+    np.maximum.at(strongest, label, key)
     for value in set(strongest.tolist()) - {-1}:
-        assert len(set(shard[strongest[walk.arrays.label] == value].tolist())) == 1
+        assert len(set(shard[strongest[label] == value].tolist())) == 1
 
 
 @pytest.mark.usefixtures("small_shards")
 def test_without_a_key_the_parts_of_the_graph_are_searched_one_by_one():
     one, other = walk_and_key()[0], walk_and_key()[0]
-    graph, apart = one.graph, one.settings[0]
-    scores = np.empty(len(graph.first), np.float32)
-    scores[graph.pair] = one.arrays.score + np.float32(apart)
-    key = parts(one.n_items, graph.first, graph.second, scores)
+    graph = one.graph
+    key = parts(one.n_items, graph.first, graph.second, one.link_scores)
     SHORT.run(one, key, seed=1, team=ALONE)
     SHORT.run(other, seed=1, team=ALONE)
     assert one.labels.tolist() == other.labels.tolist()
@@ -148,8 +131,8 @@ def test_an_interrupt_amid_a_sweep_leaves_whole_clusters_and_their_score(threads
             raise KeyboardInterrupt
         return real(*arguments)
 
-    real = linkage_module.jump_sweep
-    monkeypatch.setattr(linkage_module, "jump_sweep", interrupted)
+    real = shards_module._Worker.sweep
+    monkeypatch.setattr(shards_module._Worker, "sweep", interrupted)
     with Team(threads) as team:
         found = SHORT.run(walk, key, seed=1, team=team)
     assert (found.reason, found.rounds) == ("interrupted", 1)

@@ -295,7 +295,11 @@ def test_a_sampler_without_a_compiled_form_walks_plainly_and_says_so_once():
     with pytest.warns(mcmc.PlainEngineWarning, match="has no compiled form") as caught:
         samples = fw.sample(Interrupting(kernel), world, draws=10, chains=3)
     assert [warning.filename for warning in caught] == [__file__]
-    assert_same(samples, fw.sample(kernel, world, draws=10, chains=3, engine="plain"))
+    plain = fw.sample(kernel, world, draws=10, chains=3, engine="plain")
+    np.testing.assert_allclose(
+        samples.scores, plain.scores, rtol=1e-12
+    )  # gains are added up in another order
+    np.testing.assert_array_equal(samples.label_counts, plain.label_counts)
 
 
 def test_a_sampler_without_a_compiled_form_is_refused_where_one_is_asked_for():

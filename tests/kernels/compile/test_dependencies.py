@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from factorwise.kernels.clusterings.lane_code import LANE_IMPORTS
-from factorwise.kernels.clusterings.partition_code import _HEADER as GAINS_IMPORTS
+from factorwise.kernels.clusterings.functions import _IMPORTS as PAIR_IMPORTS
 from factorwise.kernels.compile import cache, dependencies
 from factorwise.kernels.compile.cache import composed_name
 from factorwise.kernels.compile.dependencies import LIBRARY, parsed, reached_modules
+from factorwise.kernels.compile.programs import _ENTRY
 
-TEXT = f"{GAINS_IMPORTS}\n{LANE_IMPORTS}\n"
+TEXT = f"{_ENTRY[: _ENTRY.index('from {home}')].format(role='', inlined='part_of_entry')}\n{PAIR_IMPORTS}\n"
 REACHED = sorted(reached_modules(TEXT))
 NOT_REACHED = [
     "factorwise",

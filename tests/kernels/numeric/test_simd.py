@@ -15,7 +15,7 @@ from factorwise.kernels.numeric.simd import (
     sum_eight_ints,
 )
 from factorwise.model.model import Model
-from factorwise.model.partition_program import PartitionProgram
+from factorwise.model.programs import model_programs
 from factorwise.model.templates import PairTemplate, VectorPairTemplate
 from factorwise.variables.fields import Fields
 from factorwise.world.partition import Partition
@@ -92,7 +92,7 @@ def test_overlap_counts_different_values_in_lanes_as_in_plain_python():
     fields = Fields(co=rows)
     template = PairTemplate("shared", fields, lambda a, b: (overlap(a.co, b.co),), ["shared"])
     world = Partition.from_labels(np.zeros(60, np.int64))
-    compiled = PartitionProgram(Model([template]), 60).world_statistics(world)
+    compiled = template._totals(world)
     assert compiled[0] == template.within(np.arange(60, dtype=np.int32))[0]
     assert compiled[0] == sum(
         len({v for v in rows[i] if v > 0} & {v for v in rows[j] if v > 0})
@@ -120,7 +120,7 @@ def test_a_function_that_branches_runs_number_by_number(width):
 
     template = VectorPairTemplate("rows", fields, "v", symmetric)
     world = Partition.from_labels(np.arange(20) % 3)
-    compiled = PartitionProgram(Model([template]), 20).world_statistics(world)
+    compiled = template._totals(world)
     np.testing.assert_allclose(compiled, template.statistics(world).to_dense(width), rtol=1e-5)
 
 
@@ -128,7 +128,7 @@ def test_a_pair_function_that_branches_runs_member_by_member():
     fields = Fields(x=np.random.default_rng(2).integers(0, 5, 40))
     template = PairTemplate("names", fields, branching_names, ["same", "both"])
     world = Partition.from_labels(np.arange(40) % 3)
-    compiled = PartitionProgram(Model([template]), 40).world_statistics(world)
+    compiled = template._totals(world)
     np.testing.assert_array_equal(compiled, template.statistics(world).to_dense(2))
 
 
@@ -141,7 +141,7 @@ def test_products_and_large_sums_keep_all_their_digits():
         return ((a.x * b.x > 0) & (a.x != b.x), (a.x - b.x) * (a.x - b.x), abs(a.x - b.x))
 
     template = PairTemplate("far", fields, known, ["known", "square", "distance"])
-    compiled = PartitionProgram(Model([template]), 300).world_statistics(world)
+    compiled = template._totals(world)
     pairs = [(int(codes[i]), int(codes[j])) for i in range(300) for j in range(i)]
     true = [
         sum((p * q > 0) and p != q for p, q in pairs),
@@ -156,7 +156,7 @@ def test_differences_keep_all_their_digits_whatever_the_size_of_the_codes(larges
     codes = np.random.default_rng(4).integers(-largest, largest, 300)
     template = PairTemplate("far", Fields(x=codes), lambda a, b: (abs(a.x - b.x),), ["distance"])
     world = Partition.from_labels(np.zeros(300, np.int64))
-    compiled = PartitionProgram(Model([template]), 300).world_statistics(world)
+    compiled = template._totals(world)
     true = sum(abs(int(codes[i]) - int(codes[j])) for i in range(300) for j in range(i))
     assert compiled[0] == pytest.approx(true, rel=1e-15)
 
@@ -177,6 +177,7 @@ def test_and_or_and_not_mean_the_same_in_lanes():
 
     template = PairTemplate("judged", fields, judged, ["other", "either", "unknown", "mixed"])
     world = Partition.from_labels(np.arange(70) % 2)
-    compiled = PartitionProgram(Model([template]), 70).world_statistics(world)
+    compiled = template._totals(world)
     np.testing.assert_array_equal(compiled, template.statistics(world).to_dense(4))
-    assert "_lanes" in PartitionProgram(Model([template]), 70).gains.__dict__.__repr__()
+    (program,) = model_programs(Model([template]), world).templates
+    assert "_lanes" in program.functions["gain"].text

@@ -1,11 +1,9 @@
-from pathlib import Path
-
 import numba
 import numpy as np
 import pytest
 
-from factorwise.inference.mcmc.partition_engine import storage_arrays
 from factorwise.kernels.compile.primitives import overlap
+from factorwise.kernels.compile.programs import Bound
 from factorwise.kernels.numeric.sixteen import (
     HIGHEST,
     SIXTEEN,
@@ -14,10 +12,12 @@ from factorwise.kernels.numeric.sixteen import (
     sixteen_ints_of,
     sum_sixteen_ints,
 )
+from factorwise.kernels.walks.frames import make_frame, run
 from factorwise.model.model import Model
-from factorwise.model.partition_program import PartitionProgram
+from factorwise.model.programs import model_programs
 from factorwise.model.templates import PairTemplate
 from factorwise.variables.fields import Fields
+from factorwise.world.partition import Partition
 
 CODES = np.array(
     [
@@ -87,27 +87,19 @@ def with_fields_handed_on(a, b):
     return (abs(a.x - b.x), a.x == b.x)
 
 
-@numba.njit
-def called(pair_gain, ints, reals, rows, t_lo, t_hi, s_lo, s_hi, slot, own, weights):
-    return pair_gain(ints, reals, rows, t_lo, t_hi, s_lo, s_hi, slot, own, weights)
-
-
-def gain_of(function, fields, labels, item, target, own=1):
-    """Gain by the compiled function of moving ``item``, the members of each cluster side by side."""
-    n = len(labels)
+def gain_of(function, fields, labels, item, target):
+    """Gain by the compiled function of moving ``item``, and the text that was compiled."""
+    world = Partition.from_labels(labels)
     size = len(function(*fields.records([0, 0])))
     template = PairTemplate("pairs", fields, function, [f"s{k}" for k in range(size)])
     weights = np.sqrt(np.arange(2.0, 2.0 + size))
-    program = PartitionProgram(Model([template], weights), n)
-    storage = storage_arrays(program, n)
-    storage.ints[:] = 2**31 - 1  # past the last member lies anything
-    order = np.argsort(labels, kind="stable")
-    storage.ints[:, :n] = program.ints[order].T
-    place = int(np.flatnonzero(order == item)[0])
-    (t_lo, t_hi), (s_lo, s_hi) = (np.searchsorted(labels[order], [c, c + 1]) for c in (target, labels[item]))
-    arrays = storage.ints, storage.reals, storage.rows
-    answer = called(program.gains.pair_gain, *arrays, t_lo, t_hi, s_lo, s_hi, place, own, storage.weights)
-    return answer, weights, program
+    (program,), arrays = model_programs(Model([template], weights), world)
+    empty = np.ones(arrays.ints.shape[1], bool)
+    empty[arrays.slot] = False
+    arrays.ints[:, empty] = 2**31 - 1  # past the last member lies anything
+    frame = make_frame(arrays, np.zeros(2, np.uint64), weights=size)
+    frame.step["item"], frame.step["source"], frame.step["target"] = item, labels[item], target
+    return run(Bound(program, frame), "gain"), weights, program.functions["gain"].text
 
 
 @pytest.mark.parametrize(
@@ -143,8 +135,7 @@ def test_gains_in_lanes_are_those_of_the_plain_function(function, sizes, highest
 def test_only_codes_that_are_compared_go_sixteen_at_a_time():
     def lanes(function, highest):
         fields = Fields(x=np.array([0, 1, highest]), co=np.ones((3, 3), np.int64))
-        module = gain_of(function, fields, np.array([0, 0, 1]), 2, 0)[2].gains
-        return "first_of_sixteen(sixteen_ints_of(" in Path(module.__file__).read_text(encoding="utf-8")
+        return "first_of_sixteen(sixteen_ints_of(" in gain_of(function, fields, np.array([0, 0, 1]), 2, 0)[2]
 
     assert lanes(judged, HIGHEST)
     assert not lanes(judged, HIGHEST + 1)

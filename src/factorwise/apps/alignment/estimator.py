@@ -24,7 +24,7 @@ from factorwise.apps.alignment.matching import (
 )
 from factorwise.apps.learned_estimator import LearnedEstimator
 from factorwise.errors import InvalidArgumentError, require
-from factorwise.inference.mcmc.gradient_engine import Acceptance
+from factorwise.inference.mcmc.acceptances import AcceptanceName
 from factorwise.io.learned import damaged, plain_settings
 from factorwise.io.ontologies import Ontology
 from factorwise.learning.preferences import MetricName
@@ -94,7 +94,7 @@ class OntologyAligner(LearnedEstimator):
         complete: bool = True,
         update: str | UpdateRule = "mira",
         cap: float = 0.01,
-        accept: Acceptance = "metropolis",
+        accept: AcceptanceName = "metropolis",
         temperature: float = 1.0,
         metric: MetricName = "pairwise",
         passes: int = 10,

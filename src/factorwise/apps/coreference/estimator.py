@@ -26,7 +26,7 @@ from factorwise.apps.coreference.resolution import (
 )
 from factorwise.apps.learned_estimator import LearnedEstimator
 from factorwise.errors import InvalidArgumentError, require
-from factorwise.inference.mcmc.gradient_engine import Acceptance
+from factorwise.inference.mcmc.acceptances import AcceptanceName
 from factorwise.io.learned import plain_settings
 from factorwise.kernels.compile.threads import thread_count
 from factorwise.learning.preferences import MetricName
@@ -92,7 +92,7 @@ class CoreferenceResolver(LearnedEstimator):
         aggregates: Sequence[str] = AGGREGATES,
         update: str | UpdateRule = "mira",
         cap: float = 0.01,
-        accept: Acceptance = "metropolis",
+        accept: AcceptanceName = "metropolis",
         temperature: float = 0.1,
         metric: MetricName = "b-cubed",
         passes: int = 10,

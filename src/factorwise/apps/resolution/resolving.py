@@ -79,16 +79,16 @@ def run_mark(ids: pa.Array, knowledge: Knowledge, search: LinkSearch, seed: int)
 def fingerprint(linked: Linked, search: LinkSearch, seed: int) -> str:
     """Return what tells a run from every other: its links and scores, its start and its settings."""
     digest = hashlib.sha256(repr((search, seed, linked.walk.settings.tolist())).encode())
-    arrays = linked.walk.arrays
-    fixed = (arrays.start, arrays.neighbor, arrays.score, arrays.weight, arrays.sources)
-    for array in (*fixed, arrays.label, arrays.after):
+    walk = linked.walk
+    fixed = (walk.graph.start, walk.graph.neighbor, walk.link_scores, walk.weight, walk.sources)
+    for array in (*fixed, walk.labels):
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
 
 
 def _checkpoint(state: SearchState) -> Checkpoint:
     numbers = {"round": state.round, "settled": state.settled, "score": state.score}
-    return Checkpoint(numbers, {"label": state.label, "after": state.after})
+    return Checkpoint(numbers, {"label": state.label})
 
 
 def _state(saved: Checkpoint) -> SearchState:
@@ -98,7 +98,6 @@ def _state(saved: Checkpoint) -> SearchState:
         bool(numbers["settled"]),
         float(numbers["score"]),
         arrays["label"],
-        arrays["after"],
     )
 
 

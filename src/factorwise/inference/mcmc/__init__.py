@@ -10,10 +10,8 @@ mixed by `Mixture`. Moves for clusterings: `RelocateToCluster`, `RelocateToItem`
 
 from __future__ import annotations
 
-from factorwise.inference.mcmc.assignment_engine import AssignmentEngine
 from factorwise.inference.mcmc.assignment_gibbs import BlockGibbs, Gibbs
 from factorwise.inference.mcmc.assignment_proposals import LocalRelabel, Mixture, Swap, UniformRelabel
-from factorwise.inference.mcmc.counted_engine import CountedEngine, CountedLayout
 from factorwise.inference.mcmc.diagnostics import (
     effective_sample_size,
     pair_effective_sample_size,
@@ -30,10 +28,8 @@ from factorwise.inference.mcmc.evaluators import (
     PoissonMinibatch,
     UniformSample,
 )
-from factorwise.inference.mcmc.gradient_engine import GradientEngine, Manner
 from factorwise.inference.mcmc.kernel import Proposal, Proposer, Step, TransitionKernel
 from factorwise.inference.mcmc.metropolis import Metropolis, log_acceptance
-from factorwise.inference.mcmc.partition_engine import PartitionEngine
 from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
 from factorwise.inference.mcmc.partition_mixture import PartitionMixture
 from factorwise.inference.mcmc.partition_moves import (
@@ -49,32 +45,26 @@ from factorwise.inference.mcmc.partition_moves import (
 )
 from factorwise.inference.mcmc.restricted_gibbs import RestrictedGibbs
 from factorwise.inference.mcmc.run import Annealed, Samples, anneal, sample
-from factorwise.inference.mcmc.sampled_engine import SampledEngine
 from factorwise.inference.mcmc.schedules import Constant, Geometric, Linear, Schedule
+from factorwise.inference.mcmc.walk import Walk
 
 __all__ = [
     "Annealed",
-    "AssignmentEngine",
     "BlockGibbs",
     "Blocks",
     "ConfidenceSample",
     "Constant",
-    "CountedEngine",
-    "CountedLayout",
     "DelayedAcceptance",
     "Estimate",
     "Evaluator",
     "Exact",
     "Geometric",
     "Gibbs",
-    "GradientEngine",
     "Linear",
     "LocalRelabel",
-    "Manner",
     "Merge",
     "Metropolis",
     "Mixture",
-    "PartitionEngine",
     "PartitionGibbs",
     "PartitionMixture",
     "PlainEngine",
@@ -88,7 +78,6 @@ __all__ = [
     "RelocateToNew",
     "RestrictedGibbs",
     "RetypeCluster",
-    "SampledEngine",
     "Samples",
     "Schedule",
     "Split",
@@ -98,6 +87,7 @@ __all__ = [
     "TransitionKernel",
     "UniformRelabel",
     "UniformSample",
+    "Walk",
     "anneal",
     "effective_sample_size",
     "log_acceptance",

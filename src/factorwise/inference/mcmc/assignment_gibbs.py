@@ -20,7 +20,15 @@ from factorwise.inference.mcmc.assignment_proposals import JointScores, joint_sc
 from factorwise.inference.mcmc.evaluators.base import FactorSampler
 from factorwise.inference.mcmc.evaluators.exact import EXACT, Exact
 from factorwise.inference.mcmc.kernel import Step, tempered
+from factorwise.inference.mcmc.metropolis import require_exact
+from factorwise.inference.mcmc.parts import Surroundings
+from factorwise.kernels.assignments import blocks as visits
+from factorwise.kernels.assignments import choices
+from factorwise.kernels.compile.programs import Pointers, Program
+from factorwise.kernels.walks.acceptances import accept_always
+from factorwise.kernels.walks.frames import make_adapters
 from factorwise.model.contributions import Contributions
+from factorwise.model.incidence import starts_of
 from factorwise.model.model import Model
 from factorwise.model.template import finite_difference
 from factorwise.rng import Stream
@@ -30,6 +38,7 @@ from factorwise.world.assignment import Assignment, Relabel
 Scan = Literal["random", "systematic"]
 Block = tuple[int, ...]
 MAX_SETTINGS = 4096
+LARGE = 1 << 23  # bytes of a model from which on random visits wait for memory
 
 _STAY = Step(None, 0.0, 0.0, False)
 
@@ -48,6 +57,8 @@ class Gibbs:
     scan: Scan = "random"
     evaluator: FactorSampler = EXACT
 
+    changes = "one"
+
     def __post_init__(self) -> None:
         _require_scan(self.scan)
         if not hasattr(self.evaluator, "multipliers"):
@@ -55,6 +66,32 @@ class Gibbs:
                 f"a Gibbs step cannot use {self.evaluator!r}, which decides between two worlds: give Exact(),"
                 " UniformSample(share) or ConfidenceSample(interval)."
             )
+
+    def programs(self, parts: Surroundings) -> dict[str, Program]:
+        """Offer a variable all its labels; choose by score."""
+        require_exact(self)
+        if self.scan == "systematic":
+            at = np.zeros(1, np.int64)
+            offered = Program(support=choices.offer_next, arrays={"at": at}, name="every variable in turn")
+        elif _size_of(parts.templates) > LARGE:
+            arrays = {
+                "templates": Pointers(parts.templates, ("fetch",)),
+                "scout": np.zeros(2, np.uint64),
+                "left": np.zeros(1, np.int64),
+                "fetched": np.zeros(1),
+            }
+            offered = Program(support=choices.offer_fetched, arrays=arrays, name="a random variable")
+        else:
+            offered = Program(support=choices.offer_random, name="a random variable")
+        share = np.zeros(choices.room_for(int(parts.world.variables.cardinality.max())))
+        return {
+            "support": offered,
+            "choose": Program(choose=choices.choose_label, arrays={"share": share}, name="Gibbs"),
+        }
+
+    def visits(self, world: Assignment) -> int:
+        """Return how many variables choose in one step."""
+        return max(1, len(world.variables.movable)) if self.scan == "systematic" else 1
 
     def blocks_of(self, variables: Variables) -> list[Block]:
         """Return each movable variable on its own."""
@@ -100,6 +137,31 @@ class BlockGibbs:
             raise InvalidArgumentError("a block of BlockGibbs names a variable twice: name each once.")
         self._checked: Variables | None = None
 
+    changes = "many"
+
+    def programs(self, parts: Surroundings) -> dict[str, Program]:
+        """Draw the labels of a block, or of all blocks in order, and accept them."""
+        variables = parts.world.variables
+        blocks = [np.array(block, np.int64) for block in self.blocks_of(variables)]
+        largest = max(math.prod(variables.cardinality[block].tolist()) for block in blocks)
+        settings = choices.room_for(largest)
+        templates = [*parts.templates, *make_adapters(parts.templates, choices=False)]
+        arrays = {
+            "start": starts_of(np.array([len(block) for block in blocks])),
+            "variable": np.concatenate(blocks).astype(np.int32),
+            "sweep": [int(self.scan == "systematic")],
+            "templates": Pointers(templates, ("gain", "applied")),
+            "score": np.zeros(settings),
+            "broken": np.zeros(settings, np.int64),
+            "share": np.zeros(settings),
+            "before": np.zeros(len(variables), np.int32),
+            "label": np.zeros(len(variables), np.int32),
+        }
+        return {
+            "draw": Program(draw=visits.draw_blocks, arrays=arrays, name="block Gibbs"),
+            "accept": Program(accept=accept_always, name="everything"),
+        }
+
     def blocks_of(self, variables: Variables) -> list[Block]:
         """Return the blocks, after checking that they can be resampled."""
         if self._checked is not variables:
@@ -135,6 +197,12 @@ class BlockGibbs:
                 f"block {number} has {len(block)} variables with {settings} joint settings, and the limit is"
                 f" {self.limit}: use smaller blocks, or raise limit= if the time is there."
             )
+
+
+def _size_of(programs: Sequence[Program]) -> int:
+    """Return how many bytes the arrays of some programs have."""
+    arrays = (array for program in programs for array in program.arrays.values())
+    return sum(getattr(array, "nbytes", 0) for array in arrays)
 
 
 def _require_scan(scan: str) -> None:

@@ -1,27 +1,32 @@
 """Proposals for assignments: relabel a variable, blindly or by its local scores; swap labels; mixtures.
 
-Every draw takes its random numbers in a fixed order, stated in its docstring, so that the compiled sampler
-follows the same trace. Only hidden variables with more than one label are proposed.
+Only hidden variables with more than one label are proposed. Each proposer is a program (see
+`factorwise.kernels.assignments.relabels`), which compiled walks and ``draw`` follow alike.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import InvalidArgumentError, require
+from factorwise.errors import InvalidArgumentError, NoCompiledFormError, require
 from factorwise.inference.mcmc.kernel import Proposal
+from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
+from factorwise.kernels.assignments import relabels
+from factorwise.kernels.assignments.choices import room_for
+from factorwise.kernels.compile.programs import Pointers, Program
+from factorwise.kernels.walks.frames import make_adapters
+from factorwise.kernels.walks.mixtures import draw_mixture
+from factorwise.model.incidence import starts_of
 from factorwise.model.model import Model
-from factorwise.rng import Stream
 from factorwise.world.assignment import Assignment, Relabel
-
-NOTHING = Proposal(None, 0.0, 0.0)  # staying needs no probabilities: it is never weighed
 
 
 class JointScores(NamedTuple):
@@ -91,69 +96,20 @@ def pick(chance: float, scores: NDArray[np.float64], without: int = -1) -> int:
     return kept[-1][0]
 
 
-class AssignmentProposer(Protocol):
-    """What a mixture asks of its components, beyond drawing and enumerating."""
-
-    def draw(self, stream: Stream, world: Assignment) -> Proposal:
-        """Draw one proposal."""
-        ...
-
-    def support(self, world: Assignment) -> Iterator[Proposal]:
-        """Enumerate all proposals; their forward probabilities sum to one."""
-        ...
-
-    def available(self, world: Assignment) -> bool:
-        """Whether there is anything to propose in ``world``."""
-        ...
-
-    def log_probability(self, world: Assignment, diff: Relabel) -> float:
-        """Log-probability of proposing ``diff`` in ``world``."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class UniformRelabel:
+@dataclass(frozen=True)
+class UniformRelabel(ProgramProposer):
     """A random hidden variable gets a uniformly random other label.
 
     Draws: the variable, the label.
     """
 
-    def draw(self, stream: Stream, world: Assignment) -> Proposal:
-        """Draw one proposal."""
-        movable = world.variables.movable
-        if not len(movable):
-            return NOTHING
-        variable = int(movable[stream.below(len(movable))])
-        old = int(world.values[variable])
-        others = int(world.variables.cardinality[variable]) - 1
-        label = stream.below(others)
-        log_chance = -math.log(len(movable)) - math.log(others)
-        diff = Relabel((variable,), (old,), (label + (label >= old),))
-        return Proposal(diff, log_chance, log_chance)
-
-    def support(self, world: Assignment) -> Iterator[Proposal]:
-        """Enumerate all proposals."""
-        if not self.available(world):
-            yield NOTHING
-        for variable, old, new in _single_changes(world):
-            diff = Relabel((variable,), (old,), (new,))
-            log_chance = self.log_probability(world, diff)
-            yield Proposal(diff, log_chance, log_chance)
-
-    def available(self, world: Assignment) -> bool:
-        """Whether a hidden variable has another label."""
-        return len(world.variables.movable) > 0
-
-    def log_probability(self, world: Assignment, diff: Relabel) -> float:
-        """Log-probability of proposing ``diff``."""
-        if len(diff.variables) != 1:
-            return -math.inf
-        others = int(world.variables.cardinality[diff.variables[0]]) - 1
-        return -math.log(len(world.variables.movable)) - math.log(others)
+    def program(self, parts: Surroundings) -> Program:
+        """Draw a variable and a label that is not its own."""
+        return Program(draw=relabels.draw_label, name="uniform relabelling")
 
 
-@dataclass(frozen=True, slots=True)
-class LocalRelabel:
+@dataclass(frozen=True)
+class LocalRelabel(ProgramProposer):
     r"""A random hidden variable gets another label, drawn by its local scores.
 
     .. math:: q(w' \mid w) = \frac{1}{m} \frac{e^{\beta s(l')}}{\sum_{k \ne l} e^{\beta s(k)}}
@@ -172,142 +128,77 @@ class LocalRelabel:
     def __post_init__(self) -> None:
         require(0.0 < self.sharpness < math.inf, "sharpness", self.sharpness, "positive and finite")
 
-    def draw(self, stream: Stream, world: Assignment) -> Proposal:
-        """Draw one proposal."""
-        movable = world.variables.movable
-        if not len(movable):
-            return NOTHING
-        variable = int(movable[stream.below(len(movable))])
-        chance = stream.uniform()
-        scores = self._scores(world, variable)
-        old = int(world.values[variable])
-        new = pick(chance, scores, without=old)
-        return NOTHING if new < 0 else self._proposal(world, variable, scores, old, new)
+    def program(self, parts: Surroundings) -> Program:
+        """Draw a variable, and a label by what the templates of the walk say of it."""
+        if parts.model is not None and parts.model is not self.model:
+            raise NoCompiledFormError(
+                "LocalRelabel proposes by the scores of another model than the walk: build LocalRelabel with"
+                " the kernel's model, or run with engine='plain'."
+            )
+        templates = [*parts.templates, *make_adapters(parts.templates, choices=True)]
+        arrays = {
+            "templates": Pointers(templates, ("gains",)),
+            "sharpness": [self.sharpness],
+            "share": np.zeros(room_for(int(parts.world.variables.cardinality.max()))),
+        }
+        return Program(draw=relabels.draw_scored_label, arrays=arrays, name="relabelling by scores")
 
-    def support(self, world: Assignment) -> Iterator[Proposal]:
-        """Enumerate all proposals."""
-        movable = world.variables.movable
-        stuck = 0 if len(movable) else 1
-        for variable in movable.tolist():
-            scores = self._scores(world, variable)
-            old = int(world.values[variable])
-            allowed = [new for new in np.flatnonzero(scores > -math.inf).tolist() if new != old]
-            stuck += not allowed
-            for new in allowed:
-                yield self._proposal(world, variable, scores, old, new)
-        if stuck:
-            log_stay = math.log(stuck / max(len(movable), 1))
-            yield Proposal(None, log_stay, log_stay)
+    def _surroundings(self, world: Assignment) -> Surroundings:
+        def gains(move: Any, choice: Any) -> None:
+            choice.out[: move.choices] += joint_scores(self.model, world, (move.item,)).scores
 
-    def available(self, world: Assignment) -> bool:
-        """Whether a hidden variable has another label."""
-        return len(world.variables.movable) > 0
-
-    def log_probability(self, world: Assignment, diff: Relabel) -> float:
-        """Log-probability of proposing ``diff``."""
-        if len(diff.variables) != 1:
-            return -math.inf
-        scores = self._scores(world, diff.variables[0])
-        return self._log_chance(world, scores, diff.old[0], diff.new[0])
-
-    def _scores(self, world: Assignment, variable: int) -> NDArray[np.float64]:
-        return self.sharpness * joint_scores(self.model, world, (variable,)).scores
-
-    def _log_chance(self, world: Assignment, scores: NDArray[np.float64], old: int, new: int) -> float:
-        if scores[new] == -math.inf:
-            return -math.inf
-        return float(scores[new]) - log_sum(scores, without=old) - math.log(len(world.variables.movable))
-
-    def _proposal(
-        self, world: Assignment, variable: int, scores: NDArray[np.float64], old: int, new: int
-    ) -> Proposal:
-        log_forward = self._log_chance(world, scores, old, new)
-        log_backward = self._log_chance(world, scores, new, old)
-        if log_backward == -math.inf:  # a forbidden label is never proposed, so that it must be left freely
-            log_backward = log_forward
-        return Proposal(Relabel((variable,), (old,), (new,)), log_forward, log_backward)
+        return Surroundings(world, None, [Program(gains=gains, name="the model")])
 
 
-@dataclass(frozen=True, slots=True)
-class Swap:
+@dataclass(frozen=True)
+class Swap(ProgramProposer):
     """Two random hidden variables of one domain exchange their labels; equal labels propose to stay.
 
     Draws: the first variable among all that have a partner, the second among the first one's partners.
     """
 
-    def draw(self, stream: Stream, world: Assignment) -> Proposal:
-        """Draw one proposal."""
-        pools = world.variables.pools
-        if not pools:
-            return NOTHING
-        place = stream.below(sum(map(len, pools)))
-        number = 0
-        while place >= len(pools[number]):
-            place -= len(pools[number])
-            number += 1
-        pool = pools[number]
-        partner = stream.below(len(pool) - 1)
-        partner += partner >= place
-        first, second = sorted((int(pool[place]), int(pool[partner])))
-        old = (int(world.values[first]), int(world.values[second]))
-        if old[0] == old[1]:
-            return NOTHING
-        log_chance = _log_pair(pools, pool)
-        return Proposal(Relabel((first, second), old, (old[1], old[0])), log_chance, log_chance)
+    changes = 2
 
-    def support(self, world: Assignment) -> Iterator[Proposal]:
-        """Enumerate all proposals."""
-        moving = 0.0
-        for pool in world.variables.pools:
-            log_chance = _log_pair(world.variables.pools, pool)
-            for first, second in itertools.combinations(sorted(pool.tolist()), 2):
-                old = (int(world.values[first]), int(world.values[second]))
-                if old[0] != old[1]:
-                    moving += math.exp(log_chance)
-                    yield Proposal(Relabel((first, second), old, (old[1], old[0])), log_chance, log_chance)
-        if moving < 1.0:
-            yield Proposal(None, math.log(1.0 - moving), math.log(1.0 - moving))
-
-    def available(self, world: Assignment) -> bool:
-        """Whether two variables of one domain have different labels."""
-        return any(
-            bool((world.values[pool] != world.values[pool[0]]).any()) for pool in world.variables.pools
-        )
-
-    def log_probability(self, world: Assignment, diff: Relabel) -> float:
-        """Log-probability of proposing ``diff``."""
-        if len(diff.variables) != 2 or diff.new != diff.old[::-1]:
-            return -math.inf
-        for pool in world.variables.pools:
-            if np.isin(diff.variables, pool).all():
-                return _log_pair(world.variables.pools, pool)
-        return -math.inf
+    def program(self, parts: Surroundings) -> Program:
+        """Draw two variables that may exchange their labels."""
+        variables = parts.world.variables
+        pool = np.full(len(variables), -1, np.int32)
+        for number, members in enumerate(variables.pools):
+            pool[members] = number
+        arrays = {
+            "start": starts_of(np.array([len(members) for members in variables.pools], np.int64)),
+            "member": np.concatenate([np.zeros(0, np.int32), *variables.pools]).astype(np.int32),
+            "pool": pool,
+        }
+        return Program(draw=relabels.draw_exchange, arrays=arrays, name="swaps")
 
 
-class Mixture:
-    """One of several proposers, chosen by weight among those that have something to propose.
+@dataclass(frozen=True)
+class Mixture(ProgramProposer):
+    """One of several proposers, drawn with fixed probabilities in the proportion of the weights.
 
-    A diff that several components can produce counts for all of them, forward and backward, and so does the
-    set of components that are available before and after it.
+    Each proposer brings the ratio of its own ways there and back, so that each leaves the distribution
+    invariant by itself. Where one has nothing to propose, the step changes nothing.
 
     Draws: the component, then what the component draws.
     """
 
-    def __init__(
-        self, components: Sequence[AssignmentProposer], weights: Sequence[float] | None = None
-    ) -> None:
-        self.components = tuple(components)
-        self.weights = (
-            tuple(float(w) for w in weights) if weights is not None else (1.0,) * len(self.components)
-        )
-        if not self.components or len(self.components) != len(self.weights):
+    components: Sequence[Any]
+    weights: Sequence[float] | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        given = (1.0,) * len(self.components) if self.weights is None else self.weights
+        weights = tuple(float(w) for w in given)
+        object.__setattr__(self, "components", tuple(self.components))
+        object.__setattr__(self, "weights", weights)
+        if not self.components or len(self.components) != len(weights):
             raise InvalidArgumentError(
-                f"a mixture of {len(self.components)} proposers was given {len(self.weights)} weights: give"
+                f"a mixture of {len(self.components)} proposers was given {len(weights)} weights: give"
                 " at least one proposer and one weight for each."
             )
-        if not all(0.0 < weight < math.inf for weight in self.weights):
+        if not all(0.0 < weight < math.inf for weight in weights):
             raise InvalidArgumentError(
-                f"the weights of a mixture are positive and finite, but {list(self.weights)} were given:"
+                f"the weights of a mixture are positive and finite, but {list(weights)} were given:"
                 " leave a proposer out to switch it off."
             )
         if any(isinstance(component, Mixture) for component in self.components):
@@ -315,70 +206,44 @@ class Mixture:
                 "a mixture cannot contain a mixture: list all proposers in one, weights multiplied."
             )
 
-    def draw(self, stream: Stream, world: Assignment) -> Proposal:
-        """Draw one proposal."""
-        chance = stream.uniform()
-        offered = [component.available(world) for component in self.components]
-        total = sum(weight for weight, offer in zip(self.weights, offered, strict=True) if offer)
-        if total == 0.0:
-            return NOTHING
-        rest = chance * total
-        chosen = -1
-        for number, weight in enumerate(self.weights):
-            if offered[number]:
-                chosen = number
-                rest -= weight
-                if rest < 0.0:
-                    break
-        diff = self.components[chosen].draw(stream, world).diff
-        return NOTHING if diff is None else self._proposal(world, diff)
+    @property
+    def changes(self) -> str | int:  # type: ignore[override]
+        """How many changes a move may have: the most of any component."""
+        found = [getattr(component, "changes", "many") for component in self.components]
+        if "many" in found:
+            return "many"
+        return max(1 if some == "one" else some for some in found)
 
-    def support(self, world: Assignment) -> Iterator[Proposal]:
-        """Enumerate all proposals, each once."""
-        diffs: dict[Relabel, None] = {}
-        stay = 0.0 if self.available(world) else 1.0
-        for component, share in self._shares(world):
-            for proposal in component.support(world):
-                if proposal.diff is None:
-                    stay += share * math.exp(proposal.log_forward)
-                else:
-                    diffs[proposal.diff] = None
-        if stay > 0.0:
-            yield Proposal(None, math.log(stay), math.log(stay))
-        for diff in diffs:
-            yield self._proposal(world, diff)
+    def program(self, parts: Surroundings) -> Program:
+        """Draw a component, then from it."""
+        strangers = [component for component in self.components if not hasattr(component, "program")]
+        if strangers:
+            raise NoCompiledFormError(
+                f"{type(strangers[0]).__name__} has no program: give it a method program(parts) that returns"
+                " Program(draw=...), or run with engine='plain'."
+            )
+        programs = [component.program(parts) for component in self.components]
+        arrays = {"shares": self._shares(), "parts": Pointers(programs, ("draw",))}
+        return Program(draw=draw_mixture, arrays=arrays, name="a mixture of proposers")
 
-    def available(self, world: Assignment) -> bool:
-        """Whether a component has something to propose."""
-        return any(component.available(world) for component in self.components)
+    def _shares(self) -> NDArray[np.float64]:
+        weights = np.array(self.weights)
+        return np.asarray(np.cumsum(weights) / weights.sum())
 
-    def log_probability(self, world: Assignment, diff: Relabel) -> float:
-        """Log-probability that any component proposes ``diff``."""
-        parts = [math.log(share) + c.log_probability(world, diff) for c, share in self._shares(world)]
-        return log_sum(np.array(parts))
-
-    def _shares(self, world: Assignment) -> list[tuple[AssignmentProposer, float]]:
-        offered = [
-            (component, weight)
-            for component, weight in zip(self.components, self.weights, strict=True)
-            if component.available(world)
+    def _drawing(self, world: Assignment, stream: Any) -> Callable[[], Proposal]:
+        """Return what draws as the program does, also from components that have none."""
+        shares = self._shares()
+        parts = [
+            component._drawing(world, stream)
+            if isinstance(component, ProgramProposer)
+            else partial(component.draw, stream, world)
+            for component in self.components
         ]
-        total = sum(weight for _, weight in offered)
-        return [(component, weight / total) for component, weight in offered]
 
-    def _proposal(self, world: Assignment, diff: Relabel) -> Proposal:
-        backward = self.log_probability(world.after(diff), diff.inverse())
-        return Proposal(diff, self.log_probability(world, diff), backward)
+        def draw() -> Proposal:
+            threshold, chosen = stream.uniform(), 0
+            while chosen < len(shares) - 1 and not threshold < shares[chosen]:
+                chosen += 1
+            return parts[chosen]()
 
-
-def _single_changes(world: Assignment) -> Iterator[tuple[int, int, int]]:
-    for variable in world.variables.movable.tolist():
-        old = int(world.values[variable])
-        for new in range(int(world.variables.cardinality[variable])):
-            if new != old:
-                yield variable, old, new
-
-
-def _log_pair(pools: tuple[NDArray[np.int64], ...], pool: NDArray[np.int64]) -> float:
-    """Log-probability of one pair of ``pool``, in either order."""
-    return math.log(2.0) - math.log(sum(map(len, pools))) - math.log(len(pool) - 1)
+        return draw

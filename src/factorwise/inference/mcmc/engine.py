@@ -6,19 +6,11 @@ import warnings
 from typing import Any, Literal, Protocol
 
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError, TemplateError, require
-from factorwise.inference.mcmc.adaptive.engine import JumpEngine
-from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
-from factorwise.inference.mcmc.assignment_engine import AssignmentEngine
 from factorwise.inference.mcmc.assignment_gibbs import BlockGibbs, Gibbs
-from factorwise.inference.mcmc.counted_engine import CountedEngine, can_count
-from factorwise.inference.mcmc.gradient_engine import GradientEngine
 from factorwise.inference.mcmc.kernel import TransitionKernel
-from factorwise.inference.mcmc.metropolis import require_exact
-from factorwise.inference.mcmc.partition_engine import PartitionEngine, check_start
 from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
-from factorwise.inference.mcmc.sampled_engine import SampledEngine, can_sample
+from factorwise.inference.mcmc.walk import Walk, check_start
 from factorwise.model.model import Model
-from factorwise.model.partition_program import PartitionProgram
 from factorwise.rng import Stream
 from factorwise.world.assignment import Assignment
 from factorwise.world.partition import Partition
@@ -108,32 +100,16 @@ def make_engine(kernel: Any, world: Any, engine: EngineName = "auto", like: Engi
             " for assignments, PartitionGibbs is for partitions."
         )
     require(engine in ("auto", "compiled", "plain"), "engine", engine, "'auto', 'compiled' or 'plain'")
-    if engine != "plain" and not isinstance(like, PlainEngine):
+    if engine == "plain":
         try:
-            if isinstance(world, Partition):
-                return _partition_engine(kernel, world, like)
-            require_exact(kernel)
-            return AssignmentEngine(kernel, world)
+            return Walk(kernel, world, interpreted=True)
+        except (AttributeError, NoCompiledFormError, TemplateError):  # some part has no program
+            return PlainEngine(kernel, world, kernel.model)
+    if not isinstance(like, PlainEngine):
+        try:
+            return Walk(kernel, world)
         except (NoCompiledFormError, TemplateError) as fault:
             if engine == "compiled":
                 raise
             warnings.warn(f"walking in plain Python: {fault}", PlainEngineWarning, stacklevel=4)
     return PlainEngine(kernel, world, kernel.model)
-
-
-def _partition_engine(kernel: Any, world: Partition, like: Engine | None) -> Engine:
-    """Choose by what the kernel asks for and what the model declares."""
-    if can_count(kernel, world):
-        return CountedEngine(kernel, world, layout=like.layout if isinstance(like, CountedEngine) else None)
-    if isinstance(like, PartitionEngine | GradientEngine | SampledEngine):
-        program = like.program
-    else:
-        program = PartitionProgram(kernel.model, world.n_items)
-    if can_sample(kernel):
-        return SampledEngine(kernel, world, program=program)
-    require_exact(kernel)
-    if isinstance(getattr(kernel, "proposer", None), AdaptiveSplitMerge):
-        return JumpEngine(kernel, world, program=program)
-    if program.has_tables:
-        return GradientEngine(kernel, world, program=program)
-    return PartitionEngine(kernel, world, program=program)

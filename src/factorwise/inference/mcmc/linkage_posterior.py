@@ -86,13 +86,12 @@ def link_posterior(
 
     def work(low: int, high: int) -> None:
         for chain in range(low, high):
-            mine = walk.copy()
-            mine.place_shards(np.zeros(walk.n_items, np.int32))
-            mine.items, mine.shard_start = items, np.array([0, len(items)], np.int64)
+            mine = walk.copy(strict=True, items=items)
             for number in range(sweeps):
                 if team.stopping:
                     return
-                mine.sweep(seed, number, temperature, team=alone, jumps=jumps, strict=True, stream=chain + 1)
+                if len(items):
+                    mine.sweep(seed, number, temperature, team=alone, jumps=jumps, stream=chain + 1)
                 watch(chains * sweeps)
                 kept = number - burn_in + 1
                 if kept > 0 and kept % thin == 0:
@@ -109,31 +108,32 @@ def items_in_doubt(walk: LinkWalk, temperature: float, least: float, *, team: Te
     """
     if least <= 0.0:
         return np.ones(walk.n_items, np.bool_)
-    arrays, graph, (apart, cluster) = walk.arrays, walk.graph, walk.settings.tolist()
+    graph, (apart, cluster) = walk.graph, walk.settings.tolist()
     beyond = walk.beyond()
-    one, two = arrays.label[graph.first], arrays.label[graph.second]
+    moving = walk.home_chances(temperature, team=team) < 1.0 - least
+    label, records = walk.shards.label, walk.records()
+    one, two = label[graph.first], label[graph.second]
     across = one != two
     ends = np.minimum(one, two)[across], np.maximum(one, two)[across]
-    between = coo_array((beyond[across], ends), shape=(walk.n_items, walk.n_items)).tocsr().tocoo()
+    between = coo_array((beyond[across], ends), shape=(len(records), len(records))).tocsr().tocoo()
     one, two = between.coords
-    gain = between.data + apart * arrays.total[one] * arrays.total[two] - cluster
+    gain = between.data + apart * records[one] * records[two] - cluster
     may = gain > temperature * np.log(MERGING)
-    merging = np.zeros(walk.n_items, np.bool_)
+    merging = np.zeros(len(records), np.bool_)
     merging[one[may]] = merging[two[may]] = True
-    moving = walk.home_chances(temperature, team=team) < 1.0 - least
-    return np.asarray(moving | merging[arrays.label])
+    return np.asarray(moving | merging[label])
 
 
 def _around(walk: LinkWalk, near: Bools) -> Bools:
     """Return the items of clusters that have an item near, or one linked to such by a score above zero."""
-    arrays, graph = walk.arrays, walk.graph
+    label, graph = walk.labels, walk.graph
     rows = np.repeat(near, np.diff(graph.start))
-    good = arrays.score > -walk.settings[0]  # beyond ``apart``, in the walk's own terms
+    good = walk.link_scores[graph.pair] > 0.0
     reached = near.copy()
     reached[graph.neighbor[rows & good]] = True
     clusters = np.zeros(walk.n_items, np.bool_)
-    clusters[arrays.label[reached]] = True
-    return clusters[arrays.label]
+    clusters[label[reached]] = True
+    return clusters[label]
 
 
 def _shares(walk: LinkWalk, start: Ints, draws: NDArray[np.int32]) -> NDArray[np.float32]:

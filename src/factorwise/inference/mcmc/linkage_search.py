@@ -39,15 +39,14 @@ class SearchState(NamedTuple):
         Rounds done, and whether the last one gained next to nothing.
     score
         Of the clustering, by adding up gains.
-    label, after
-        The clustering, with its clusters' names and the order of their members.
+    label
+        The clustering: the smallest member of each item's cluster.
     """
 
     round: int
     settled: bool
     score: float
     label: NDArray[np.int32]
-    after: NDArray[np.int32]
 
 
 class Standing(NamedTuple):
@@ -167,11 +166,11 @@ class LinkSearch:
             begin = Standing(0, False, walk.score)
         else:
             begin = Standing(resume.round, resume.settled, resume.score)
-            restore(walk, resume)
+            walk.place_items(resume.label)
 
         def note(standing: Standing) -> None:
             if keep is not None:
-                keep(SearchState(*standing, walk.arrays.label.copy(), walk.arrays.after.copy()))
+                keep(SearchState(*standing, walk.labels))
 
         found = self.follow(stage, begin=begin, watch=watch, keep=note)
         if found.reason not in ("settled", "rounds"):
@@ -220,7 +219,7 @@ class _WalkRounds:
 
     def __init__(self, search: LinkSearch, walk: LinkWalk, key: Ints | None, seed: int, team: Team) -> None:
         self.search, self.walk, self.seed, self.team = search, walk, seed, team
-        many = _shards(walk) > 1
+        many = shard_count(walk.n_items) > 1
         self.key = (walk_parts(walk) if key is None else key) if many else None
         self.n_items = walk.n_items
 
@@ -229,11 +228,12 @@ class _WalkRounds:
         walk, search = self.walk, self.search
         if self.key is not None:
             walk.place_shards(shards_by_key(walk, self.key))
-        gain = 0.0
-        for sweep in range(search.sweeps):
-            sweeps = number * search.sweeps + sweep
-            gain += walk.sweep(self.seed, sweeps, temperature, team=self.team, jumps=search.jumps)
-        return gain
+        else:
+            walk.lay_out()
+        first = number * search.sweeps
+        return walk.sweep(
+            self.seed, first, temperature, team=self.team, jumps=search.jumps, sweeps=search.sweeps
+        )
 
     def mend(self) -> float:
         """Move the items that a step would not leave where they are; return what was gained.
@@ -267,17 +267,6 @@ class _WalkRounds:
         return self.walk.proposals
 
 
-def restore(walk: LinkWalk, state: SearchState) -> None:
-    """Put a walk back to where a search stood."""
-    walk.place_items(state.label)
-    arrays = walk.arrays
-    totals, held = arrays.total[arrays.label], arrays.held[arrays.label]
-    arrays.total[state.label], arrays.held[state.label] = totals, held
-    arrays.label[:] = state.label
-    arrays.after[:] = state.after
-    arrays.before[state.after] = np.arange(walk.n_items, dtype=np.int32)
-
-
 def parts(n: int, first: Ints, second: Ints, link_scores: NDArray[np.float32]) -> NDArray[np.int32]:
     """Number the parts that n linked items can be searched in, one by one.
 
@@ -300,24 +289,28 @@ def parts(n: int, first: Ints, second: Ints, link_scores: NDArray[np.float32]) -
 def walk_parts(walk: LinkWalk) -> NDArray[np.int32]:
     """Number the parts of a walk's graph."""
     graph = walk.graph
-    return parts(walk.n_items, graph.first, graph.second, walk.beyond() + np.float32(walk.settings[0]))
+    return parts(walk.n_items, graph.first, graph.second, walk.link_scores)
 
 
 def shards_by_key(walk: LinkWalk, key: Ints) -> NDArray[np.int32]:
-    """Return the shard of each cluster, by its label: clusters with the same key lie in the same shard.
+    """Return the shard of each cluster, by its id: clusters with the same key lie in the same shard.
 
     The key of a cluster is the largest that its items have; clusters without any are spread evenly.
     """
-    n, label = walk.n_items, walk.arrays.label
-    of_cluster = np.full(n, -1, np.int64)
+    n, label = walk.n_items, walk.shards.label
+    ids = len(walk.shards.world.arrays.size)
+    of_cluster = np.full(ids, -1, np.int64)
     np.maximum.at(of_cluster, label, key)
-    of_cluster = np.where(of_cluster < 0, int(key.max(initial=0)) + 1 + np.arange(n), of_cluster)
-    sizes = np.bincount(label, minlength=n)
+    of_cluster = np.where(of_cluster < 0, int(key.max(initial=0)) + 1 + np.arange(ids), of_cluster)
+    sizes = np.bincount(label, minlength=ids)
     groups, place = np.unique(of_cluster, return_inverse=True)
     before = np.cumsum(np.bincount(place, weights=sizes, minlength=len(groups)))
-    shards = np.minimum(before * _shards(walk) / max(n, 1), _shards(walk) - 1).astype(np.int32)
+    shards = np.minimum(before * shard_count(walk.n_items) / max(n, 1), shard_count(walk.n_items) - 1).astype(
+        np.int32
+    )
     return np.asarray(shards[place], np.int32)
 
 
-def _shards(walk: LinkWalk) -> int:
-    return max(1, walk.n_items // ITEMS_PER_SHARD)
+def shard_count(n_items: int) -> int:
+    """Return into how many shards so many items go."""
+    return max(1, n_items // ITEMS_PER_SHARD)

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 import numpy as np
 
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError
+from factorwise.inference.mcmc.acceptances import (
+    METROPOLIS,
+    UNBALANCED,
+    WITHOUT_RATIO,
+    Acceptance,
+    as_acceptance,
+)
 from factorwise.inference.mcmc.evaluators.base import Evaluator, Outcomes
+from factorwise.inference.mcmc.evaluators.delayed import DelayedAcceptance
 from factorwise.inference.mcmc.evaluators.exact import EXACT, Exact
 from factorwise.inference.mcmc.kernel import Proposal, Proposer, Step, tempered
+from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.model.model import Model
 from factorwise.rng import Stream
 
@@ -46,12 +55,16 @@ class Metropolis:
     hastings
         Whether the ratio of the proposal probabilities is weighed. Without it, as in the paper on sampled
         factors, proposers must be symmetric or the chain samples something else.
+    acceptance
+        How a step is decided: "metropolis" (the default), "barker", "greedy", "always", or a function of your
+        own (see `Acceptance`).
     """
 
     model: Model
     proposer: Proposer
     evaluator: Evaluator | Literal["auto"] | None = EXACT
     hastings: bool = True
+    acceptance: Acceptance | str = METROPOLIS
 
     def __post_init__(self) -> None:
         if self.evaluator is None or self.evaluator == "auto":
@@ -61,26 +74,79 @@ class Metropolis:
                 f"{self.evaluator!r} is not an evaluator: give Exact(), UniformSample(share),"
                 " ConfidenceSample(interval), PoissonMinibatch() or DelayedAcceptance(first), or 'auto'."
             )
+        object.__setattr__(self, "acceptance", as_acceptance(self.acceptance))
+        if not self.hastings and self.acceptance == METROPOLIS:
+            object.__setattr__(self, "acceptance", UNBALANCED)
+        if isinstance(self.evaluator, DelayedAcceptance) and self.acceptance not in (METROPOLIS, UNBALANCED):
+            raise InvalidArgumentError(
+                "DelayedAcceptance decides in two stages, both by the rule of Metropolis and Hastings:"
+                " leave the"
+                " acceptance out."
+            )
+
+    def programs(self, parts: Surroundings) -> dict[str, Any]:
+        """Return the programs of the proposer, the acceptance and, unless it is exact, the evaluator."""
+        if not hasattr(self.proposer, "program"):
+            raise NoCompiledFormError(
+                f"{type(self.proposer).__name__} has no program: give it a method program(parts) that returns"
+                " Program(draw=...), or run with engine='plain'."
+            )
+        wanted = replace(parts, ratio=self._acceptance not in WITHOUT_RATIO)
+        found = {"draw": self.proposer.program(wanted), "accept": self._acceptance.program()}
+        return found | self._evaluation(parts)
+
+    def _evaluation(self, parts: Surroundings) -> dict[str, Any]:
+        """Return what the evaluator puts in the place of templates and acceptance."""
+        if isinstance(self._evaluator, Exact):
+            return {}
+        if not hasattr(self._evaluator, "programs"):
+            require_exact(self)
+        if self.changes == "many":
+            raise NoCompiledFormError(
+                f"{type(self._evaluator).__name__} samples in compiled walks for moves of one item: give"
+                " RelocateToItem, RelocateToCandidate, RelocateToCluster, RelocateToNew and"
+                " RetypeCluster, or run"
+                " with engine='plain'."
+            )
+        return self._evaluator.programs(parts, balanced=self.hastings)  # type: ignore[attr-defined, no-any-return]
+
+    @property
+    def estimates(self) -> bool:
+        """Whether gains are estimates, so that a walk does not know its score."""
+        return getattr(self._evaluator, "estimates", False)
+
+    @property
+    def changes(self) -> str | int:
+        """How many changes a move may have: "one", "many", or the largest number."""
+        return getattr(self.proposer, "changes", "many")
+
+    @property
+    def _acceptance(self) -> Acceptance:
+        return cast(Acceptance, self.acceptance)  # settled when the kernel was made
 
     def step(self, stream: Stream, world: Any, temperature: float = 1.0) -> Step:
-        """Decide one step; draws: the proposal, the number that decides, what the evaluator asks for.
+        """Decide one step; draws: the proposal, what the evaluator asks for, the number that decides.
 
         The gain in the step is exact whatever the evaluator, so that running scores stay true.
         """
         proposal = self.proposer.draw(stream, world)
-        chance = stream.uniform()  # drawn even when nothing is proposed: a step has one shape
         if proposal.diff is None:
             return Step(None, 0.0, 0.0, False)
         weighed = self._weighed(proposal)
         if isinstance(self._evaluator, Exact):
             gain = self.model.gain(world, proposal.diff)
             log_accept = log_acceptance(gain, weighed, temperature)
-            return Step(proposal.diff, gain, log_accept, chance < math.exp(log_accept))
+            accepted = self._acceptance.decides(stream, weighed, gain, temperature)
+            return Step(proposal.diff, gain, log_accept, accepted)
         listed = self.model.contributions(world, proposal.diff, bounds=self._evaluator.needs_bounds)
         found = self._evaluator.evaluate(stream, listed, temperature)
         log_accept = first = log_acceptance(found.gain, weighed, temperature)
         examined = found.examined
-        if found.correction is not None and chance < math.exp(first):  # one number serves both stages
+        if found.correction is None:
+            accepted = self._acceptance.decides(stream, weighed, found.gain, temperature)
+            return Step(proposal.diff, listed.total(), log_accept, accepted, examined)
+        chance = stream.uniform()  # one number serves both stages
+        if chance < math.exp(first):
             log_accept = log_acceptance(found.gain, weighed, temperature, found.correction)
             examined = len(listed)
         accepted = chance < math.exp(log_accept)
@@ -115,10 +181,6 @@ def require_exact(kernel: Any) -> None:
         raise NoCompiledFormError(
             f"{type(evaluator).__name__} has no compiled form in this walk: run with engine='plain', or with"
             " evaluator=Exact()."
-        )
-    if not getattr(kernel, "hastings", True):
-        raise NoCompiledFormError(
-            "this walk has the proposal ratio compiled in: run with engine='plain', or with hastings=True."
         )
 
 

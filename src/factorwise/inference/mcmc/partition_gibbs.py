@@ -7,17 +7,28 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from factorwise.inference.mcmc.kernel import Step, tempered
+from factorwise.inference.mcmc.parts import Surroundings
+from factorwise.kernels.clusterings.choices import offer_all
+from factorwise.kernels.compile.programs import Program
+from factorwise.kernels.walks.acceptances import choose_by_score
 from factorwise.model.model import Model
 from factorwise.rng import Stream
 from factorwise.world.diff import NEW, PartitionDiff, Retype, Transfer
 from factorwise.world.partition import Partition
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PartitionGibbs:
     """Draw a random item, then its place among all clusters and a cluster of its own of each type."""
 
     model: Model
+
+    changes = "one"
+
+    def programs(self, parts: Surroundings) -> dict[str, Program]:
+        """Offer a random item every cluster and new ones; choose by score."""
+        offered = Program(support=offer_all, arrays={"types": [parts.world.n_types]}, name="all clusters")
+        return {"support": offered, "choose": Program(choose=choose_by_score, name="Gibbs")}
 
     def choices(self, world: Partition, item: int) -> list[PartitionDiff | None]:
         """Every place for ``item``: the clusters in storage order (None is where it is), then new ones."""

@@ -1,98 +1,39 @@
 """Moves over clusterings: relocate, merge, split, split-merge, retype.
 
-Every move but the last draws a transfer of m items from a cluster of s to a cluster of t (t = 0: a new one),
-and says with what probability it draws one *literal* transfer, as a function of a few counts.
-`partition_mixture` makes proposals of them.
+Moves that may be each other's way back are drawn from together, as one proposer whose ratio adds up all ways:
+the relocations, and merges with splits. `PartitionMixture` sees to that.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from factorwise.errors import InvalidArgumentError, ShapeError
-from factorwise.rng import Stream
-from factorwise.world.diff import NEW, PartitionDiff, Retype, Transfer
+from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
+from factorwise.kernels.clusterings import jumps, relocations
+from factorwise.kernels.compile.programs import Pointers, Program
 from factorwise.world.pairs import both_ends
 from factorwise.world.partition import Partition
 
 
-class Counts(NamedTuple):
-    """What the probability of a transfer depends on.
+class PartitionMove(ProgramProposer):
+    """One way to draw transfers, by itself or in a `PartitionMixture`.
 
-    items, clusters, splittable, types
-        Of the world it starts from: n, number of clusters, of clusters of two or more, of type labels.
-    source, moving, target
-        Sizes s, m and t; a target of 0 is a new cluster.
-    peers
-        Items in the block of an item that moves; all items without blocking.
-    links
-        For a single item that moves: the share of its candidates that are in the target.
+    Moves of one ``family`` may be each other's way back: a mixture makes one proposer of them, by their
+    method ``mixed(other, weight, other_weight)``. A move that may join any two items says so by
+    ``crosses_blocks``.
     """
 
-    items: int
-    clusters: int
-    splittable: int
-    types: int
-    source: int
-    moving: int
-    target: int
-    peers: int
-    links: float = 0.0
+    family: str = ""
+    crosses_blocks: bool = False
 
-
-class PartitionMove(Protocol):
-    """One way to draw transfers."""
-
-    def available(self, counts: Counts) -> bool:
-        """Whether there is anything to propose in a world with these counts."""
-        ...
-
-    def draw(self, stream: Stream, world: Partition) -> PartitionDiff | None:
-        """Draw one literal transfer; None where the draw hits one that changes nothing."""
-        ...
-
-    def log_probability(self, counts: Counts) -> float:
-        """Log-probability of drawing one literal transfer with these counts."""
-        ...
-
-
-def _log(probability: float) -> float:
-    return math.log(probability) if probability > 0.0 else -math.inf
-
-
-class _AnyWorld:
-    def available(self, counts: Counts) -> bool:
-        return counts.items >= 2
-
-
-@dataclass(frozen=True, slots=True)
-class RelocateToCluster:
-    """Move a random item to one of the other clusters, all equally likely."""
-
-    def available(self, counts: Counts) -> bool:
-        """Two clusters are needed."""
-        return counts.clusters >= 2
-
-    def draw(self, stream: Stream, world: Partition) -> PartitionDiff | None:
-        """Draw an item, then a cluster that is not its own."""
-        item = stream.below(world.n_items)
-        source = world.cluster_of(item)
-        position = stream.below(world.n_clusters - 1)
-        position += (
-            position >= world.arrays.clusters["live_at"][source]
-        )  # the clusters without its own, in order
-        return Transfer((item,), source, int(world.arrays.clusters["live"][position]))
-
-    def log_probability(self, counts: Counts) -> float:
-        """1 / n times 1 / (clusters - 1)."""
-        if counts.moving != 1 or counts.target == 0:
-            return -math.inf
-        return -math.log(counts.items) - math.log(counts.clusters - 1)
+    def check(self, world: Partition) -> None:
+        """Refuse a world that the move was not made for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +60,9 @@ class Blocks:
         """Refuse a world with a cluster that reaches across blocks."""
         if len(self.of) != world.n_items:
             raise ShapeError(f"the blocks cover {len(self.of)} items, but the world has {world.n_items}.")
-        lowest = np.full(world.n_items, len(self.start), dtype=np.int32)
-        highest = np.zeros(world.n_items, dtype=np.int32)
+        ids = len(world.arrays.size)
+        lowest = np.full(ids, len(self.start), dtype=np.int32)
+        highest = np.zeros(ids, dtype=np.int32)
         np.minimum.at(lowest, world.labels, self.of)
         np.maximum.at(highest, world.labels, self.of)
         across = np.flatnonzero(lowest < highest)
@@ -131,46 +73,167 @@ class Blocks:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class RelocateToItem(_AnyWorld):
+@dataclass(frozen=True)
+class Relocate(PartitionMove):
+    """Move a random item: to the cluster of another item, of a candidate, to any cluster, to a new one.
+
+    The target is drawn in one of four ways, with probabilities in the proportion of the rates; a proposal
+    that leaves the item where it is changes nothing. The ratio adds up all ways there and back.
+
+    to_item
+        To the cluster of another random item: large clusters attract.
+    to_new
+        To a cluster of its own, with a random type.
+    to_cluster
+        To one of the other clusters, all equally likely.
+    to_candidate
+        To the cluster of one of its ``candidates``.
+    blocks
+        Draw the other item from the same block.
+    in_turn
+        Visit the blocks one after the other, with as many steps in each as it has items: what a block's steps
+        look at then stays in the cache. Every step leaves the distribution invariant as it would in random
+        order.
+    """
+
+    to_item: float = 0.0
+    to_new: float = 0.0
+    to_cluster: float = 0.0
+    to_candidate: float = 0.0
+    blocks: Blocks | None = None
+    candidates: RelocateToCandidate | None = None
+    in_turn: bool = False
+    family = "relocations"
+
+    def __post_init__(self) -> None:
+        rates = (self.to_item, self.to_new, self.to_cluster, self.to_candidate)
+        if min(rates) < 0.0 or not 0.0 < sum(rates) < np.inf:
+            raise InvalidArgumentError(f"the rates of ways to relocate must be zero or more, not {rates}.")
+        if self.in_turn and self.blocks is None:
+            raise InvalidArgumentError("there are no blocks to visit: give blocks=Blocks.from_keys(...).")
+        if self.blocks is not None and (self.to_cluster or self.to_candidate):
+            raise InvalidArgumentError(
+                "a relocation to a cluster or to a candidate may join items of different blocks, which blocks"
+                " forbid: use to_item and to_new."
+            )
+        if (self.to_candidate > 0.0) != (self.candidates is not None):
+            raise InvalidArgumentError("to_candidate and candidates go together: give both or neither.")
+
+    def check(self, world: Partition) -> None:
+        """Refuse a world that the blocks or candidates were not made for."""
+        if self.blocks is not None:
+            self.blocks.check(world)
+        made_for = world.n_items if self.candidates is None else len(self.candidates.start) - 1
+        if made_for != world.n_items:
+            raise ShapeError(
+                f"the candidates are for {made_for} items, but the world has {world.n_items}:"
+                " give RelocateToCandidate.from_pairs(world.n_items, pairs)."
+            )
+
+    def groups(self, world: Partition) -> NDArray[np.int32] | None:
+        """Return numbers such that only items of one number can come together; None where any two may."""
+        if self.blocks is not None:
+            return self.blocks.of
+        if self.candidates is None or self.to_item > 0.0 or self.to_cluster > 0.0:
+            return None
+        # whom candidates connect, and the clusters to begin with: each item with one member of its own
+        n, member = world.n_items, np.zeros(len(world.arrays.size), np.int64)
+        member[world.labels] = np.arange(n)
+        rows = np.concatenate([np.repeat(np.arange(n), np.diff(self.candidates.start)), np.arange(n)])
+        columns = np.concatenate([self.candidates.candidate, member[world.labels]])
+        links = coo_array((np.ones(len(rows), np.int8), (rows, columns)), shape=(n, n))
+        return np.asarray(connected_components(links, directed=False)[1], np.int32)
+
+    def program(self, parts: Surroundings) -> Program:
+        """Draw an item, a way and a target."""
+        world, blocks, candidates = parts.world, self.blocks, self.candidates
+        some = candidates is not None and len(candidates.candidate) > 0
+        arrays = {
+            "rates": [self.to_cluster, self.to_item, self.to_candidate if some else 0.0, self.to_new],
+            "types": [world.n_types],
+            "block_start": np.zeros(0, np.int64) if blocks is None else blocks.start,
+            "block_item": np.zeros(0, np.int32) if blocks is None else blocks.item,
+            "block_of": np.zeros(0, np.int32) if blocks is None else blocks.of,
+            "candidate_start": candidates.start if candidates is not None and some else np.zeros(1, np.int64),
+            "candidate": candidates.candidate if candidates is not None and some else np.zeros(0, np.int64),
+            "visit": np.array([-1, 0] if self.in_turn else [], np.int64),
+            "told": Pointers(
+                [p for p in parts.templates if self.in_turn and "visit" in p.functions], ("visit",)
+            ),
+            "fetched": np.zeros(1, np.int64),
+        }
+        return Program(draw=relocations.draw_relocation, arrays=arrays, name="relocations")
+
+    def mixed(self, other: Relocate, weight: float, other_weight: float) -> Relocate:
+        """Return the relocation that draws from two of them."""
+        if len({id(move.blocks) for move in (self, other) if move.to_item > 0.0}) > 1:
+            raise InvalidArgumentError("a mixture has one set of blocks: give all moves the same Blocks.")
+        if self.candidates is not None and other.candidates is not None:
+            raise InvalidArgumentError(
+                "a mixture has one RelocateToCandidate at most, because the chances of two do not add"
+                " up: put all"
+                " candidate pairs into one."
+            )
+
+        def rate(name: str) -> float:
+            mine, theirs = self.shares(), other.shares()
+            return weight * mine[name] + other_weight * theirs[name]
+
+        return Relocate(
+            to_item=rate("to_item"),
+            to_new=rate("to_new"),
+            to_cluster=rate("to_cluster"),
+            to_candidate=rate("to_candidate"),
+            blocks=self.blocks or other.blocks,
+            candidates=self.candidates or other.candidates,
+            in_turn=self.in_turn or other.in_turn,
+        )
+
+    def shares(self) -> dict[str, float]:
+        """Return the probability of each way."""
+        rates = {name: getattr(self, name) for name in ("to_item", "to_new", "to_cluster", "to_candidate")}
+        total = sum(rates.values())
+        return {name: rate / total for name, rate in rates.items()}
+
+
+class RelocateToCluster(Relocate):
+    """Move a random item to one of the other clusters, all equally likely."""
+
+    def __init__(self) -> None:
+        super().__init__(to_cluster=1.0)
+
+
+class RelocateToItem(Relocate):
     """Move a random item to the cluster of another random item: large clusters attract.
 
     blocks
         Draw the other item from the same block.
+    in_turn
+        Visit the blocks one after the other, with as many steps in each as it has items.
     """
 
-    blocks: Blocks | None = None
-
-    def draw(self, stream: Stream, world: Partition) -> PartitionDiff | None:
-        """Draw two different items; nothing changes if they are together already."""
-        if self.blocks is None or len(self.blocks.start) == 2:  # one block is none
-            item, other = _two_items(stream, world.n_items)
-        else:
-            item = stream.below(world.n_items)
-            block = self.blocks.of[item]
-            peers = self.blocks.item[self.blocks.start[block] : self.blocks.start[block + 1]]
-            if len(peers) < 2:
-                return None
-            other = int(peers[stream.below(len(peers) - 1)])
-            if other == item:  # the last of the block stands in for the item itself
-                other = int(peers[-1])
-        source, target = world.cluster_of(item), world.cluster_of(other)
-        return None if source == target else Transfer((item,), source, target)
-
-    def log_probability(self, counts: Counts) -> float:
-        """1 / n times t / (peers - 1)."""
-        if counts.moving != 1 or counts.target == 0:
-            return -math.inf
-        return _log(counts.target / (counts.items * (counts.peers - 1.0)))
+    def __init__(self, blocks: Blocks | None = None, *, in_turn: bool = False) -> None:
+        super().__init__(to_item=1.0, blocks=blocks, in_turn=in_turn)
 
 
-@dataclass(frozen=True, slots=True)
-class RelocateToCandidate:
+class RelocateToNew(Relocate):
+    """Move a random item to a cluster of its own, with a random type."""
+
+    def __init__(self) -> None:
+        super().__init__(to_new=1.0)
+
+
+class RelocateToCandidate(Relocate):
     """Move a random item to the cluster of one of its candidates, as blocking found them.
 
     start, candidate
         The candidates of item i are ``candidate[start[i]:start[i + 1]]``.
     """
+
+    def __init__(self, start: NDArray[np.int64], candidate: NDArray[np.int64]) -> None:
+        object.__setattr__(self, "start", start)
+        object.__setattr__(self, "candidate", candidate)
+        super().__init__(to_candidate=1.0, candidates=self)
 
     start: NDArray[np.int64]
     candidate: NDArray[np.int64]
@@ -184,156 +247,78 @@ class RelocateToCandidate:
         start, candidate, _ = both_ends(n_items, given)
         return cls(start, candidate)
 
-    def available(self, counts: Counts) -> bool:
-        """At least one candidate pair is needed."""
-        return len(self.candidate) > 0
 
-    def draw(self, stream: Stream, world: Partition) -> PartitionDiff | None:
-        """Draw an item and one of its candidates."""
-        item = stream.below(world.n_items)
-        degree = int(self.start[item + 1] - self.start[item])
-        choice = stream.below(degree) if degree else 0
-        if degree == 0:
-            return None
-        source = world.cluster_of(item)
-        target = world.cluster_of(int(self.candidate[self.start[item] + choice]))
-        return None if source == target else Transfer((item,), source, target)
+@dataclass(frozen=True)
+class MergeOrSplit(PartitionMove):
+    """Merge two random clusters, or split a random one: each is the other's way back.
 
-    def links(self, world: Partition, item: int, members: NDArray[np.int32]) -> float:
-        """Share of the item's candidates among ``members``."""
-        own = self.candidate[self.start[item] : self.start[item + 1]]
-        return float(np.isin(own, members).mean()) if len(own) else 0.0
+    merge
+        Rate of merges: all ordered pairs of clusters equally likely; the second one's type is kept.
+    split
+        Rate of splits of a cluster of two or more, all bipartitions equally likely.
+    """
 
-    def log_probability(self, counts: Counts) -> float:
-        """1 / n times the share of the candidates that are in the target."""
-        if counts.moving != 1 or counts.target == 0:
-            return -math.inf
-        return _log(counts.links / counts.items)
+    merge: float = 1.0
+    split: float = 1.0
+    changes = "many"
+    family = "merges and splits"
 
+    @property
+    def crosses_blocks(self) -> bool:  # type: ignore[override]
+        """Whether the move may join any two items."""
+        return self.merge > 0.0
 
-@dataclass(frozen=True, slots=True)
-class RelocateToNew:
-    """Move a random item to a cluster of its own, with a random type."""
+    def program(self, parts: Surroundings) -> Program:
+        """Draw a merge or a split."""
+        arrays = {"rates": [self.merge, self.split], "types": [parts.world.n_types]}
+        return Program(draw=jumps.draw_merge_or_split, arrays=arrays, name="merges and splits")
 
-    def available(self, counts: Counts) -> bool:
-        """Some cluster must have two members."""
-        return counts.splittable >= 1
-
-    def draw(self, stream: Stream, world: Partition) -> PartitionDiff | None:
-        """Draw an item; nothing changes for one that is alone."""
-        item = stream.below(world.n_items)
-        new_type = stream.below(world.n_types) if world.n_types > 1 else 0
-        source = world.cluster_of(item)
-        return None if world.size_of(source) == 1 else Transfer((item,), source, NEW, new_type)
-
-    def log_probability(self, counts: Counts) -> float:
-        """1 / n times 1 / types."""
-        if counts.moving != 1 or counts.target != 0:
-            return -math.inf
-        return -math.log(counts.items) - math.log(counts.types)
+    def mixed(self, other: MergeOrSplit, weight: float, other_weight: float) -> MergeOrSplit:
+        """Return the move that draws from two of them."""
+        mine, theirs = weight / (self.merge + self.split), other_weight / (other.merge + other.split)
+        return MergeOrSplit(
+            mine * self.merge + theirs * other.merge, mine * self.split + theirs * other.split
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class Merge:
-    """Merge two random clusters, all ordered pairs equally likely; the second one's type is kept."""
+class Merge(MergeOrSplit):
+    """Merge two random clusters.
 
-    def available(self, counts: Counts) -> bool:
-        """Two clusters are needed."""
-        return counts.clusters >= 2
+    Without `Split` in the same mixture there is no way back, and none is accepted.
+    """
 
-    def draw(self, stream: Stream, world: Partition) -> PartitionDiff | None:
-        """Draw two different clusters."""
-        first, second = _two_items(stream, world.n_clusters)
-        source, target = (int(world.arrays.clusters["live"][k]) for k in (first, second))
-        return Transfer(tuple(world.members(source).tolist()), source, target)
-
-    def log_probability(self, counts: Counts) -> float:
-        """1 / (clusters (clusters - 1))."""
-        if counts.moving != counts.source or counts.target == 0:
-            return -math.inf
-        return -math.log(counts.clusters) - math.log(counts.clusters - 1)
+    def __init__(self) -> None:
+        super().__init__(1.0, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
-    """Split a random cluster of two or more into two parts, all bipartitions equally likely."""
+class Split(MergeOrSplit):
+    """Split a random cluster; without `Merge` in the same mixture there is no way back.
 
-    def available(self, counts: Counts) -> bool:
-        """Some cluster must have two members."""
-        return counts.splittable >= 1
+    And none is accepted.
+    """
 
-    def draw(self, stream: Stream, world: Partition) -> PartitionDiff | None:
-        """Draw a cluster, then a part that is neither empty nor all of it."""
-        position = stream.below(world.n_splittable)
-        source = int(world.arrays.clusters["splittable"][position])
-        new_type = stream.below(world.n_types) if world.n_types > 1 else 0
-        members = world.members(source).tolist()
-        moving: list[int] = []
-        while not 0 < len(moving) < len(members):  # two of the 2^s subsets are no split: draw again
-            moving = [item for item in members if stream.uniform() < 0.5]
-        return Transfer(tuple(moving), source, NEW, new_type)
-
-    def log_probability(self, counts: Counts) -> float:
-        """1 / splittable times 1 / (2^s - 2) times 1 / types: either part may be the one that moves."""
-        if counts.target != 0 or counts.moving >= counts.source:
-            return -math.inf
-        subsets = counts.source * math.log(2.0) + math.log1p(-(2.0 ** (1 - counts.source)))
-        return -math.log(counts.splittable) - subsets - math.log(counts.types)
+    def __init__(self) -> None:
+        super().__init__(0.0, 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class SplitMerge(_AnyWorld):
+@dataclass(frozen=True)
+class SplitMerge(PartitionMove):
     """Draw two items: split their cluster at random between them, or merge their two clusters."""
 
-    def draw(self, stream: Stream, world: Partition) -> PartitionDiff | None:
+    changes = "many"
+    crosses_blocks = True
+
+    def program(self, parts: Surroundings) -> Program:
         """Draw the pair; the first stays, the second moves, the other members toss a coin each."""
-        stays, moves = _two_items(stream, world.n_items)
-        source, target = world.cluster_of(moves), world.cluster_of(stays)
-        if source != target:
-            return Transfer(tuple(world.members(source).tolist()), source, target)
-        new_type = stream.below(world.n_types) if world.n_types > 1 else 0
-        part = [
-            item
-            for item in world.members(source).tolist()
-            if item == moves or (item != stays and stream.uniform() < 0.5)
-        ]
-        return Transfer(tuple(part), source, NEW, new_type)
-
-    def log_probability(self, counts: Counts) -> float:
-        """Sum over the pairs that lead there: m (s - m) for a split, s t for a merge, of n (n - 1)."""
-        pairs = math.log(counts.items) + math.log(counts.items - 1)
-        if counts.target == 0 and counts.moving < counts.source:
-            ways = math.log(counts.moving) + math.log(counts.source - counts.moving)
-            return ways - pairs - (counts.source - 2) * math.log(2.0) - math.log(counts.types)
-        if counts.target > 0 and counts.moving == counts.source:
-            return math.log(counts.source) + math.log(counts.target) - pairs
-        return -math.inf
+        return Program(
+            draw=jumps.draw_split_merge, arrays={"types": [parts.world.n_types]}, name="splits and merges"
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class RetypeCluster:
+@dataclass(frozen=True)
+class RetypeCluster(PartitionMove):
     """Give a random cluster another type, all others equally likely."""
 
-    def available(self, counts: Counts) -> bool:
-        """Two types are needed."""
-        return counts.types >= 2
-
-    def draw(self, stream: Stream, world: Partition) -> PartitionDiff | None:
+    def program(self, parts: Surroundings) -> Program:
         """Draw a cluster and a type that is not its own."""
-        cluster = int(world.arrays.clusters["live"][stream.below(world.n_clusters)])
-        old = world.type_of(cluster)
-        new = stream.below(world.n_types - 1)
-        return Retype(cluster, old, new + (new >= old))
-
-    def log_probability(self, counts: Counts) -> float:
-        """1 / clusters times 1 / (types - 1), for a change of type: nothing moves."""
-        if counts.moving != 0:
-            return -math.inf
-        return -math.log(counts.clusters) - math.log(counts.types - 1)
-
-
-def _two_items(stream: Stream, count: int) -> tuple[int, int]:
-    """Draw an ordered pair of different numbers below ``count``."""
-    first = stream.below(count)
-    second = stream.below(count - 1)
-    return first, second + (second >= first)
+        return Program(draw=jumps.draw_type, arrays={"types": [parts.world.n_types]}, name="types")

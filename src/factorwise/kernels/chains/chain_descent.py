@@ -21,6 +21,7 @@ from factorwise.kernels.chains.chain_online import fetch_ahead
 from factorwise.kernels.chains.chain_rows import Known
 from factorwise.kernels.chains.rows import Groups, keep_where, load_row, square_root, store_row
 from factorwise.kernels.compile.compiler import hot, inner, lean_kernel
+from factorwise.kernels.walks.rules import adagrad_pace
 from factorwise.types import Floats, Ints
 
 
@@ -266,7 +267,7 @@ def descend_by_squares(
             weight, slope = gathered.single[place], gathered.amount[place]
             gathered.slot[rows + weight] = -1
             squares.single[weight] += slope * slope
-            pace = rate / np.sqrt(squares.single[weight])
+            pace = adagrad_pace(rate, squares.single[weight], 0.0)
             moved = tokens.weights[weight] - slope * pace
             tokens.weights[weight] = moved / (1.0 + pace * squares.single_pull[weight])
         if end - begin > 1:

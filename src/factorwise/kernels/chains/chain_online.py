@@ -29,6 +29,7 @@ from factorwise.kernels.chains.rows import (
 )
 from factorwise.kernels.compile.compiler import hot, inner, lean_kernel
 from factorwise.kernels.compile.random import random_below
+from factorwise.kernels.walks.rules import arow_step, passive_aggressive_step, shrunk_variance
 from factorwise.types import Floats, Ints
 
 LINE: Groups = (0,)  # rows of eight integers: one or half a cache line
@@ -287,7 +288,7 @@ def _change(
         if len(store.variance) > 0:
             variance = store.variance[weight]
             change *= variance
-            store.variance[weight] = variance / (1.0 + variance * delta * delta / gamma)
+            store.variance[weight] = shrunk_variance(variance, delta, 1.0 / gamma)
         store.weights[weight] += change
         store.sums[weight] += change * count
         if difference.row[place] >= 0:
@@ -315,13 +316,11 @@ def _length_of(step: Step, loss: float, norm: float) -> float:
     """How many times the difference to add."""
     if step.kind == PERCEPTRON:
         return 1.0
-    if step.kind == AGGRESSIVE_II:
-        return loss / (norm + 0.5 / step.bound)
     if step.kind == ADAPTIVE:
-        return loss / (norm + step.bound)
-    if norm == 0.0:
-        return 0.0
-    return loss / norm if step.kind == AGGRESSIVE else min(step.bound, loss / norm)
+        return arow_step(loss, norm, step.bound)
+    cap = step.bound if step.kind == AGGRESSIVE_I else np.inf
+    pad = 0.5 / step.bound if step.kind == AGGRESSIVE_II else 0.0
+    return passive_aggressive_step(loss, norm, cap, pad) if norm + pad > 0.0 else 0.0
 
 
 @lean_kernel

@@ -1,253 +1,267 @@
-"""Drawing jumps, compiled: the twin of `inference.mcmc.adaptive.proposer`, number by number."""
+"""Drawing adaptive jumps: splits, merges and moves of parts, by odds that the proposer keeps.
+
+The clustering of the proposer (`jump_features`) goes ahead to the world that is proposed, where the chance of
+the way back is read from the odds there. If the walk does not follow, the next draw leads it back.
+
+Beside what is described there, ``mine`` has ``kind`` int64[1], of the jump at hand; ``sides`` int64[4], what
+`allocate_members` is called with, and ``guide``, that function, where parts are guided.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from factorwise.kernels.clusterings.arrays import LIVE, spare_id
 from factorwise.kernels.clusterings.jump_features import (
-    ClusterModel,
-    clear_sides,
-    join_side,
-    joining_gradient,
-    log_odds_of,
-    set_part_odds,
-    take_cluster,
+    ASIDE,
+    BALANCED,
+    GUIDED,
+    UPDATE_ODDS,
+    WEIGH_ASIDE,
+    follow,
+    keep_odds,
+    note_change,
+    shift,
+    side_odds,
+    spare,
 )
 from factorwise.kernels.clusterings.jump_odds import (
     EXPLORE,
-    GUIDED,
-    LOG_PART,
     MERGE,
     MOVE,
+    ONE_MEMBER,
     SPLIT,
-    JumpArrays,
-    as_odds,
     choose_by,
     choose_mixed,
     choose_pair,
+    draw_kind,
+    log_any_part,
+    log_kind,
+    log_mixed,
+    log_moved_part,
+    log_pair,
+    log_share,
 )
-from factorwise.kernels.clusterings.partitions import LIVE, NEW, SPLITTABLE, PartitionArrays
-from factorwise.kernels.clusterings.restricted_gibbs import sort_ascending
-from factorwise.kernels.compile.compiler import hot, inner
-from factorwise.kernels.compile.random import random_below, random_uniform
+from factorwise.kernels.clusterings.jumps import add_change, draw_part, end_changes, move_all
+from factorwise.kernels.clusterings.restricted import sort_ascending
+from factorwise.kernels.compile.compiler import shared
+from factorwise.kernels.compile.pointers import call
+from factorwise.kernels.walks.layouts import STAY
+from factorwise.kernels.walks.library import below, uniform
 
-Allocation = Callable[..., None]
-
-ONE_MEMBER = 0.5  # share of moves that take a single member, the others take any proper part
-
-
-@hot
-def is_able(kind: int, clusters: int, splittable: int) -> bool:
-    """Whether a kind of jump has anything to propose in a world with these counts."""
-    if kind == SPLIT:
-        return splittable >= 1
-    if kind == MERGE:
-        return clusters >= 2
-    return splittable >= 1 and clusters >= 2
+COUNT, FIRST, SECOND, FORCED = range(4)
 
 
-@inner
-def draw_jump_kind(jumps: JumpArrays, p: PartitionArrays, state: NDArray[np.uint64]) -> int:
-    """Draw a kind among those that have something to propose; -1 where there is none."""
-    clusters, splittable = p.counters[LIVE], p.counters[SPLITTABLE]
-    total = 0.0
-    for kind in range(3):
-        if is_able(kind, clusters, splittable):
-            total += jumps.settings[kind]
-    threshold = random_uniform(state) * total
-    chosen = -1
-    for kind in range(3):
-        if is_able(kind, clusters, splittable) and jumps.settings[kind] > 0.0:
-            chosen = kind
-            threshold -= jumps.settings[kind]
-            if threshold < 0.0:
-                break
-    return chosen
-
-
-@inner
-def draw_jump(
-    allocation: Allocation,
-    o: ClusterModel,
-    jumps: JumpArrays,
-    items: NDArray[np.int32],
-    drawn: NDArray[np.int64],
-    no_features: NDArray[np.float32],
-    state: NDArray[np.uint64],
-) -> bool:
-    """Draw a jump as a transfer; False where nothing can change."""
-    p = o.p
-    kind = draw_jump_kind(jumps, p, state)
-    jumps.jump[0] = kind
-    drawn[3] = 0
+def draw_jump(world: Any, mine: Any, random: Any, move: Any, changes: Any) -> float:
+    """Draw a jump; its ratio is set where it is asked for."""
+    follow(world, mine)
+    kind = draw_kind(mine, random)
     if kind < 0:
-        return False
+        return STAY
+    mine.kind[0] = kind
+    there, back = log_kind(mine, kind), 0.0
     if kind == MERGE:
-        draw_merge(jumps, p, items, drawn, state)
-        return True
-    source = choose_mixed(jumps, p, state)
-    drawn[1], drawn[2] = source, NEW
-    if kind == SPLIT and jumps.settings[GUIDED] > 0.0:
-        draw_guided(allocation, o, jumps, source, items, drawn, state)
-    elif kind == SPLIT:
-        drawn[0] = draw_coins(p, source, items, state)
+        there, back = draw_merge(world, mine, random, move, changes, there)
     else:
-        draw_move(o, jumps, source, items, drawn, no_features, state)
-    return True
+        source = choose_mixed(world, mine, random)
+        there += log_mixed(mine, source)
+        move.changes = 0
+        if kind == MOVE:
+            there, back = draw_move(world, mine, random, move, changes, source, there)
+        elif mine.state[GUIDED] != 0:
+            there += draw_guided(world, mine, random, move, changes, source)
+        else:
+            there += log_any_part(int(world.size[source]))
+            draw_part(world, random, move, changes, source, spare_id(world, 0))
+    end_changes(move, changes)
+    source, target = int(changes[0].source), int(changes[0].target)
+    ahead = mine.state[BALANCED] != 0
+    if ahead:
+        keep_odds(world, mine, source, target)
+        note_change(mine, source)
+        note_change(mine, target)
+    for at in range(move.changes):
+        place = target if ahead else source
+        if mine.label[changes[at].item] != place:
+            shift(mine, changes[at].item, place)
+    if ahead:
+        call(mine.odds[UPDATE_ODDS, 0], mine.odds[UPDATE_ODDS, 1])
+        back += log_way_back(mine, kind, source, target, move.changes)
+        move.log_ratio = back - there
+    return 1.0
 
 
-@inner
-def draw_merge(
-    jumps: JumpArrays,
-    p: PartitionArrays,
-    items: NDArray[np.int32],
-    drawn: NDArray[np.int64],
-    state: NDArray[np.uint64],
-) -> None:
-    """Draw two clusters; the smaller one moves, of equal ones the first."""
-    first, second = choose_pair(jumps, p, state)
-    if jumps.settings[GUIDED] > 0.0:
-        swapped = random_uniform(state) >= 0.5
-        jumps.jump[1] = random_member(p, second if swapped else first, state)
-        jumps.jump[2] = random_member(p, first if swapped else second, state)
-    if p.clusters[first].size > p.clusters[second].size:
-        first, second = second, first
-    lo = p.clusters[first].start
-    drawn[0], drawn[1], drawn[2] = int(p.clusters[first].size), first, second
-    for index in range(drawn[0]):
-        items[index] = p.members[lo + index]
+@shared
+def log_way_back(mine: Any, kind: int, source: int, target: int, count: int) -> float:
+    """Log-probability of drawing the way back, but for what has been added up on the way there."""
+    s, t = int(mine.size[source]), int(mine.size[target])
+    if kind == SPLIT:
+        return log_kind(mine, MERGE) + log_pair(mine, source, target) + log_ends(mine, s, t)
+    if kind == MOVE:
+        return log_kind(mine, MOVE) + log_mixed(mine, target) + log_moved_part(t, count)
+    part = log_any_part(t) if mine.state[GUIDED] == 0 else -math.log(t) - math.log(t - 1.0)
+    return log_kind(mine, SPLIT) + log_mixed(mine, target) + part
 
 
-@hot
-def random_member(p: PartitionArrays, cluster: int, state: NDArray[np.uint64]) -> int:
+@shared
+def log_ends(mine: Any, first: int, second: int) -> float:
+    """Log-probability, where parts are guided, of one member each of two clusters so large, in one order."""
+    if mine.state[GUIDED] == 0:
+        return 0.0
+    return -math.log(2.0) - math.log(first) - math.log(second)
+
+
+@shared
+def member_of(world: Any, random: Any, cluster: int) -> int:
     """Draw a member of a cluster."""
-    return int(p.members[p.clusters[cluster].start + random_below(state, p.clusters[cluster].size)])
+    return int(world.members[world.start[cluster] + below(random, int(world.size[cluster]))])
 
 
-@inner
-def draw_coins(p: PartitionArrays, cluster: int, items: NDArray[np.int32], state: NDArray[np.uint64]) -> int:
-    """Draw a part that is neither empty nor all, a coin for each member; return how many."""
-    lo, size = p.clusters[cluster].start, int(p.clusters[cluster].size)
-    count = 0
-    while count == 0 or count == size:
-        count = 0
-        for slot in range(lo, lo + size):
-            if random_uniform(state) < 0.5:
-                items[count] = p.members[slot]
-                count += 1
+@shared
+def draw_merge(
+    world: Any, mine: Any, random: Any, move: Any, changes: Any, there: float
+) -> tuple[float, float]:
+    """Draw two clusters; where parts are guided, also the two members that the way back would draw."""
+    first, second = choose_pair(world, mine, random)
+    there += log_pair(mine, first, second) + log_ends(mine, int(world.size[first]), int(world.size[second]))
+    back = 0.0
+    if mine.state[GUIDED] != 0:
+        if uniform(random) >= 0.5:
+            first, second = second, first
+        stays, moves = member_of(world, random, first), member_of(world, random, second)
+        if mine.state[BALANCED] != 0:
+            count = list_members(world, mine, first, 0, stays)
+            count = list_members(world, mine, second, count, moves)
+            back = allocate(mine, count, first, second, 1)
+    move_all(world, move, changes, first, second)
+    return there, back
+
+
+@shared
+def list_members(world: Any, mine: Any, cluster: int, count: int, but: int) -> int:
+    """Add the members of a cluster but one to ``mine.items``; return how many there are."""
+    for slot in range(world.start[cluster], world.start[cluster] + world.size[cluster]):
+        if world.members[slot] != but:
+            mine.items[count] = world.members[slot]
+            count += 1
     return count
 
 
-@inner
-def draw_guided(
-    allocation: Allocation,
-    o: ClusterModel,
-    jumps: JumpArrays,
-    source: int,
-    items: NDArray[np.int32],
-    drawn: NDArray[np.int64],
-    state: NDArray[np.uint64],
-) -> None:
-    """Draw two members to be apart; the others join one or the other."""
-    p = o.p
-    size = p.clusters[source].size
-    stays = random_below(state, size)
-    moves = random_below(state, size - 1)
-    if moves >= stays:
-        moves += 1
-    lo = p.clusters[source].start
-    jumps.jump[1], jumps.jump[2] = p.members[lo + stays], p.members[lo + moves]
-    take_cluster(jumps, p, source)
-    allocation(o, jumps, int(size), False, state)
-    drawn[0] = jumps.side_sizes[1]
-    for index in range(drawn[0]):
-        items[index] = jumps.sides[1, index]
-    clear_sides(o, jumps)
+@shared
+def draw_guided(world: Any, mine: Any, random: Any, move: Any, changes: Any, source: int) -> float:
+    """Draw two members to be apart; the others join one or the other. Return the log-probability."""
+    start, size = world.start[source], int(world.size[source])
+    stays = below(random, size)
+    moves = below(random, size - 1)
+    moves += moves >= stays
+    stays, moves = int(world.members[start + stays]), int(world.members[start + moves])
+    target = spare_id(world, 0)
+    count = list_members(world, mine, source, 0, stays)
+    for k in range(count):
+        if mine.items[k] == moves:
+            count -= 1
+            mine.items[k] = mine.items[count]
+            break
+    shift(mine, moves, target)
+    log_part = allocate(mine, count, source, target, 0)
+    for slot in range(start, start + size):
+        if mine.label[world.members[slot]] == target:
+            add_change(move, changes, world.members[slot], source, target)
+    return log_part - math.log(size) - math.log(size - 1.0)
 
 
-@inner
-def allocate(
-    o: ClusterModel,
-    jumps: JumpArrays,
-    size: int,
-    forced: bool,
-    state: NDArray[np.uint64],
-) -> None:
-    """Let ``jumps.items[:size]``, in ascending order, join one of two members; set the log-probability.
-
-    The two are those of ``jumps.jump``: the first stays, the second moves. Where it is ``forced``, everybody
-    joins the one in whose cluster it is. The sides are left as they came out.
-    """
-    p = o.p
-    explore = jumps.settings[EXPLORE]
-    sort_ascending(jumps.items, size)
-    for side in range(2):
-        join_side(o, jumps, jumps.jump[1 + side], side)
-    log_sides = 0.0
-    for index in range(size):
-        item = int(jumps.items[index])
-        if item == jumps.jump[1] or item == jumps.jump[2]:
-            continue
-        joining_gradient(o, jumps, item, 0, jumps.gradient)
-        pairs = jumps.side_sizes[0]
-        stay = as_odds(log_odds_of(jumps, jumps.gradient, jumps.merge_weights, pairs, pairs))
-        joining_gradient(o, jumps, item, 1, jumps.gradient)
-        pairs = jumps.side_sizes[1]
-        move = as_odds(log_odds_of(jumps, jumps.gradient, jumps.merge_weights, pairs, pairs))
-        jumps.tally[0] += jumps.side_sizes[0] + jumps.side_sizes[1]
-        chance = (1.0 - explore) * move / (stay + move) + explore / 2.0
-        if forced:
-            moves = p.items[item].label == p.items[jumps.jump[2]].label
-        else:
-            moves = random_uniform(state) < chance
-        if not moves:
-            chance = (1.0 - explore) * stay / (stay + move) + explore / 2.0
-        log_sides += np.log(chance)
-        join_side(o, jumps, item, 1 if moves else 0)
-    jumps.logs[LOG_PART] = log_sides
-
-
-@inner
-def no_allocation(
-    o: ClusterModel, jumps: JumpArrays, size: int, forced: bool, state: NDArray[np.uint64]
-) -> None:
-    """Stand in for `allocate` where parts are not guided, so that nothing has to be compiled for it."""
-
-
-@inner
-def draw_move(
-    o: ClusterModel,
-    jumps: JumpArrays,
-    source: int,
-    items: NDArray[np.int32],
-    drawn: NDArray[np.int64],
-    no_features: NDArray[np.float32],
-    state: NDArray[np.uint64],
-) -> None:
-    """Draw a part of ``source`` and a cluster for it to join."""
-    p = o.p
-    if random_uniform(state) < ONE_MEMBER:
-        items[0] = random_member(p, source, state)
-        drawn[0] = 1
-    else:
-        drawn[0] = draw_coins(p, source, items, state)
-    total = set_part_odds(
-        o,
-        jumps,
-        items,
-        drawn[0],
-        source,
-        no_features,
+@shared
+def allocate(mine: Any, count: int, first: int, second: int, forced: int) -> float:
+    """Call `allocate_members`, which is compiled once, and only where parts are guided."""
+    mine.sides[COUNT], mine.sides[FIRST], mine.sides[SECOND], mine.sides[FORCED] = (
+        count,
+        first,
+        second,
+        forced,
     )
-    jumps.part_odds[source] = 0.0
-    if random_uniform(state) < jumps.settings[EXPLORE]:
-        position = random_below(state, p.counters[LIVE] - 1)
-        if position >= p.clusters[source].live_at:
-            position += 1
-        drawn[2] = int(p.clusters[position].live)
+    return call(mine.guide[0, 0], mine.guide[0, 1])
+
+
+def allocate_members(world: Any, mine: Any, random: Any) -> float:
+    """Let ``mine.items``, in ascending order, join one of two clusters; return the log-probability.
+
+    Where it is forced, each joins the one in which the walk has it.
+    """
+    count, first, second = mine.sides[COUNT], mine.sides[FIRST], mine.sides[SECOND]
+    explore, total = mine.settings[EXPLORE], 0.0
+    sort_ascending(mine.items, count)
+    for k in range(count):
+        shift(mine, mine.items[k], spare(mine))
+    for k in range(count):
+        item = int(mine.items[k])
+        stay, go = side_odds(mine, item, first), side_odds(mine, item, second)
+        chance = (1.0 - explore) * (go / (stay + go)) + explore / 2.0
+        goes = world.label[item] == second
+        if mine.sides[FORCED] == 0:
+            goes = uniform(random) < chance
+        if not goes:
+            chance = (1.0 - explore) * (stay / (stay + go)) + explore / 2.0
+        total += math.log(chance)
+        shift(mine, item, second if goes else first)
+    return total
+
+
+@shared
+def draw_move(
+    world: Any, mine: Any, random: Any, move: Any, changes: Any, source: int, there: float
+) -> tuple[float, float]:
+    """Draw a part of a cluster, and another cluster for it to join."""
+    aside = spare(mine)
+    if uniform(random) < ONE_MEMBER:
+        add_change(move, changes, member_of(world, random, source), source, aside)
     else:
-        drawn[2] = choose_by(jumps.part_odds, p, random_uniform(state) * total)
-    jumps.jump[0] = MOVE
+        draw_part(world, random, move, changes, source, aside)
+    for at in range(move.changes):
+        shift(mine, changes[at].item, aside)
+    mine.state[ASIDE] = aside
+    call(mine.odds[WEIGH_ASIDE, 0], mine.odds[WEIGH_ASIDE, 1])
+    others, total = world.counters[LIVE] - 1, 0.0
+    home, mine.near[source] = mine.near[source], 0.0
+    for position in range(others + 1):
+        total += mine.near[world.live[position]]
+    if uniform(random) < mine.settings[EXPLORE]:
+        position = below(random, others)
+        position += position >= world.live_at[source]
+        target = int(world.live[position])
+    else:
+        target = choose_by(world, mine.near, uniform(random) * total)
+    for at in range(move.changes):
+        changes[at].target = target
+    there += log_moved_part(int(world.size[source]), move.changes)
+    there += log_share(mine, mine.near[target], total, others)
+    total = home
+    for position in range(others + 1):
+        if world.live[position] != target:
+            total += mine.near[world.live[position]]
+    return there, log_share(mine, home, total, others)
+
+
+def record_jump(mine: Any, move: Any) -> bool:
+    """Write down the jump at hand, and refuse it: an acceptance.
+
+    ``mine`` has the list of ``changes`` and the ``kind`` of the jump; ``count`` int64[1], how many are
+    written down; ``jumps`` int64[., 4], of each its kind, source and target, and where its items end;
+    ``items`` int32[.], those of one after the other; ``judged`` float64[., 2], gain and better.
+    """
+    at = mine.count[0]
+    end = mine.jumps[at - 1, 3] if at > 0 else 0
+    for k in range(move.changes):
+        mine.items[end + k] = mine.changes[k].item
+    mine.jumps[at, 0], mine.jumps[at, 3] = mine.kind[0], end + move.changes
+    mine.jumps[at, 1], mine.jumps[at, 2] = mine.changes[0].source, mine.changes[0].target
+    mine.judged[at, 0], mine.judged[at, 1] = move.gain, move.better
+    mine.count[0] = at + 1
+    return False
+
+
+def draw_given(mine: Any, move: Any, changes: Any) -> float:
+    """Propose the ``count`` changes that are in the list already."""
+    move.changes = mine.count[0]
+    end_changes(move, changes)
+    return 1.0

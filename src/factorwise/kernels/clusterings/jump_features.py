@@ -1,440 +1,355 @@
-"""Features of clusters and of pairs of clusters, compiled, and the odds that follow from them.
+"""What an adaptive proposer sees of clusters, through the ``gradient`` functions of templates.
 
-The plain form is `inference.mcmc.adaptive.features`. Gradients of transfers of the present world are all that
-is needed: what two clusters gain from joining is one gradient, and what a part of a cluster would gain from
-joining another is the difference of two, of moving it there and of splitting it off.
+The proposer has a clustering of its own, which it brings in step with the walk's when it draws, and in which
+it makes the jump that it proposes. Statistics that are sums over pairs of items enter by two squares: what
+each pair adds, weighed for merges and for splits. The others are taken from gradients in that clustering:
+moving the members of one cluster to another, one by one, gains what joining the two gains.
+
+``mine`` of the programs here has the arrays of its clustering (`Clustering`), those of `jump_odds`, and:
+
+state : int64[8]
+    Whether parts are guided; whether ratios are asked for; whether weights are new, so that nothing kept
+    holds; how many clusters have ``changed``; the id of a part that is put aside; pairs of items whose
+    statistics were looked at so far; whether the clustering has gone ahead of the walk's by a jump; whether
+    it has come back from there.
+split, merge : float64[features]
+    Weights of the features of one cluster and of two. The last feature is the logarithm of the size.
+affinity, content : float64[n, n]
+    What each pair of items adds to the log-odds, times pairs: of a merge that joins it, of a split of its
+    cluster.
+pairs, pair_step, pair_value, pair_index, pair_place
+    Gradients of the statistics that are sums over pairs, in a world of singletons: the functions, the record
+    of their move, the head to which they add; where in it the chosen ones stand, and which features they are.
+rest, step, value, index, place, apply
+    The same of the other statistics, in the clustering of the proposer, and what changes that.
+near : float64[ids]
+    Odds of the cluster at hand with every other.
+dirty, changed : int32[ids]
+    Marks of the clusters whose odds are not up to date, and the list of them.
+before, ends, kept : int32[n], int64[2], float64[2, ids + 1]
+    Before the jump at hand: the cluster of each item; of its source and target, which these are, the odds
+    with each cluster and last the odds of being split.
+items, moved : int32[n]
+    Scratch: members to be placed; members on their way.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from factorwise.kernels.clusterings.arrays import LIVE
+from factorwise.kernels.clusterings.jump_odds import as_odds, forget_cluster, set_odds, sum_row
+from factorwise.kernels.compile.compiler import shared
+from factorwise.kernels.compile.pointers import call
 
-from factorwise.kernels.clusterings.jump_odds import JumpArrays, as_odds, forget_cluster, set_odds, sum_row
-from factorwise.kernels.clusterings.pair_tables import TableArrays, add_aggregate, row_of
-from factorwise.kernels.clusterings.partition_gains import StorageArrays, place
-from factorwise.kernels.clusterings.partition_gradients import EdgeArrays, Statistics
-from factorwise.kernels.clusterings.partitions import LIVE, NEW, PartitionArrays
-from factorwise.kernels.compile.compiler import hot, inner, lean_kernel
-
-
-class ClusterModel(NamedTuple):
-    """A clustering, what the factors of a model read of it, and its functions, as pointers.
-
-    The gradient of a transfer is a pointer as well: each of the many functions here that ask for it would
-    compile it once more. ``seen`` is ``tables`` with no other aggregates than features need. All this is put
-    together inside the kernels, because numba takes a millisecond to look at a tuple of arrays and pointers
-    that comes from Python.
-    """
-
-    pair_statistics: Statistics
-    cluster_statistics: Statistics
-    gradient: Statistics
-    p: PartitionArrays
-    h: StorageArrays
-    e: EdgeArrays
-    tables: TableArrays
-    seen: TableArrays
+GUIDED, BALANCED, STALE, CHANGED, ASIDE, SEEN, AHEAD, BACK = range(8)
+GRADIENT, APPLIED, BEGIN, CONTEXT = range(4)
+BEGIN_ODDS, UPDATE_ODDS, WEIGH_ASIDE = range(
+    3
+)  # rows of ``odds``: functions that are compiled once and called
 
 
-@hot
-def gradient_of(
-    o: ClusterModel, items: NDArray[np.int32], drawn: NDArray[np.int64], out: NDArray[np.float64]
-) -> None:
-    """Set ``out`` to the gradient of a transfer."""
-    o.gradient(o.pair_statistics, o.cluster_statistics, o.p, o.h, o.e, o.tables, items, drawn, out)
+@shared
+def shift(mine: Any, item: int, target: int) -> None:
+    """Move an item in the clustering of the proposer."""
+    step = mine.step[0]
+    step.item, step.source, step.target = item, mine.label[item], target
+    call(mine.apply[0, 0], mine.apply[0, 1])
+    for k in range(len(mine.rest)):
+        if mine.rest[k, APPLIED] != 0:
+            call(mine.rest[k, APPLIED], mine.rest[k, CONTEXT])
 
 
-@hot
-def feature_gradient(
-    o: ClusterModel, items: NDArray[np.int32], drawn: NDArray[np.int64], out: NDArray[np.float64]
-) -> None:
-    """Set ``out`` to the gradient of a transfer in the statistics that are features, at least."""
-    o.gradient(o.pair_statistics, o.cluster_statistics, o.p, o.h, o.e, o.seen, items, drawn, out)
+@shared
+def spare(mine: Any) -> int:
+    """Return an id that is not in use."""
+    return int(mine.live[mine.counters[LIVE]])
 
 
-@inner
-def weighed(jumps: JumpArrays, gradient: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+@shared
+def last_of(mine: Any, cluster: int) -> int:
+    """Return the last member of a cluster."""
+    return int(mine.members[mine.start[cluster] + mine.size[cluster] - 1])
+
+
+@shared
+def clear(value: Any) -> None:
+    """Set the head of a gradient to zero."""
+    for k in range(len(value)):
+        value[k] = 0.0
+
+
+@shared
+def add_gradient(mine: Any, item: int, target: int) -> None:
+    """Add the gradient of moving an item."""
+    step = mine.step[0]
+    step.item, step.source, step.target = item, mine.label[item], target
+    for k in range(len(mine.rest)):
+        call(mine.rest[k, GRADIENT], mine.rest[k, CONTEXT])
+
+
+@shared
+def add_pair(mine: Any, first: int, second: int) -> None:
+    """Add the statistics of a pair of items."""
+    step = mine.pair_step[0]
+    step.item, step.source, step.target = first, first, second
+    for k in range(len(mine.pairs)):
+        call(mine.pairs[k, 0], mine.pairs[k, 1])
+
+
+@shared
+def join_rest(mine: Any, first: int, second: int) -> None:
+    """Set ``value`` to what joining two clusters gains; both are then as they were."""
+    clear(mine.value)
+    moving, staying = first, second
+    if mine.size[first] > mine.size[second]:
+        moving, staying = second, first
+    count = int(mine.size[moving])
+    for k in range(count):
+        item = last_of(mine, moving)
+        add_gradient(mine, item, staying)
+        if k < count - 1:  # the last one need not go
+            mine.moved[k] = item
+            shift(mine, item, staying)
+    for k in range(count - 2, -1, -1):
+        shift(mine, mine.moved[k], moving)
+
+
+@shared
+def part_rest(mine: Any, cluster: int) -> None:
+    """Set ``value`` to what taking a cluster apart, item by item, gains; it is then as it was."""
+    clear(mine.value)
+    count = int(mine.size[cluster])
+    for k in range(count - 1):
+        item, alone = last_of(mine, cluster), spare(mine)
+        add_gradient(mine, item, alone)
+        mine.moved[k] = item
+        shift(mine, item, alone)
+    for k in range(count - 2, -1, -1):
+        shift(mine, mine.moved[k], cluster)
+
+
+@shared
+def weighed(index: Any, place: Any, value: Any, weights: Any) -> float:
     """Sum of the statistics that are features, times their weights."""
     total = 0.0
-    for k in range(len(jumps.columns)):
-        total += weights[k] * gradient[jumps.columns[k]]
+    for k in range(len(index)):
+        total += weights[place[k]] * value[index[k]]
     return total
 
 
-@hot
-def log_odds_by(
-    jumps: JumpArrays, total: float, weights: NDArray[np.float64], pairs: int, size: int
-) -> float:
-    """Log-odds from the weighed statistics of ``pairs`` pairs of items; ``size`` enters by its logarithm."""
-    return total / pairs + weights[len(jumps.columns)] * np.log(size)
+@shared
+def odds_by(total: float, weights: Any, pairs: int, size: int) -> float:
+    """Odds from the weighed statistics of ``pairs`` pairs of items; ``size`` enters by its logarithm."""
+    return as_odds(total / pairs + weights[len(weights) - 1] * math.log(size))
 
 
-@hot
-def mixed_odds(jumps: JumpArrays, total: float, size: int) -> float:
-    """Odds of splitting a cluster of so many members whose weighed content is given."""
-    return as_odds(log_odds_by(jumps, total, jumps.split_weights, size * (size - 1) // 2, size))
+@shared
+def weigh_neighbors(mine: Any, cluster: int) -> None:
+    """Set ``near`` to the odds of merging a cluster with each of the others."""
+    lo, size = mine.start[cluster], int(mine.size[cluster])
+    for position in range(mine.counters[LIVE]):
+        mine.near[mine.live[position]] = 0.0
+    for slot in range(lo, lo + size):
+        row = mine.affinity[mine.members[slot]]
+        for item in range(len(mine.label)):
+            mine.near[mine.label[item]] += row[item]
+    for position in range(mine.counters[LIVE]):
+        other = int(mine.live[position])
+        if other != cluster:
+            pairs = size * int(mine.size[other])
+            if len(mine.index) > 0:
+                join_rest(mine, cluster, other)
+                mine.near[other] += weighed(mine.index, mine.place, mine.value, mine.merge)
+                mine.state[SEEN] += pairs
+            mine.near[other] = odds_by(mine.near[other], mine.merge, pairs, pairs)
 
 
-@inner
-def log_odds_of(
-    jumps: JumpArrays, gradient: NDArray[np.float64], weights: NDArray[np.float64], pairs: int, size: int
-) -> float:
-    """Log-odds from statistics gained by ``pairs`` pairs of items."""
-    return log_odds_by(jumps, weighed(jumps, gradient, weights), weights, pairs, size)
+def weigh_aside(mine: Any) -> None:
+    """Set ``near`` to the odds of the part that is put aside with each cluster."""
+    weigh_neighbors(mine, mine.state[ASIDE])
 
 
-@inner
-def keep_features(
-    jumps: JumpArrays, gradient: NDArray[np.float64], pairs: int, size: int, out: NDArray[np.float32]
-) -> None:
-    """Write the features of statistics gained by ``pairs`` pairs of items."""
-    for k in range(len(jumps.columns)):
-        out[k] = gradient[jumps.columns[k]] / pairs
-    out[len(jumps.columns)] = np.log(size)
+@shared
+def mixed_odds(mine: Any, cluster: int) -> float:
+    """Odds of splitting a cluster of two or more."""
+    lo, size = mine.start[cluster], int(mine.size[cluster])
+    total = 0.0
+    for slot in range(lo + 1, lo + size):
+        row = mine.content[mine.members[slot]]
+        for before in range(lo, slot):
+            total += row[mine.members[before]]
+    pairs = size * (size - 1) // 2
+    if len(mine.index) > 0:
+        part_rest(mine, cluster)
+        total -= weighed(mine.index, mine.place, mine.value, mine.split)
+        mine.state[SEEN] += pairs
+    return odds_by(total, mine.split, pairs, size)
 
 
-@inner
-def take_cluster(jumps: JumpArrays, p: PartitionArrays, cluster: int) -> int:
-    """List the members of a cluster as those of a transfer to look at; return how many they are."""
-    lo, size = p.clusters[cluster].start, int(p.clusters[cluster].size)
-    for index in range(size):
-        jumps.items[index] = p.members[lo + index]
-    jumps.drawn[0], jumps.drawn[1], jumps.drawn[3] = size, cluster, 0
-    return size
+@shared
+def side_odds(mine: Any, item: int, side: int) -> float:
+    """Odds of an item that is by itself with one of two sides."""
+    lo, size = mine.start[side], int(mine.size[side])
+    total = 0.0
+    for slot in range(lo, lo + size):
+        total += mine.affinity[item, mine.members[slot]]
+    if len(mine.index) > 0:
+        mine.state[SEEN] += size
+        clear(mine.value)
+        add_gradient(mine, item, side)
+        total += weighed(mine.index, mine.place, mine.value, mine.merge)
+    return odds_by(total, mine.merge, size, size)
 
 
-@inner
-def content_of(
-    o: ClusterModel,
-    items: NDArray[np.int32],
-    m: int,
-    out: NDArray[np.float64],
-) -> None:
-    """Set ``out`` to what the statistics gain from holding ``items[:m]`` together; all marks must be 0."""
-    p, h, e, tables = o.p, o.h, o.e, o.seen
-    for k in range(len(out)):
-        out[k] = 0.0
-    spare = len(p.members)
-    for index in range(m):
-        place(h, spare + index, items[index])
-        o.pair_statistics(h.ints, h.reals, h.rows, spare, spare + index, spare + index, 1.0, out)
-        o.cluster_statistics(h.ints, h.reals, spare + index, spare + index + 1, 0, -1.0, out)
-    o.cluster_statistics(h.ints, h.reals, spare, spare + m, 0, 1.0, out)
-    if len(e.edge) > 0:
-        for index in range(m):
-            item = items[index]
-            p.items[item].mark = 1
-            add_marked_edges(e, p, item, 1, out)
-        for index in range(m):
-            p.items[items[index]].mark = 0
-    if len(tables.blocks) > 0:
-        table_content(o, items, m, out)
+@shared
+def note_change(mine: Any, cluster: int) -> None:
+    """Enter a cluster in the list of those that have changed."""
+    if mine.dirty[cluster] == 0:
+        mine.dirty[cluster] = 1
+        mine.changed[mine.state[CHANGED]] = cluster
+        mine.state[CHANGED] += 1
 
 
-@inner
-def add_marked_edges(
-    e: EdgeArrays, p: PartitionArrays, item: int, mark: int, out: NDArray[np.float64]
-) -> None:
-    """Add the features of the given pairs of ``item`` with items that bear ``mark``."""
-    for at in range(e.start[item], e.start[item + 1]):
-        neighbor = e.neighbor[at]
-        if neighbor != item and p.items[neighbor].mark == mark:
-            for k in range(e.entry[e.edge[at]], e.entry[e.edge[at] + 1]):
-                out[e.index[k]] += e.value[k]
+@shared
+def keep_odds(world: Any, mine: Any, source: int, target: int) -> None:
+    """Keep the odds of two clusters that a jump is about to change, and where all items are."""
+    for item in range(len(mine.label)):
+        mine.before[item] = world.label[item]
+    mine.ends[0], mine.ends[1], mine.state[AHEAD] = source, target, 1
+    for k in range(2):
+        for position in range(world.counters[LIVE]):
+            other = world.live[position]
+            mine.kept[k, other] = mine.merge_odds[mine.ends[k], other]
+        mine.kept[k, len(mine.size)] = mine.split_odds[mine.ends[k]]
 
 
-@inner
-def table_content(o: ClusterModel, items: NDArray[np.int32], m: int, out: NDArray[np.float64]) -> None:
-    """Add the aggregates of the pairs of ``items[:m]``, as of a new cluster that all of them have joined."""
-    p, tables = o.p, o.seen
-    nothing = len(p.items)  # the row of zeros
-    for column in range(tables.counts.shape[1]):
-        tables.after[0, column] = 0
-        tables.after[1, column] = 0
-        tables.won[column] = 0
-    if len(tables.links) > 0:
-        for index in range(m):
-            for column in range(len(tables.sums)):
-                tables.sums[column] = 0
-            add_pairs(tables, items[index], items, m, tables.sums)
-            for column in range(len(tables.sums)):
-                tables.won[column] += np.int32(tables.sums[column] > 0)
-    for index in range(m):
-        add_pairs(tables, items[index], items, index, tables.after[0])
-    for block in range(len(tables.blocks)):
-        add_aggregate(tables, block, nothing, nothing, 0, m, m, out)
-
-
-@inner
-def add_pairs(
-    tables: TableArrays, item: int, others: NDArray[np.int32], count: int, out: NDArray[np.int32]
-) -> None:
-    """Add the rows of ``item`` with each of ``others[:count]`` but itself."""
-    for index in range(count):
-        if others[index] != item:
-            row = row_of(item, others[index])
-            for column in range(tables.rows.shape[1]):
-                out[column] += np.int32(tables.rows[row, column])
-
-
-@inner
-def merge_gradient(
-    o: ClusterModel,
-    jumps: JumpArrays,
-    other: int,
-) -> int:
-    """Set ``jumps.gradient`` to that of merging the cluster taken with another; return the pairs between."""
-    jumps.drawn[2] = other
-    feature_gradient(o, jumps.items, jumps.drawn, jumps.gradient)
-    pairs = jumps.drawn[0] * int(o.p.clusters[other].size)
-    jumps.tally[0] += pairs
-    return pairs
-
-
-@inner
-def refresh_cluster(
-    o: ClusterModel,
-    jumps: JumpArrays,
-    cluster: int,
-) -> None:
-    """Compute all odds of a cluster that has changed: of splitting it, and of merging it with any other."""
-    p = o.p
-    size = take_cluster(jumps, p, cluster)
-    set_split_odds(o, jumps, cluster, size)
-    for position in range(p.counters[LIVE]):
-        other = int(p.clusters[position].live)
-        if other == cluster:
+def update_odds(mine: Any) -> None:
+    """Bring the odds of clusters that have changed up to date; after a jump back, those kept are right."""
+    for k in range(mine.state[CHANGED]):
+        cluster = int(mine.changed[k])
+        mine.dirty[cluster] = 0
+        if mine.size[cluster] == 0:
+            forget_cluster(mine, cluster)
+    for k in range(mine.state[CHANGED]):
+        cluster = int(mine.changed[k])
+        if mine.size[cluster] == 0:
             continue
-        pairs = merge_gradient(o, jumps, other)
-        total = weighed(jumps, jumps.gradient, jumps.merge_weights)
-        enter_between(jumps, p, cluster, other, total, pairs)
-    sum_row(jumps, p, cluster)
+        end = 0 if cluster == mine.ends[0] else 1
+        mixed = mine.kept[end, len(mine.size)]
+        if mine.state[BACK] == 0:
+            weigh_neighbors(mine, cluster)
+            mixed = mixed_odds(mine, cluster) if mine.size[cluster] > 1 else 0.0
+        for position in range(mine.counters[LIVE]):
+            other = int(mine.live[position])
+            if other != cluster:
+                odds = mine.near[other] if mine.state[BACK] == 0 else mine.kept[end, other]
+                mine.merge_odds[cluster, other] = odds
+                set_odds(mine, other, cluster, odds)
+        sum_row(mine, cluster)
+        mine.split_odds[cluster] = mixed
+    mine.state[CHANGED] = 0
 
 
-@inner
-def enter_between(
-    jumps: JumpArrays, p: PartitionArrays, cluster: int, other: int, total: float, pairs: int
-) -> None:
-    """Enter what two clusters would gain from merging, and their odds; the cluster's own sum is set later."""
-    odds = as_odds(log_odds_by(jumps, total, jumps.merge_weights, pairs, pairs))
-    jumps.between[cluster, other] = total
-    jumps.between[other, cluster] = total
-    jumps.merge_odds[cluster, other] = odds
-    set_odds(jumps, p, other, cluster, odds)
+def begin_odds(mine: Any) -> None:
+    """Take in new weights: weigh all pairs of items, and forget all odds."""
+    for first in range(len(mine.affinity) if len(mine.pairs) > 0 else 0):
+        for second in range(first):
+            clear(mine.pair_value)
+            add_pair(mine, first, second)
+            affinity = weighed(mine.pair_index, mine.pair_place, mine.pair_value, mine.merge)
+            content = weighed(mine.pair_index, mine.pair_place, mine.pair_value, mine.split)
+            mine.affinity[first, second], mine.affinity[second, first] = affinity, affinity
+            mine.content[first, second], mine.content[second, first] = content, content
+            mine.state[SEEN] += 1
+    for k in range(len(mine.rest)):
+        if mine.rest[k, BEGIN] != 0:
+            call(mine.rest[k, BEGIN], mine.rest[k, CONTEXT])
+    for cluster in range(len(mine.size)):
+        mine.split_odds[cluster] = 0.0
+        for other in range(len(mine.size)):
+            mine.merge_odds[cluster, other] = 0.0
+        for k in range(3):
+            mine.sums[cluster, k] = 0.0
+        if mine.size[cluster] > 0:
+            note_change(mine, cluster)
+    mine.state[STALE], mine.state[AHEAD] = 0, 0
 
 
-@inner
-def join_odds(
-    jumps: JumpArrays, p: PartitionArrays, joined: int, gone: int, gradient: NDArray[np.float64]
-) -> None:
-    """Compute all odds of a cluster that another has joined, from those of both and the merge's gradient.
+@shared
+def follow(world: Any, mine: Any) -> None:
+    """Bring the clustering of the proposer, and all odds, in step with the walk's."""
+    if mine.state[STALE] != 0:
+        call(mine.odds[BEGIN_ODDS, 0], mine.odds[BEGIN_ODDS, 1])
+    back = mine.state[AHEAD] != 0
+    for item in range(len(mine.label)):
+        source, target = int(mine.label[item]), int(world.label[item])
+        back = back and mine.before[item] == target
+        if source != target:
+            note_change(mine, source)
+            note_change(mine, target)
+            shift(mine, item, target)
+    if mine.state[CHANGED] > 0:
+        mine.state[BACK] = back
+        call(mine.odds[UPDATE_ODDS, 0], mine.odds[UPDATE_ODDS, 1])
+    mine.state[BACK], mine.state[AHEAD] = 0, 0
 
-    Only where all features are sums over pairs of items: then what the two gain from a third adds up, and no
-    pair has to be looked at again. The odds of the one that is gone are cleared.
+
+@shared
+def end_row(mine: Any, sign: float, pairs: int, size: int, out: Any) -> None:
+    """Write the features of ``pairs`` pairs of items whose statistics the two heads hold."""
+    for k in range(len(mine.pair_index)):
+        out[mine.pair_place[k]] = mine.pair_value[mine.pair_index[k]] / pairs
+    for k in range(len(mine.index)):
+        out[mine.place[k]] = sign * mine.value[mine.index[k]] / pairs
+    out[len(out) - 1] = math.log(size)
+
+
+@shared
+def write_between(mine: Any, first: int, second: int, out: Any) -> None:
+    """Write the features of two clusters."""
+    clear(mine.pair_value)
+    for slot in range(mine.start[first], mine.start[first] + mine.size[first]):
+        for other in range(mine.start[second], mine.start[second] + mine.size[second]):
+            add_pair(mine, mine.members[slot], mine.members[other])
+    if len(mine.index) > 0:
+        join_rest(mine, first, second)
+    pairs = int(mine.size[first]) * int(mine.size[second])
+    mine.state[SEEN] += pairs
+    end_row(mine, 1.0, pairs, pairs, out)
+
+
+def write_features(world: Any, mine: Any) -> None:
+    """Write the features of all pairs of ``clusters`` and of all clusters that are ``large``.
+
+    Those of the pair at positions (a, b), a > b, go to row a (a - 1) / 2 + b of ``between``, those of large
+    clusters to rows of ``within`` in their order.
     """
-    size = int(p.clusters[joined].size)
-    total = 0.0
-    for k in range(len(jumps.columns)):
-        content = jumps.contents[joined, k] + jumps.contents[gone, k] + gradient[jumps.columns[k]]
-        jumps.contents[joined, k] = content
-        total += jumps.split_weights[k] * content
-    jumps.split_odds[joined] = mixed_odds(jumps, total, size)
-    for position in range(p.counters[LIVE]):
-        other = int(p.clusters[position].live)
-        if other != joined:
-            both = jumps.between[joined, other] + jumps.between[gone, other]
-            enter_between(jumps, p, joined, other, both, size * int(p.clusters[other].size))
-    forget_cluster(jumps, p, gone)
-    sum_row(jumps, p, joined)
+    follow(world, mine)
+    for a in range(len(mine.clusters)):
+        for b in range(a):
+            row = mine.between[a * (a - 1) // 2 + b]
+            write_between(mine, int(mine.clusters[a]), int(mine.clusters[b]), row)
+    for position in range(len(mine.large)):
+        cluster = int(mine.large[position])
+        clear(mine.pair_value)
+        for slot in range(mine.start[cluster], mine.start[cluster] + mine.size[cluster]):
+            for before in range(mine.start[cluster], slot):
+                add_pair(mine, mine.members[slot], mine.members[before])
+        if len(mine.index) > 0:
+            part_rest(mine, cluster)
+        size = int(mine.size[cluster])
+        end_row(mine, -1.0, size * (size - 1) // 2, size, mine.within[position])
 
 
-@inner
-def set_split_odds(
-    o: ClusterModel,
-    jumps: JumpArrays,
-    cluster: int,
-    size: int,
-) -> None:
-    """Compute the content of the cluster whose members ``jumps.items`` lists, and its odds of being split."""
-    content_of(o, jumps.items, size, jumps.gradient)
-    for k in range(len(jumps.columns)):
-        jumps.contents[cluster, k] = jumps.gradient[jumps.columns[k]]
-    jumps.split_odds[cluster] = 0.0
-    if size > 1:
-        jumps.tally[0] += size * (size - 1) // 2
-        total = weighed(jumps, jumps.gradient, jumps.split_weights)
-        jumps.split_odds[cluster] = mixed_odds(jumps, total, size)
-
-
-@inner
-def set_part_odds(
-    o: ClusterModel,
-    jumps: JumpArrays,
-    items: NDArray[np.int32],
-    m: int,
-    source: int,
-    features: NDArray[np.float32],
-) -> float:
-    """Set the odds of ``items[:m]``, a part of ``source``, with every cluster as if it had left its own.
-
-    Returns the sum over all clusters but its own. ``features``, unless it is empty, gets a row per live
-    cluster.
-    """
-    p = o.p
-    for index in range(m):
-        jumps.items[index] = items[index]
-    jumps.drawn[0], jumps.drawn[1], jumps.drawn[2], jumps.drawn[3] = m, source, NEW, 0
-    feature_gradient(o, jumps.items, jumps.drawn, jumps.other)
-    total = 0.0
-    for position in range(p.counters[LIVE]):
-        cluster = int(p.clusters[position].live)
-        if cluster == source:
-            pairs = m * (int(p.clusters[source].size) - m)
-            for k in range(len(jumps.gradient)):
-                jumps.gradient[k] = -jumps.other[k]
-        else:
-            pairs = m * int(p.clusters[cluster].size)
-            jumps.drawn[2] = cluster
-            feature_gradient(o, jumps.items, jumps.drawn, jumps.gradient)
-            for k in range(len(jumps.gradient)):
-                jumps.gradient[k] -= jumps.other[k]
-        jumps.tally[0] += pairs
-        odds = as_odds(log_odds_of(jumps, jumps.gradient, jumps.merge_weights, pairs, pairs))
-        jumps.part_odds[cluster] = odds
-        if cluster != source:
-            total += odds
-        if len(features) > 0:
-            keep_features(jumps, jumps.gradient, pairs, pairs, features[position])
-    return total
-
-
-@hot
-def joining_gradient(
-    o: ClusterModel,
-    jumps: JumpArrays,
-    item: int,
-    side: int,
-    out: NDArray[np.float64],
-) -> None:
-    """Set ``out`` to what the statistics gain when ``item`` joins one of two sides.
-
-    Members of side k bear mark k + 1, their fields lie in spare slots, and their pairs are counted in the
-    table's row n + 1 + k.
-    """
-    p, h, e, tables = o.p, o.h, o.e, o.seen
-    for k in range(len(out)):
-        out[k] = 0.0
-    size = jumps.side_sizes[side]
-    lo = len(p.members) + side * (len(p.items) + 1)
-    place(h, lo + size, item)
-    o.pair_statistics(h.ints, h.reals, h.rows, lo, lo + size, lo + size, 1.0, out)
-    o.cluster_statistics(h.ints, h.reals, lo, lo + size, 0, -1.0, out)
-    o.cluster_statistics(h.ints, h.reals, lo + size, lo + size + 1, 0, -1.0, out)
-    o.cluster_statistics(h.ints, h.reals, lo, lo + size + 1, 0, 1.0, out)
-    if len(e.edge) > 0:
-        add_marked_edges(e, p, item, side + 1, out)
-    if len(tables.blocks) > 0:
-        nothing = len(p.items)
-        row = nothing + 1 + side
-        for column in range(tables.counts.shape[1]):
-            tables.after[0, column] = tables.counts[row, column]
-            tables.after[1, column] = 0
-            tables.won[column] = 0
-        add_pairs(tables, item, jumps.sides[side], size, tables.after[0])
-        for block in range(len(tables.blocks)):
-            add_aggregate(tables, block, row, nothing, size, 1, 1, out)
-
-
-@inner
-def join_side(o: ClusterModel, jumps: JumpArrays, item: int, side: int) -> None:
-    """Let ``item`` join one of two sides."""
-    p, h, tables = o.p, o.h, o.tables
-    size = jumps.side_sizes[side]
-    place(h, len(p.members) + side * (len(p.items) + 1) + size, item)
-    if len(tables.blocks) > 0:
-        add_pairs(tables, item, jumps.sides[side], size, tables.counts[len(p.items) + 1 + side])
-    jumps.sides[side, size] = item
-    jumps.side_sizes[side] = size + 1
-    p.items[item].mark = side + 1
-
-
-@inner
-def clear_sides(o: ClusterModel, jumps: JumpArrays) -> None:
-    """Take all items off the two sides."""
-    for side in range(2):
-        for index in range(jumps.side_sizes[side]):
-            o.p.items[jumps.sides[side, index]].mark = 0
-        jumps.side_sizes[side] = 0
-        if len(o.tables.blocks) > 0:
-            for column in range(o.tables.counts.shape[1]):
-                o.tables.counts[len(o.p.items) + 1 + side, column] = 0
-
-
-@lean_kernel
-def all_features(
-    pair_statistics: Statistics,
-    cluster_statistics: Statistics,
-    gradient: Statistics,
-    p: PartitionArrays,
-    h: StorageArrays,
-    e: EdgeArrays,
-    tables: TableArrays,
-    seen: TableArrays,
-    jumps: JumpArrays,
-    between: NDArray[np.float32],
-    within: NDArray[np.float32],
-) -> None:
-    """Set the odds and contents of everything; write the features where there is room for them.
-
-    Those of the pair at live positions (a, b) with a > b go to row a (a - 1) / 2 + b, those of clusters of
-    two or more to rows in their order.
-    """
-    o = ClusterModel(pair_statistics, cluster_statistics, gradient, p, h, e, tables, seen)
-    for cluster in range(len(p.items)):
-        jumps.split_odds[cluster] = 0.0
-        for other in range(len(p.items)):
-            jumps.merge_odds[cluster, other] = 0.0
-    for position in range(p.counters[LIVE]):
-        cluster = int(p.clusters[position].live)
-        size = take_cluster(jumps, p, cluster)
-        set_split_odds(o, jumps, cluster, size)
-        if size > 1 and len(within) > 0:
-            at = int(p.clusters[cluster].splittable_at)
-            keep_features(jumps, jumps.gradient, size * (size - 1) // 2, size, within[at])
-        for before in range(position):
-            other = int(p.clusters[before].live)
-            pairs = merge_gradient(o, jumps, other)
-            total = weighed(jumps, jumps.gradient, jumps.merge_weights)
-            odds = as_odds(log_odds_by(jumps, total, jumps.merge_weights, pairs, pairs))
-            jumps.between[cluster, other] = total
-            jumps.between[other, cluster] = total
-            jumps.merge_odds[cluster, other] = odds
-            jumps.merge_odds[other, cluster] = odds
-            if len(between) > 0:
-                row = position * (position - 1) // 2 + before
-                keep_features(jumps, jumps.gradient, pairs, pairs, between[row])
-    for position in range(p.counters[LIVE]):
-        sum_row(jumps, p, p.clusters[position].live)
-
-
-@lean_kernel
-def part_features(
-    pair_statistics: Statistics,
-    cluster_statistics: Statistics,
-    gradient: Statistics,
-    p: PartitionArrays,
-    h: StorageArrays,
-    e: EdgeArrays,
-    tables: TableArrays,
-    seen: TableArrays,
-    jumps: JumpArrays,
-    items: NDArray[np.int32],
-    source: int,
-    out: NDArray[np.float32],
-) -> None:
-    """Write the features of a part of a cluster with each live cluster, its own as if it had left it."""
-    o = ClusterModel(pair_statistics, cluster_statistics, gradient, p, h, e, tables, seen)
-    set_part_odds(o, jumps, items, len(items), source, out)
+def write_part_features(world: Any, mine: Any) -> None:
+    """Write the features of ``part`` with each of ``clusters``, its own as if it had left that."""
+    follow(world, mine)
+    source, aside = int(mine.label[mine.part[0]]), spare(mine)
+    for k in range(len(mine.part)):
+        shift(mine, mine.part[k], aside)
+    for position in range(len(mine.clusters)):
+        write_between(mine, aside, int(mine.clusters[position]), mine.between[position])
+    for k in range(len(mine.part)):
+        shift(mine, mine.part[k], source)

@@ -19,7 +19,7 @@ from factorwise.kernels.numeric.simd import LANES
 from factorwise.kernels.numeric.sixteen import HIGHEST, SIXTEEN
 
 if TYPE_CHECKING:
-    from factorwise.kernels.clusterings.partition_code import PairTerm
+    from factorwise.kernels.clusterings.functions import PairTerm
 
 LANE_IMPORTS = """
 from factorwise.kernels.numeric.simd import eight_ints_of, first_lanes, load_eight_ints, sum_eight_ints

@@ -42,10 +42,10 @@ def read_field(field: FieldLayout, form: str) -> str:
     return "(" + "".join(f"{number(field.start + k)}, " for k in range(field.width)) + ")"
 
 
-def vector_helpers(number: int, called: str, field: FieldLayout, offset: int, simd: bool) -> str:
+def vector_helpers(number: int, called: str, field: FieldLayout, simd: bool) -> str:
     """Text of ``vector_gain`` and ``vector_statistics`` for the function ``called`` on one field."""
     if not simd:
-        return _scalar_helpers(number, called, field, offset)
+        return _scalar_helpers(number, called, field)
     gain, statistics = "", ""
     groups = list(range(0, field.width, LANES))
     for first in range(0, len(groups), REGISTERS):
@@ -55,21 +55,21 @@ def vector_helpers(number: int, called: str, field: FieldLayout, offset: int, si
         for start in chunk:
             lanes = range(min(LANES, field.width - start))
             for k in lanes:
-                statistics += f"    out[{offset + start + k}] += sign * lane(n{start}, {k})\n"
+                statistics += f"    out[base + {start + k}] += sign * lane(n{start}, {k})\n"
             if len(lanes) == LANES:
-                gain += f"    total += dot_eight(n{start}, weights, {offset + start})\n"
+                gain += f"    total += dot_eight(n{start}, weights, base + {start})\n"
             else:
                 for k in lanes:
-                    gain += f"    total += weights[{offset + start + k}] * lane(n{start}, {k})\n"
+                    gain += f"    total += weights[base + {start + k}] * lane(n{start}, {k})\n"
     return f"""
 @inlined
-def vector_gain_{number}(rows, t_lo, t_hi, s_lo, s_hi, slot, own, weights):
+def vector_gain_{number}(rows, t_lo, t_hi, s_lo, s_hi, slot, own, weights, base):
     total = 0.0
 {gain}    return total
 
 
 @inlined
-def vector_statistics_{number}(rows, lo, hi, slot, sign, out):
+def vector_statistics_{number}(rows, lo, hi, slot, sign, out, base):
 {statistics}    return
 """
 
@@ -87,13 +87,13 @@ def _sums(called: str, field: FieldLayout, chunk: Sequence[int], own: str, *rang
     return lines
 
 
-def _scalar_helpers(number: int, called: str, field: FieldLayout, offset: int) -> str:
+def _scalar_helpers(number: int, called: str, field: FieldLayout) -> str:
     dimensions = f"range({field.start}, {field.start + field.width})"
-    weight = f"weights[{offset - field.start} + d]"
+    weight = f"weights[base - {field.start} + d]"
     value = f"{called}(rows[slot, d], rows[j, d])"
     return f"""
 @inlined
-def vector_gain_{number}(rows, t_lo, t_hi, s_lo, s_hi, slot, own, weights):
+def vector_gain_{number}(rows, t_lo, t_hi, s_lo, s_hi, slot, own, weights, base):
     total = 0.0
     for d in {dimensions}:
         total += {weight} * own * {called}(rows[slot, d], rows[slot, d])
@@ -107,8 +107,8 @@ def vector_gain_{number}(rows, t_lo, t_hi, s_lo, s_hi, slot, own, weights):
 
 
 @inlined
-def vector_statistics_{number}(rows, lo, hi, slot, sign, out):
+def vector_statistics_{number}(rows, lo, hi, slot, sign, out, base):
     for j in range(lo, hi):
         for d in {dimensions}:
-            out[{offset - field.start} + d] += sign * {value}
+            out[base - {field.start} + d] += sign * {value}
 """

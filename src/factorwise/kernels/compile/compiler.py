@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
+from numba.extending import register_jitable
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -67,9 +68,46 @@ def hot(function: Callable[P, R]) -> Callable[P, R]:
     return _part(function, forceinline=True)
 
 
+def part_of_entry(function: Callable[P, R]) -> Callable[P, R]:
+    """Like `hot`, with sums that may be reordered: for the functions that generated entries are made of."""
+    return _part(function, fastmath=set(FAST_SUMS), forceinline=True)
+
+
+def part_with_arrays(function: Callable[P, R]) -> Callable[P, R]:
+    """Like `part_of_entry`, for functions that may make arrays, as methods of arrays do inside."""
+    return _part(function, _nrt=True, fastmath=set(FAST_SUMS), forceinline=True)
+
+
 def exposed(function: Callable[P, R]) -> Callable[P, R]:
     """Compile an `inner` function once more so that Python can call it: for tests of the part alone."""
     return _compiled(cast("Any", function).py_func, _nrt=False)
+
+
+def shared(function: Callable[P, R]) -> Callable[P, R]:
+    """Let compiled code call ``function``, inlined, and plain Python call it as it is."""
+    return _inlined(function)
+
+
+def _inlined(function: Callable[P, R], **more: Any) -> Callable[P, R]:
+    flags: Any = {"forceinline": True, "_nrt": False, "error_model": "numpy", **more}
+    return register_jitable(**flags)(function)
+
+
+def strict(function: Callable[P, R]) -> Callable[P, R]:
+    """Like `shared`, but generated code calls it as it is compiled here: its sums are never reordered.
+
+    For formulas whose rounding matters, such as differences that must be exactly zero.
+    """
+    return two_forms(_inlined(function, fastmath=False))  # said, or it would be that of the caller
+
+
+def two_forms(function: Callable[P, R]) -> Callable[P, R]:
+    """Mark a plain function for which compiled code has a form of its own.
+
+    Given by `numba.extending.overload`.
+    """
+    function.has_two_forms = True  # type: ignore[attr-defined]  # generated modules import it as it is
+    return function
 
 
 def pointer_to(function: Callable[P, R], *examples: object) -> Callable[P, R]:
@@ -91,8 +129,8 @@ def pointer_to(function: Callable[P, R], *examples: object) -> Callable[P, R]:
 
 
 def _part(function: Callable[P, R], **flags: Any) -> Callable[P, R]:
-    bare: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
-    return cast("Callable[P, R]", numba.njit(nogil=True, error_model="numpy", **bare, **flags)(function))
+    bare: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False, **flags}
+    return cast("Callable[P, R]", numba.njit(nogil=True, error_model="numpy", **bare)(function))
 
 
 def _compiled(function: Callable[P, R], **flags: Any) -> Callable[P, R]:

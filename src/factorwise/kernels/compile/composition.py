@@ -157,7 +157,7 @@ class _Collector:
                     f" by name (from {value.__name__} import ...), so that its source can be followed."
                 )
             return self._statement(name, f"import {value.__name__} as {{}}")
-        if home.startswith("factorwise.kernels.compile.primitives"):
+        if home.startswith("factorwise.kernels.") and _is_imported(home, value):
             return self._statement(name, f"from {home} import {getattr(value, '__name__', name)} as {{}}")
         if isinstance(value, FunctionType) or hasattr(value, "py_func"):
             return self.add(value)  # type: ignore[arg-type]
@@ -172,6 +172,16 @@ class _Collector:
         if statement not in self.statements:
             self.statements.append(statement)
         return unique
+
+
+def _is_imported(home: str, value: object) -> bool:
+    """Whether something of the library is imported as it is.
+
+    Classes, compiled functions, those with two forms.
+    """
+    if isinstance(value, type) or hasattr(value, "py_func") or hasattr(value, "has_two_forms"):
+        return True
+    return home.endswith(".primitives")
 
 
 def _definition(function: FunctionType) -> ast.FunctionDef:

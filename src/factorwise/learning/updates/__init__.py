@@ -1,16 +1,11 @@
 """Update rules: how a pair of worlds in the wrong order, or with too small a lead, corrects the weights.
 
-A rule is a small immutable record; what it learns is in arrays of its own making, which the compiled walk
-shares with the plain one (`learn_sparse`).
+A rule is a small immutable record with a function that walks call, compiled or interpreted; what it learns is
+in arrays of its own making. Give `SampleRank` the name of a rule, a rule with settings of its own, or a
+function in the terms of `factorwise.kernels.walks.rules` (see `OwnRule`).
 
->>> from factorwise.model.weights import SparseVector
->>> u = as_rule("mira").arrays(3)
->>> better = SparseVector.of([0, 2], [1.0, -1.0])
->>> learn_sparse(u, better, direction=1.0, lead=0.0, truth_gain=0.1)
-True
->>> count_step(u)
->>> u.weights.tolist()
-[0.5, 0.0, -0.5]
+>>> as_rule("mira", cap=0.1).function.__name__
+'update_passive_aggressive'
 """
 
 from __future__ import annotations
@@ -22,13 +17,11 @@ from functools import partial
 from typing import Any
 
 from factorwise.errors import InvalidArgumentError, require
-from factorwise.kernels.clusterings.updates import UpdateArrays
 from factorwise.learning.updates.adagrad import AdaGrad
 from factorwise.learning.updates.arow import Arow
-from factorwise.learning.updates.base import UpdateRule, averaged
+from factorwise.learning.updates.base import OwnRule, UpdateArrays, UpdateRule, averaged
 from factorwise.learning.updates.confidence_weighted import ConfidenceWeighted
 from factorwise.learning.updates.passive_aggressive import Mira, PassiveAggressive
-from factorwise.learning.updates.sparse import count_step, learn_sparse
 from factorwise.learning.updates.unit import Unit
 
 __all__ = [
@@ -37,6 +30,7 @@ __all__ = [
     "Arow",
     "ConfidenceWeighted",
     "Mira",
+    "OwnRule",
     "PassiveAggressive",
     "Unit",
     "UpdateArrays",
@@ -44,8 +38,6 @@ __all__ = [
     "as_rule",
     "averaged",
     "capped_rule",
-    "count_step",
-    "learn_sparse",
 ]
 
 RULES: dict[str, Callable[..., UpdateRule]] = {
@@ -62,8 +54,10 @@ RULES: dict[str, Callable[..., UpdateRule]] = {
 """What the name of a rule stands for, called with the settings that the name leaves open."""
 
 
-def as_rule(rule: str | UpdateRule, **settings: Any) -> UpdateRule:
+def as_rule(rule: str | UpdateRule | Callable[..., float], **settings: Any) -> UpdateRule:
     """Return the rule of that name, with ``settings`` in place of its defaults; a rule as it is.
+
+    One by a function.
 
     >>> as_rule("mira", cap=0.1)
     PassiveAggressive(variant='PA-I', cap=0.1, margin=1.0, scale_by_gain=False, only_misranked=False)
@@ -75,6 +69,8 @@ def as_rule(rule: str | UpdateRule, **settings: Any) -> UpdateRule:
                 " Make the rule with them, or give its name."
             )
         return rule
+    if callable(rule):
+        return OwnRule(rule, settings)
     if rule not in RULES:
         close = difflib.get_close_matches(str(rule), RULES, n=1)
         guess = f" Did you mean {close[0]!r}?" if close else ""
@@ -90,7 +86,7 @@ def as_rule(rule: str | UpdateRule, **settings: Any) -> UpdateRule:
     return made(**settings)
 
 
-def capped_rule(rule: str | UpdateRule, cap: float) -> UpdateRule:
+def capped_rule(rule: str | UpdateRule | Callable[..., float], cap: float) -> UpdateRule:
     """Return the rule of that name, with ``cap`` where it has one; a rule as it is.
 
     >>> capped_rule("mira", 0.01).cap, capped_rule("unit", 0.01)

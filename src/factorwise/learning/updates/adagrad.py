@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from factorwise.errors import require
-from factorwise.kernels.clusterings.updates import ADAGRAD, LIMIT, MARGIN, PAD, RATE
-from factorwise.learning.updates.base import RuleCode, UpdateRule
+from factorwise.kernels.walks.rules import update_adagrad
+from factorwise.learning.updates.base import UpdateRule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,12 @@ class AdaGrad(UpdateRule):
         require(0 < self.epsilon < math.inf, "epsilon", self.epsilon, "a finite number greater than zero")
         require(0 <= self.margin < math.inf, "margin", self.margin, "a finite number, zero or more")
 
-    def code(self) -> RuleCode:
-        """Return the rule as its kernel sees it."""
-        return RuleCode(ADAGRAD, {LIMIT: math.inf, MARGIN: self.margin, RATE: self.rate, PAD: self.epsilon})
+    @property
+    def function(self) -> Callable[..., float]:
+        """The rule itself."""
+        return update_adagrad
+
+    @property
+    def settings(self) -> Mapping[str, float]:
+        """What the rule reads."""
+        return {"rate": self.rate, "epsilon": self.epsilon, "margin": self.margin}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from factorwise.errors import require
-from factorwise.kernels.clusterings.updates import AROW, LIMIT, MARGIN, PAD
-from factorwise.learning.updates.base import RuleCode, UpdateRule
+from factorwise.kernels.walks.rules import update_arow
+from factorwise.learning.updates.base import UpdateRule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,17 @@ class Arow(UpdateRule):
         require(0 < given < math.inf, "regularization", given, "a finite number greater than zero")
         require(0 < self.variance < math.inf, "variance", self.variance, "a finite number greater than zero")
 
-    def code(self) -> RuleCode:
-        """Return the rule as its kernel sees it."""
-        return RuleCode(AROW, {LIMIT: math.inf, MARGIN: 1.0, PAD: self.regularization}, self.variance)
+    @property
+    def function(self) -> Callable[..., float]:
+        """The rule itself."""
+        return update_arow
+
+    @property
+    def settings(self) -> Mapping[str, float]:
+        """What the rule reads."""
+        return {"regularization": self.regularization}
+
+    @property
+    def first(self) -> float:
+        """The first variance."""
+        return self.variance

@@ -1,63 +1,138 @@
-"""What every update rule offers, and what can be read from its arrays."""
+"""What every update rule offers, a rule that is a function of yours, and what can be read from the arrays."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import require
-from factorwise.kernels.clusterings.updates import KIND, STEPS, UpdateArrays
+from factorwise.kernels.compile.programs import Program, check_arguments
+from factorwise.kernels.walks.loops import CLOCK, STEPS
 
 
-class RuleCode(NamedTuple):
-    """A rule as its kernel sees it.
+class UpdateArrays(NamedTuple):
+    """Weights that are being learned, and what the rule that learns them keeps.
 
-    kind
-        Which formula.
+    See `factorwise.kernels.walks.rules`.
+
+    weights, second, drift, free : float64[weights]
+        The weights; what the rule keeps of each; what their mean follows from; 1 for those that may be
+        learned.
+    clock : int64[3]
+        Steps, updates, and moves of which the better world did not score higher, of all walks that learn
+        them.
+    largest : float64[1]
+        Largest sum of squares of a gradient that led to an update.
     settings
-        By place in `UpdateArrays.settings`; those not named are zero.
-    second
-        What `UpdateArrays.second` holds before the first update.
+        One record of the rule's settings.
     """
 
-    kind: int
-    settings: Mapping[int, float]
-    second: float = 0.0
+    weights: NDArray[np.float64]
+    second: NDArray[np.float64]
+    drift: NDArray[np.float64]
+    free: NDArray[np.float64]
+    clock: NDArray[np.int64]
+    largest: NDArray[np.float64]
+    settings: NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateRule(ABC):
     """How a violated ranking corrects the weights. Immutable: what is learned is in the arrays."""
 
+    @property
     @abstractmethod
-    def code(self) -> RuleCode:
-        """Return the rule as its kernel sees it."""
+    def function(self) -> Callable[..., float]:
+        """The rule itself: ``update(mine, move, gradient)``, which returns 1.0 if it changed the weights."""
+
+    @property
+    @abstractmethod
+    def settings(self) -> Mapping[str, float]:
+        """What the function finds in ``mine.settings[0]``."""
+
+    @property
+    def first(self) -> float:
+        """What ``mine.second`` is at first, for every weight."""
+        return 0.0
 
     def arrays(self, size: int) -> UpdateArrays:
         """Return arrays for ``size`` weights of zero; to start from others, write them into ``weights``."""
         require(size >= 0, "size", size, "zero or more")
-        code = self.code()
-        settings, tally = np.zeros(8), np.zeros(4, np.int64)
-        for place, value in code.settings.items():
-            settings[place] = value
-        tally[KIND] = code.kind
+        settings = np.zeros(1, [(name, np.float64) for name in self.settings or ("none",)])
+        for name, value in self.settings.items():
+            settings[name] = value
         return UpdateArrays(
             weights=np.zeros(size),
-            second=np.full(size, code.second),
+            second=np.full(size, self.first),
             drift=np.zeros(size),
-            settings=settings,
-            tally=tally,
+            free=np.ones(size),
+            clock=np.zeros(CLOCK, np.int64),
             largest=np.zeros(1),
+            settings=settings,
         )
+
+    def program(self, arrays: UpdateArrays) -> Program:
+        """Return the rule as a part of a walk that changes these arrays."""
+        return Program(update=self.function, arrays=arrays._asdict(), name=f"update rule {self!r}")
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values and the rule's name, for the provenance record of a saved model."""
         return {"rule": type(self).__name__, **asdict(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRule(UpdateRule):
+    """A rule that is a function of yours, in the terms of `factorwise.kernels.walks.rules`.
+
+    update
+        ``update(mine, move, gradient)``, a plain function, which returns 1.0 if it changed the weights.
+    constants
+        What it finds in ``mine.settings[0]``, by name.
+    second
+        What ``mine.second`` is at first, for every weight.
+
+    >>> from factorwise.kernels.walks.rules import add_gradient, free_squares, lead_of
+    >>> def half_way(mine, move, gradient):
+    ...     missing = mine.settings[0].margin - lead_of(move)
+    ...     if missing <= 0.0:
+    ...         return 0.0
+    ...     squares = free_squares(mine, move, gradient)
+    ...     if squares == 0.0:
+    ...         return 0.0
+    ...     return add_gradient(mine, move, gradient, 0.5 * missing / squares, squares)
+    >>> rule = OwnRule(half_way, constants={"margin": 1.0})
+    """
+
+    update: Callable[..., float]
+    constants: Mapping[str, float] = field(default_factory=dict)
+    second: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_arguments("update", self.update)
+
+    @property
+    def function(self) -> Callable[..., float]:
+        """The function that was given."""
+        return self.update
+
+    @property
+    def settings(self) -> Mapping[str, float]:
+        """The constants that were given."""
+        return self.constants
+
+    @property
+    def first(self) -> float:
+        """The number that was given."""
+        return self.second
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values and the function's name."""
+        return {"rule": self.update.__name__, **self.constants}
 
 
 def averaged(u: UpdateArrays) -> NDArray[np.float64]:
@@ -67,5 +142,5 @@ def averaged(u: UpdateArrays) -> NDArray[np.float64]:
     :math:`t` to :math:`T`. The mean is therefore the last vector less :math:`\sum_t (t - 1) \delta_t / T`,
     and that sum is ``drift``.
     """
-    steps = int(u.tally[STEPS])
+    steps = int(u.clock[STEPS])
     return u.weights - u.drift / steps if steps else u.weights.copy()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal
 
 from factorwise.errors import require
-from factorwise.kernels.clusterings.updates import BOUND, CW_DEVIATION, CW_VARIANCE, LIMIT, MARGIN, PHI
-from factorwise.learning.updates.base import RuleCode, UpdateRule
+from factorwise.kernels.walks.rules import update_by_deviation, update_by_variance
+from factorwise.learning.updates.base import UpdateRule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,13 +67,21 @@ class ConfidenceWeighted(UpdateRule):
         require(0 < self.variance < math.inf, "variance", self.variance, "a finite number greater than zero")
         require(0 < self.floor <= 1, "floor", self.floor, "greater than 0 and at most 1")
 
-    def code(self) -> RuleCode:
-        """Return the rule as its kernel sees it."""
-        settings = {
-            LIMIT: 0.0 if self.only_misranked else math.inf,
-            MARGIN: math.inf,
-            PHI: NormalDist().inv_cdf(self.confidence),
-            BOUND: self.floor * self.variance,
+    @property
+    def function(self) -> Callable[..., float]:
+        """The rule itself."""
+        return update_by_variance if self.form == "variance" else update_by_deviation
+
+    @property
+    def settings(self) -> Mapping[str, float]:
+        """What the rule reads."""
+        return {
+            "limit": 0.0 if self.only_misranked else math.inf,
+            "phi": NormalDist().inv_cdf(self.confidence),
+            "floor": self.floor * self.variance,
         }
-        kind = CW_VARIANCE if self.form == "variance" else CW_DEVIATION
-        return RuleCode(kind, settings, self.variance)
+
+    @property
+    def first(self) -> float:
+        """The first variance."""
+        return self.variance

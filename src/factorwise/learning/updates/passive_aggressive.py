@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from factorwise.errors import require
-from factorwise.kernels.clusterings.updates import BOUND, LIMIT, MARGIN, PAD, PASSIVE_AGGRESSIVE, SCALED
-from factorwise.learning.updates.base import RuleCode, UpdateRule
+from factorwise.kernels.walks.rules import update_passive_aggressive
+from factorwise.learning.updates.base import UpdateRule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,16 +51,21 @@ class PassiveAggressive(UpdateRule):
         require(0 < self.cap < math.inf, "cap", self.cap, "a finite number greater than zero")
         require(0 < self.margin < math.inf, "margin", self.margin, "a finite number greater than zero")
 
-    def code(self) -> RuleCode:
-        """Return the rule as its kernel sees it."""
-        settings = {
-            LIMIT: 0.0 if self.only_misranked else math.inf,
-            MARGIN: self.margin,
-            SCALED: float(self.scale_by_gain),
-            BOUND: self.cap if self.variant == "PA-I" else math.inf,
-            PAD: 0.5 / self.cap if self.variant == "PA-II" else 0.0,
+    @property
+    def function(self) -> Callable[..., float]:
+        """The rule itself."""
+        return update_passive_aggressive
+
+    @property
+    def settings(self) -> Mapping[str, float]:
+        """What the rule reads."""
+        return {
+            "limit": 0.0 if self.only_misranked else math.inf,
+            "margin": self.margin,
+            "scaled": float(self.scale_by_gain),
+            "cap": self.cap if self.variant == "PA-I" else math.inf,
+            "pad": 0.5 / self.cap if self.variant == "PA-II" else 0.0,
         }
-        return RuleCode(PASSIVE_AGGRESSIVE, settings)
 
 
 Mira = PassiveAggressive

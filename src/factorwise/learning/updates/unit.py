@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from factorwise.errors import require
-from factorwise.kernels.clusterings.updates import DECAY, LIMIT, RATE, UNIT
-from factorwise.learning.updates.base import RuleCode, UpdateRule
+from factorwise.kernels.walks.rules import update_unit
+from factorwise.learning.updates.base import UpdateRule
 
 # A lead nearer to zero than the smallest normal number is a tie.
 TIE = float(np.finfo(np.float64).tiny)
@@ -40,7 +41,12 @@ class Unit(UpdateRule):
         require(0 < self.rate < math.inf, "rate", self.rate, "a finite number greater than zero")
         require(0 <= self.decay < math.inf, "decay", self.decay, "a finite number, zero or more")
 
-    def code(self) -> RuleCode:
-        """Return the rule as its kernel sees it."""
-        settings = {RATE: self.rate, DECAY: self.decay, LIMIT: -TIE if self.strict else 0.0}
-        return RuleCode(UNIT, settings)
+    @property
+    def function(self) -> Callable[..., float]:
+        """The rule itself."""
+        return update_unit
+
+    @property
+    def settings(self) -> Mapping[str, float]:
+        """What the rule reads."""
+        return {"rate": self.rate, "decay": self.decay, "limit": -TIE if self.strict else 0.0}

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 _HOMES = {
     "decoding": ["Decoded", "decode"],
-    "engine": ["Jump", "JumpEngine"],
     "family": ["JumpFamily"],
     "features": ["JumpFeatures"],
+    "jumps": ["Jump", "Jumps"],
     "law": ["JumpWeights"],
     "proposer": ["AdaptiveSplitMerge"],
     "training": ["TunedDocument", "train_proposer"],
@@ -27,10 +27,10 @@ __all__ = [
     "AdaptiveSplitMerge",
     "Decoded",
     "Jump",
-    "JumpEngine",
     "JumpFamily",
     "JumpFeatures",
     "JumpWeights",
+    "Jumps",
     "TunedDocument",
     "Tuning",
     "decode",
@@ -40,9 +40,9 @@ __all__ = [
 
 if TYPE_CHECKING:
     from factorwise.inference.mcmc.adaptive.decoding import Decoded, decode
-    from factorwise.inference.mcmc.adaptive.engine import Jump, JumpEngine
     from factorwise.inference.mcmc.adaptive.family import JumpFamily
     from factorwise.inference.mcmc.adaptive.features import JumpFeatures
+    from factorwise.inference.mcmc.adaptive.jumps import Jump, Jumps
     from factorwise.inference.mcmc.adaptive.law import JumpWeights
     from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
     from factorwise.inference.mcmc.adaptive.training import TunedDocument, train_proposer

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
 from factorwise.errors import InvalidArgumentError, require
-from factorwise.inference.mcmc.adaptive.engine import Jump, JumpEngine
 from factorwise.inference.mcmc.adaptive.family import Lesson
+from factorwise.inference.mcmc.adaptive.jumps import Jump, Jumps
 from factorwise.inference.mcmc.adaptive.law import JumpWeights
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
-from factorwise.inference.mcmc.adaptive.tuning import By, Truth, Tuning, begun, tune, value_of
+from factorwise.inference.mcmc.adaptive.tuning import By, Tuning, tune, value_of
 from factorwise.inference.mcmc.metropolis import Metropolis
+from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.inference.mcmc.run import PROGRESS_AFTER
-from factorwise.kernels.clusterings.truth_gains import TruthArrays, truth_value
+from factorwise.inference.mcmc.walk import Walk
+from factorwise.kernels.compile.programs import Bound, Program
+from factorwise.kernels.walks.frames import run
 from factorwise.model.model import Model
 from factorwise.rng import Stream, as_stream
 from factorwise.world.partition import Partition
+
+
+class Truth(Protocol):
+    """What knows the truth of a world's items, such as `learning.TruthPreference`."""
+
+    def program(self, parts: Surroundings) -> Program:
+        """Return its functions ``judge`` and ``value``, and those that keep what these read."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -37,7 +48,7 @@ class Decoded:
     trace : float64[jumps + 1]
         What was climbed, the score or the metric, before and after each jump.
     factors_seen, odds_seen
-        Pairs of items looked at to judge jumps, and to know their odds.
+        Factors looked at to judge jumps, and pairs of items to know their odds.
     converged
         Whether jumps had stopped improving the world before ``jumps`` were made.
     """
@@ -65,7 +76,7 @@ def decode(
     tuning: Tuning | None = None,
     samples: int = 5,
     by: By = "score",
-    truth: Truth | TruthArrays | None = None,
+    truth: Truth | None = None,
     jumps: int = 10_000,
     until: float = math.inf,
     tolerance: float = 0.0,
@@ -97,20 +108,20 @@ def decode(
     require(patience >= 1, "patience", patience, "at least 1")
     require(by in ("score", "truth"), "by", by, "'score' or 'truth'")
     require(not math.isnan(until), "until", until, "a number")
-    climb = Climb(JumpEngine(Metropolis(model, proposer), start), by, truth, as_stream(seed))
+    climb = Climb(model, proposer, start, by, truth, as_stream(seed))
     with tqdm(total=jumps, unit="jump", delay=PROGRESS_AFTER, disable=None if progress else True) as bar:
         idle = climb.run(
             samples, tuning, jumps=jumps, until=until, tolerance=tolerance, patience=patience, bar=bar
         )
-    engine = climb.engine
+    walk = climb.jumps.walk
     return Decoded(
-        world=engine.world,
-        score=engine.score,
+        world=walk.world,
+        score=walk.score,
         value=climb.value,
-        weights=engine.weights,
+        weights=climb.jumps.weights,
         trace=np.array(climb.trace),
-        factors_seen=engine.factors_seen,
-        odds_seen=engine.odds_seen,
+        factors_seen=walk.factors_seen,
+        odds_seen=climb.jumps.odds_seen,
         converged=idle >= patience,
     )
 
@@ -127,16 +138,20 @@ class Climb:
 
     def __init__(
         self,
-        engine: JumpEngine,
+        model: Model,
+        proposer: AdaptiveSplitMerge,
+        start: Partition,
         by: By,
-        truth: Truth | TruthArrays | None,
+        truth: Truth | None,
         stream: Stream,
         *,
         keep_lessons: bool = False,
     ) -> None:
-        self.engine = engine
+        judge = None if truth is None else truth.program(Surroundings(start, model))
+        roles: dict[str, Any] = {} if judge is None else {"judge": judge}
+        self.jumps = Jumps(Walk(Metropolis(model, proposer, acceptance="greedy"), start, **roles))
         self._by: By = by
-        self._truth = begun(truth, engine.view)
+        self._judge = None if judge is None else Bound(judge, self.jumps.walk.frame)
         self._stream = stream
         self._keep_lessons = keep_lessons
         if by == "truth" and math.isnan(self.value):
@@ -149,12 +164,15 @@ class Climb:
     @property
     def value(self) -> float:
         """The metric against the truth; nan without one."""
-        return math.nan if self._truth is None else truth_value(self._truth)
+        if self._judge is None:
+            return math.nan
+        run(self._judge, "begin")
+        return run(self._judge, "value")
 
     @property
     def height(self) -> float:
         """What is climbed."""
-        return self.value if self._by == "truth" else self.engine.score
+        return self.value if self._by == "truth" else self.jumps.walk.score
 
     def run(
         self,
@@ -183,15 +201,15 @@ class Climb:
         best = self._best_of(samples) if tuning is None else self._tuned(tuning)
         if best is None or value_of(best, self._by) <= tolerance:
             return False
-        self.engine.take(best, self._truth)
+        self.jumps.take(best)
         return True
 
     def _best_of(self, samples: int) -> Jump | None:
-        drawn = self.engine.draw(self._stream, samples, truth=self._truth)
+        drawn = self.jumps.draw(self._stream, samples)
         return max(drawn, key=lambda jump: value_of(jump, self._by), default=None)
 
     def _tuned(self, tuning: Tuning) -> Jump | None:
-        best, lesson = tune(self.engine, tuning, self._stream, by=self._by, truth=self._truth)
+        best, lesson = tune(self.jumps, tuning, self._stream, by=self._by)
         if self._keep_lessons and best is not None and value_of(best, self._by) > 0.0:
             self.lessons.append(lesson)
         return best

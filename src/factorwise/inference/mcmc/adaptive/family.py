@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from factorwise.inference.cross_entropy import maximize
-from factorwise.inference.mcmc.adaptive.engine import Jump, JumpEngine
+from factorwise.inference.mcmc.adaptive.jumps import Jump, Jumps
 from factorwise.kernels.clusterings.jump_odds import MERGE, MOVE, SPLIT
 from factorwise.rng import Stream
 
@@ -41,10 +41,10 @@ class JumpFamily:
     Implements: rohanimanesh2009inference, Remark 1.
     """
 
-    def __init__(self, engine: JumpEngine) -> None:
-        self._engine = engine
-        self.between, self.within = engine.features()
-        self.width = engine.proposer.features.size
+    def __init__(self, jumps: Jumps) -> None:
+        self._jumps = jumps
+        self.between, self.within = jumps.features()
+        self.width = jumps.proposer.features.size
 
     @property
     def size(self) -> int:
@@ -60,9 +60,9 @@ class JumpFamily:
         return np.asarray(np.maximum(np.concatenate(parts), SMALLEST_VARIANCE))
 
     def sample(self, parameters: NDArray[np.float64], count: int, stream: Stream) -> list[Jump]:
-        """Draw jumps from the world at these weights."""
-        self._engine.spread(self._engine.weights.with_vector(parameters), self.between, self.within)
-        return self._engine.draw(stream, count)
+        """Draw jumps from the world at these weights, which the proposer then has."""
+        self._jumps.weights = self._jumps.weights.with_vector(parameters)
+        return self._jumps.draw(stream, count)
 
     def log_prob(self, parameters: NDArray[np.float64], samples: Sequence[Jump]) -> NDArray[np.float64]:
         """Log-probability of each jump, given its kind and the parts that it moves."""
@@ -105,8 +105,8 @@ class JumpFamily:
 
     def _targets(self, jump: Jump) -> tuple[NDArray[np.float32], int]:
         """Features of the part that moves with each cluster but its own, and the row of the target."""
-        ids = self._engine.view.cluster_ids()
-        rows = self._engine.part_features(jump)[ids != jump.source]
+        ids = self._jumps.clusters(1)
+        rows = self._jumps.part_features(jump)[ids != jump.source]
         return rows, int(np.flatnonzero(ids[ids != jump.source] == jump.target)[0])
 
 
@@ -195,11 +195,13 @@ def _likelihood(
     value, gradient = 0.0, np.zeros(len(parameters))
     for rows, chosen, shares, of_merge in choices:
         own = slice(half, None) if of_merge else slice(0, half)
-        logits = (rows @ parameters[own].astype(np.float32)).astype(np.float64)
+        with np.errstate(invalid="ignore"):  # OpenBLAS also adds up what lies on the stack, and drops it
+            logits = (rows @ parameters[own].astype(np.float32)).astype(np.float64)
         top = logits.max()
         odds = np.exp(logits - top)
         value += float(shares @ (logits[chosen] - top - np.log(odds.sum())))
         expected = (-shares.sum() / odds.sum()) * odds
         np.add.at(expected, chosen, shares)
-        gradient[own] += expected.astype(np.float32) @ rows
+        with np.errstate(invalid="ignore"):
+            gradient[own] += expected.astype(np.float32) @ rows
     return value, gradient

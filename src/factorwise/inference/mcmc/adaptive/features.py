@@ -13,16 +13,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import InvalidArgumentError
+from factorwise.errors import InvalidArgumentError, NoCompiledFormError
+from factorwise.kernels.compile.programs import Frame, Framed, Program
 from factorwise.model.model import Model
+from factorwise.model.programs import model_programs
+from factorwise.model.template import AnyTemplate
 from factorwise.world.moves import merge, relocate
 from factorwise.world.partition import Partition
-
-LARGEST_MEMORY = 100_000  # features of so many sets are kept before all are forgotten
 
 
 class JumpFeatures:
@@ -51,7 +53,6 @@ class JumpFeatures:
                 f"none of the model's {len(names)} statistics is chosen; some of their names are {names[:5]}."
             )
         self.names = (*(names[index] for index in self.columns), "log size")
-        self._known: dict[frozenset[frozenset[int]], NDArray[np.float64]] = {}
 
     @property
     def size(self) -> int:
@@ -60,38 +61,70 @@ class JumpFeatures:
 
     def within(self, members: Sequence[int], n_items: int) -> NDArray[np.float64]:
         """Features of one cluster of two or more, in a world of ``n_items``."""
-        key = frozenset({frozenset(members)})
         if len(set(members)) < 2:
             raise InvalidArgumentError(f"a cluster with pairs has two members or more, but has {members}.")
-        if key not in self._known:
-            world, first = _apart(n_items, members[:1]), members[0]
-            held = np.zeros(self.model.blocks.size)
-            for item in members[1:]:
-                joins = relocate(world, item, world.cluster_of(first))
-                held += self.model.difference(world, joins).to_dense(len(held))
-                world.apply(joins)
-            pairs = len(members) * (len(members) - 1) / 2
-            return self._remembered(key, np.append(held[self.columns] / pairs, math.log(len(members))))
-        return self._known[key]
+        world, first = _apart(n_items, members[:1]), members[0]
+        held = np.zeros(self.model.blocks.size)
+        for item in members[1:]:
+            joins = relocate(world, item, world.cluster_of(first))
+            held += self.model.difference(world, joins).to_dense(len(held))
+            world.apply(joins)
+        pairs = len(members) * (len(members) - 1) / 2
+        return np.append(held[self.columns] / pairs, math.log(len(members)))
 
     def between(self, first: Sequence[int], second: Sequence[int], n_items: int) -> NDArray[np.float64]:
         """Features of two clusters, in either order, in a world of ``n_items``."""
-        key = frozenset({frozenset(first), frozenset(second)})
         if not first or not second or set(first) & set(second):
             raise InvalidArgumentError(f"two clusters share no member, but {first} and {second} were given.")
-        if key not in self._known:
-            world = _apart(n_items, first, second)
-            joins = merge(world, world.cluster_of(first[0]), world.cluster_of(second[0]))
-            gradient = self.model.difference(world, joins).to_dense(self.model.blocks.size)
-            pairs = len(first) * len(second)
-            return self._remembered(key, np.append(gradient[self.columns] / pairs, math.log(pairs)))
-        return self._known[key]
+        first, second = sorted((sorted(first), sorted(second)))
+        world = _apart(n_items, first, second)
+        joins = merge(world, world.cluster_of(first[0]), world.cluster_of(second[0]))
+        gradient = self.model.difference(world, joins).to_dense(self.model.blocks.size)
+        pairs = len(first) * len(second)
+        return np.append(gradient[self.columns] / pairs, math.log(pairs))
 
-    def _remembered(self, key: frozenset[frozenset[int]], found: NDArray[np.float64]) -> NDArray[np.float64]:
-        if len(self._known) >= LARGEST_MEMORY:
-            self._known.clear()
-        self._known[key] = found
-        return found
+    def seen(self, world: Partition, *, pairwise: bool) -> SeenStatistics:
+        """Return the chosen statistics that are sums over pairs of items, or those that are not."""
+        found: list[AnyTemplate] = []
+        index, place, size = list[int](), list[int](), 0
+        where = {int(column): number for number, column in enumerate(self.columns)}
+        for template, offset in self.model.parts():
+            for piece in template.pieces() if hasattr(template, "pieces") else [template]:
+                own = [k for k in range(piece.size) if offset + k in where]
+                if own and getattr(piece, "pairwise", False) == pairwise:
+                    index += [size + k for k in own]
+                    place += [where[offset + k] for k in own]
+                    found.append(piece)
+                    size += piece.size
+                offset += piece.size
+        frame = world.frame(np.zeros(2, np.uint64), weights=size)
+        templates: list[Program] = []
+        if found:
+            programs = model_programs(Model(found), world)
+            frame = frame._replace(world=programs.arrays)
+            templates = [Framed(program.for_learning(), frame) for program in programs.templates]
+        mute = [program.name for program in templates if "gradient" not in program.functions]
+        if mute:
+            raise NoCompiledFormError(
+                f"{mute[0]} do not say how statistics change, so they cannot be features: choose others by"
+                " JumpFeatures(model, chosen), or give the program a function gradient."
+            )
+        return SeenStatistics(templates, frame, np.array(index, np.int64), np.array(place, np.int64))
+
+
+class SeenStatistics(NamedTuple):
+    """Statistics of a world through the programs of their templates.
+
+    templates, frame
+        The programs, which look at the arrays of the frame.
+    at, place : int64[.], int64[.]
+        Where in the gradient the chosen statistics stand, and which features they are.
+    """
+
+    templates: Sequence[Program]
+    frame: Frame
+    at: NDArray[np.int64]
+    place: NDArray[np.int64]
 
 
 def _apart(n_items: int, *clusters: Sequence[int]) -> Partition:

@@ -21,8 +21,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError, require
-from factorwise.kernels.clusterings.jump_draws import ONE_MEMBER
-from factorwise.kernels.clusterings.jump_odds import LARGEST_LOG_ODDS
 
 Parts = Literal["uniform", "guided"]
 
@@ -93,38 +91,3 @@ def check_law(explore: float, parts: str) -> None:
     """Refuse what no proposer can do."""
     require(0.0 <= explore <= 1.0, "explore", explore, "between 0 and 1")
     require(parts in get_args(Parts), "parts", parts, f"one of {list(get_args(Parts))}")
-
-
-def odds_of(features: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the odds of clusters or of pairs from the rows of their features."""
-    return np.exp(np.clip(features @ weights, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS))
-
-
-def log_kind(kinds: tuple[float, float, float], kind: int, clusters: int, splittable: int) -> float:
-    """Log-probability of a kind of jump in a world with these counts; -inf where it has nothing to do."""
-    able = available(clusters, splittable)
-    total = sum(odds for odds, ok in zip(kinds, able, strict=True) if ok)
-    return math.log(kinds[kind] / total) if able[kind] and kinds[kind] > 0 else -math.inf
-
-
-def available(clusters: int, splittable: int) -> tuple[bool, bool, bool]:
-    """Whether splits, merges and moves have anything to propose in a world with these counts."""
-    return splittable >= 1, clusters >= 2, splittable >= 1 and clusters >= 2
-
-
-def log_share(odds: float, total: float, count: int, explore: float) -> float:
-    """Log-probability of one of ``count`` choices, made by odds or else uniformly."""
-    return math.log((1.0 - explore) * odds / total + explore / count)
-
-
-def log_uniform_part(size: int) -> float:
-    """Log-probability of either side of a split in two: 1 / (2^(size - 1) - 1)."""
-    return -(size - 1) * math.log(2.0) - math.log1p(-(2.0 ** (1 - size)))
-
-
-def log_moved_part(size: int, moving: int) -> float:
-    """Log-probability that a move takes one particular part: 1 / size if one member, 1 / (2^size - 2) any."""
-    log_any = math.log((1.0 - ONE_MEMBER) / 2.0) + log_uniform_part(size)
-    if moving > 1:
-        return log_any
-    return math.log(ONE_MEMBER / size + math.exp(log_any))

@@ -9,15 +9,12 @@ import numpy as np
 from tqdm import tqdm
 
 from factorwise.errors import InvalidArgumentError
-from factorwise.inference.mcmc.adaptive.decoding import Climb
-from factorwise.inference.mcmc.adaptive.engine import JumpEngine
+from factorwise.inference.mcmc.adaptive.decoding import Climb, Truth
 from factorwise.inference.mcmc.adaptive.family import Lesson, fit_choices
 from factorwise.inference.mcmc.adaptive.law import JumpWeights
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
-from factorwise.inference.mcmc.adaptive.tuning import By, Truth, Tuning, with_kinds
-from factorwise.inference.mcmc.metropolis import Metropolis
+from factorwise.inference.mcmc.adaptive.tuning import By, Tuning, with_kinds
 from factorwise.inference.mcmc.run import PROGRESS_AFTER
-from factorwise.kernels.clusterings.truth_gains import TruthArrays
 from factorwise.rng import Stream, as_stream
 from factorwise.world.partition import Partition
 
@@ -37,7 +34,7 @@ class TunedDocument:
 
     proposer: AdaptiveSplitMerge
     start: Partition
-    truth: Truth | TruthArrays | None = None
+    truth: Truth | None = None
 
 
 def train_proposer(
@@ -67,11 +64,11 @@ def train_proposer(
     ) as bar:
         for document in documents:
             proposer = document.proposer.with_weights(weights)
-            engine = JumpEngine(Metropolis(proposer.features.model, proposer), document.start)
             by: By = "score" if document.truth is None else "truth"
-            climb = Climb(engine, by, document.truth, stream, keep_lessons=True)
+            model, start = proposer.features.model, document.start
+            climb = Climb(model, proposer, start, by, document.truth, stream, keep_lessons=True)
             climb.run(samples, rounds, jumps=jumps, patience=patience)
-            weights = engine.weights
+            weights = climb.jumps.weights
             lessons += climb.lessons
             bar.update()
     if not lessons:

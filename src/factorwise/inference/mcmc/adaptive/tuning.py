@@ -4,30 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import ShapeError, require
+from factorwise.errors import require
 from factorwise.inference.cross_entropy import elite_of
-from factorwise.inference.mcmc.adaptive.engine import Jump, JumpEngine
 from factorwise.inference.mcmc.adaptive.family import JumpFamily, Lesson
+from factorwise.inference.mcmc.adaptive.jumps import Jump, Jumps
 from factorwise.inference.mcmc.adaptive.law import JumpWeights
+from factorwise.inference.mcmc.walk import Walk
 from factorwise.kernels.clusterings.jump_odds import MOVE
-from factorwise.kernels.clusterings.truth_gains import TruthArrays, begin_truth
 from factorwise.rng import Stream
-from factorwise.world.partition import Partition
 
 By = Literal["score", "truth"]
-
-
-class Truth(Protocol):
-    """What knows the truth of a world's items, such as `learning.TruthPreference`."""
-
-    def arrays(self, world: Partition) -> TruthArrays:
-        """Return what compiled walks judge by, begun at ``world``."""
-        ...
 
 
 SMALLEST_KIND = 0.05  # share that a kind of jump keeps, however seldom it is good
@@ -87,27 +78,27 @@ class Round(NamedTuple):
 
 
 def tune(
-    engine: JumpEngine,
+    walk: Walk | Jumps,
     tuning: Tuning,
     stream: Stream,
     *,
     by: By = "score",
-    model_weights: NDArray[np.float64] | None = None,
-    truth: TruthArrays | None = None,
 ) -> Round:
-    """Tune the engine's proposer to the jumps from where it stands.
+    """Tune the proposer of a walk to the jumps from where it stands; the walk stays there.
 
     by
-        What makes a jump good: the model's ``score``, or the metric against the ``truth``.
+        What makes a jump good: the model's ``score``, or how much better the walk's preference finds it, the
+        ``truth``.
 
     Implements: rohanimanesh2009inference, Alg. 2 as Alg. 3 calls it.
     """
-    family = JumpFamily(engine)
-    weights, best, elite = engine.weights, None, list[Jump]()
+    source = walk if isinstance(walk, Jumps) else Jumps(walk)
+    family = JumpFamily(source)
+    weights, best, elite = source.weights, None, list[Jump]()
     good: dict[tuple[object, ...], Jump] = {}
     for _ in range(tuning.iterations):
-        engine.spread(weights, family.between, family.within)
-        jumps = engine.draw(stream, tuning.samples, model_weights=model_weights, truth=truth)
+        source.weights = weights
+        jumps = source.draw(stream, tuning.samples)
         if not jumps:
             break
         values = np.array([value_of(jump, by) for jump in jumps])
@@ -120,21 +111,8 @@ def tune(
         elif values.min() == values.max():
             continue  # jumps that are all equally good say nothing
         weights = _towards(weights, _fitted(family, weights, elite, tuning), tuning.smoothing)
-    engine.weights = weights
+    source.weights = weights
     return Round(best, Lesson.of(family, elite))
-
-
-def begun(truth: Truth | TruthArrays | None, world: Partition) -> TruthArrays | None:
-    """Return what walks from ``world`` are judged by; an error where it tells of another number of items."""
-    if truth is None or not isinstance(truth, TruthArrays):
-        return None if truth is None else truth.arrays(world)
-    if len(truth.entity) != world.n_items:
-        raise ShapeError(
-            f"the truth tells of {len(truth.entity)} items, but the world has {world.n_items}: give one"
-            " entity per item."
-        )
-    begin_truth(truth, world.arrays)
-    return truth
 
 
 def value_of(jump: Jump, by: By) -> float:

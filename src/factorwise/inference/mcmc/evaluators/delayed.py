@@ -17,13 +17,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.evaluators.base import Estimate, Outcomes
+from factorwise.inference.mcmc.evaluators.programs import delayed_programs
 from factorwise.inference.mcmc.evaluators.sampled import ConfidenceSample, UniformSample
+from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.model.contributions import Contributions, as_contributions
 from factorwise.rng import Stream
 
@@ -52,6 +55,15 @@ class DelayedAcceptance:
     def needs_bounds(self) -> bool:
         """No."""
         return False
+
+    @property
+    def estimates(self) -> bool:
+        """No: what is accepted has been examined."""
+        return False
+
+    def programs(self, parts: Surroundings, *, balanced: bool) -> dict[str, Any]:
+        """Return the templates of a walk that samples, and an acceptance with a second stage."""
+        return delayed_programs(self.first.sampled(parts), balanced=balanced)
 
     def evaluate(
         self, stream: Stream, contributions: Contributions | ArrayLike, temperature: float = 1.0

@@ -17,13 +17,16 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import require
 from factorwise.inference.mcmc.evaluators.base import Estimate, FactorSampler, Float64s, Int64s, Outcomes
+from factorwise.inference.mcmc.evaluators.programs import Sampled, sampled_programs
+from factorwise.inference.mcmc.parts import Surroundings
+from factorwise.kernels.clusterings.samples import confidence_gain, uniform_gain
 from factorwise.model.contributions import Contributions, as_contributions
 from factorwise.rng import Stream
 
@@ -55,6 +58,21 @@ class UniformSample:
     def needs_bounds(self) -> bool:
         """No."""
         return False
+
+    @property
+    def estimates(self) -> bool:
+        """Whether gains are estimates: a walk then does not know its score."""
+        return True
+
+    def programs(self, parts: Surroundings, *, balanced: bool) -> dict[str, Any]:
+        """Return the templates of a walk that samples."""
+        return {"templates": self.sampled(parts).templates}
+
+    def sampled(self, parts: Surroundings) -> Sampled:
+        """Return a walk's templates with one that samples pairs."""
+        return sampled_programs(
+            parts, uniform_gain, [self.share, 0.0, 0.0, 0.0], [self.estimate == "mean", 1, 0]
+        )
 
     def count(self, factors: int) -> int:
         """Return how many of ``factors`` are sampled."""
@@ -146,6 +164,21 @@ class ConfidenceSample:
     def needs_bounds(self) -> bool:
         """No."""
         return False
+
+    @property
+    def estimates(self) -> bool:
+        """Whether gains are estimates: a walk then does not know its score."""
+        return True
+
+    def programs(self, parts: Surroundings, *, balanced: bool) -> dict[str, Any]:
+        """Return the templates of a walk that samples."""
+        return {"templates": self.sampled(parts).templates}
+
+    def sampled(self, parts: Surroundings) -> Sampled:
+        """Return a walk's templates with one that samples pairs."""
+        rule = [0.0, self.interval, self.z, self.growth]
+        options = [self.estimate == "mean", 1 if self.pooled else 2, self.minimum]
+        return sampled_programs(parts, confidence_gain, rule, options)
 
     def looks(self, factors: int) -> list[int]:
         """Return the sample sizes at which the interval is looked at; the last one is all ``factors``."""

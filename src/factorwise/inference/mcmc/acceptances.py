@@ -1,0 +1,99 @@
+"""How a walk decides whether to go where it was proposed to go."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from factorwise.errors import InvalidArgumentError
+from factorwise.inference.mcmc.kernel import Proposal
+from factorwise.kernels.compile.programs import Frame, Interpreted, Program, check_arguments
+from factorwise.kernels.walks import acceptances
+from factorwise.kernels.walks.frames import make_frame
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """A function that decides.
+
+    function
+        ``function(random, move)``, or what of ``world``, ``mine``, ``random`` and ``move`` it wants to see;
+        it finds ``move.gain``, ``move.ratio`` and ``move.log_ratio``, ``move.better`` and
+        ``move.temperature``, and returns whether to go there.
+    """
+
+    function: Callable[..., Any]
+
+    def __post_init__(self) -> None:
+        check_arguments("accept", self.function)
+
+    def program(self) -> Program:
+        """Return the function as a program."""
+        return Program(accept=self.function, name="the acceptance")
+
+    def decides(
+        self, stream: Any, proposal: Proposal, gain: float, temperature: float, better: float = 0.0
+    ) -> bool:
+        """Decide one step by the function as it is written."""
+        frame = _frame()
+        step = frame.step
+        step["gain"], step["better"], step["temperature"], step["ratio"] = gain, better, temperature, 1.0
+        step["log_ratio"] = log_ratio(proposal)
+        return bool(Interpreted(self.program(), frame, stream).entry("accept")(0))
+
+
+def log_ratio(proposal: Proposal) -> float:
+    """Log-probability of proposing the way back less that of proposing the way there."""
+    if proposal.log_backward == -math.inf:
+        return -math.inf
+    return proposal.log_backward - proposal.log_forward
+
+
+def _frame() -> Frame:
+    return make_frame((), np.zeros(2, np.uint64), weights=0)
+
+
+METROPOLIS = Acceptance(acceptances.accept_metropolis)
+"""A valid chain: the rule of Metropolis and Hastings."""
+UNBALANCED = Acceptance(acceptances.accept_unbalanced)
+"""The same without the proposer's ratio."""
+BARKER = Acceptance(acceptances.accept_barker)
+"""A valid chain that accepts with probability x / (1 + x)."""
+GREEDY = Acceptance(acceptances.accept_greedy)
+"""Whatever scores higher."""
+ALWAYS = Acceptance(acceptances.accept_always)
+"""Everything."""
+BETTER = Acceptance(acceptances.accept_better)
+"""What is better by the preference, and of equally good worlds the one that scores higher."""
+
+#: Those that do not ask how likely the way back is.
+WITHOUT_RATIO = (UNBALANCED, GREEDY, ALWAYS, BETTER)
+
+AcceptanceName = Literal["metropolis", "unbalanced", "barker", "greedy", "always", "truth"]
+ACCEPTANCES: dict[str, Acceptance] = {
+    "metropolis": METROPOLIS,
+    "unbalanced": UNBALANCED,
+    "barker": BARKER,
+    "greedy": GREEDY,
+    "always": ALWAYS,
+    "truth": BETTER,
+}
+"""The shipped acceptances by name."""
+
+
+def as_acceptance(given: str | Acceptance | Callable[..., Any]) -> Acceptance:
+    """Return the acceptance that a name, a function or an acceptance stands for."""
+    if isinstance(given, Acceptance):
+        return given
+    if callable(given):
+        return Acceptance(given)
+    if given not in ACCEPTANCES:
+        raise InvalidArgumentError(
+            f"no acceptance is called {given!r}: choose from {list(ACCEPTANCES)}, or give a function of"
+            " (random, move)."
+        )
+    return ACCEPTANCES[given]

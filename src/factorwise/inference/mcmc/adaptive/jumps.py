@@ -1,0 +1,229 @@
+"""The jumps that a walk may make from where it stands: draw some, judge them, make one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.errors import InvalidArgumentError
+from factorwise.inference.mcmc.adaptive.law import JumpWeights
+from factorwise.inference.mcmc.adaptive.proposer import JumpProgram
+from factorwise.inference.mcmc.walk import Walk
+from factorwise.kernels.clusterings.jump_draws import draw_given, record_jump
+from factorwise.kernels.clusterings.jump_features import (
+    BALANCED,
+    SEEN,
+    STALE,
+    write_features,
+    write_part_features,
+)
+from factorwise.kernels.clusterings.jump_odds import EXPLORE, MERGE
+from factorwise.kernels.compile.programs import Bound, Interpreted, Pointers, Program
+from factorwise.kernels.walks.acceptances import accept_always
+from factorwise.kernels.walks.frames import run
+from factorwise.kernels.walks.layouts import CHANGE
+from factorwise.kernels.walks.loops import ACCEPT, DRAW, EPISODE, KEPT, UPDATE
+from factorwise.rng import Stream
+from factorwise.world.diff import NEW, Transfer
+
+
+class Jump(NamedTuple):
+    """A jump that was drawn and judged.
+
+    kind
+        SPLIT, MERGE or MOVE.
+    items, source, target
+        Which items leave which cluster for which; the target of a split is NEW.
+    row
+        Where the pair of clusters, or the cluster to be split, stands among the features of its world.
+    gain, better
+        Change of the model's score, and of what the preference goes by.
+    """
+
+    kind: int
+    items: tuple[int, ...]
+    source: int
+    target: int
+    row: int
+    gain: float
+    better: float
+
+    @property
+    def diff(self) -> Transfer:
+        """The jump as a change of the world that it was drawn in."""
+        return Transfer(self.items, self.source, self.target)
+
+
+class _Part(NamedTuple):
+    """A part of the loop: its arrays, entry and context, and what must be kept alive."""
+
+    arrays: Mapping[str, Any]
+    pointer: tuple[Any, Any]
+    bound: Bound | Interpreted
+
+
+class Jumps:
+    """The jumps that the adaptive proposer of a walk draws, without making them.
+
+    They are drawn, weighed and judged in the loop of the walk itself, with an acceptance that writes each of
+    them down and refuses it. Neither the walk's counts nor what it learns are touched.
+    """
+
+    def __init__(self, walk: Walk) -> None:
+        found = [program for bound in walk.parts.bound for program in _all_programs(bound.program)]
+        programs = [program for program in found if isinstance(program, JumpProgram)]
+        if not programs:
+            raise InvalidArgumentError(
+                f"the walk's proposer is {type(walk.kernel.proposer).__name__}: give Walk(Metropolis(model,"
+                " AdaptiveSplitMerge(...)), world)."
+            )
+        self.walk = walk
+        self.program = programs[0]
+        self.proposer = programs[0].proposer
+        self._draw = self._part("draw", self.program)
+        self._given = self._part("draw", Program(draw=draw_given, arrays={"count": np.zeros(1, np.int64)}))
+        self._always = self._part("accept", Program(accept=accept_always))
+        self._record = self._recorder(1)
+
+    def _part(self, role: str, program: Program) -> _Part:
+        bound = self._bind(program)
+        return _Part(program.arrays, (bound.entry(role), getattr(bound, "context", 0)), bound)
+
+    def _bind(self, program: Program) -> Bound | Interpreted:
+        frame, stream = self.walk.frame, self.walk.parts.stream
+        return Bound(program, frame) if stream is None else Interpreted(program, frame, stream)
+
+    @property
+    def arrays(self) -> Mapping[str, Any]:
+        """What the proposer keeps, by name: see `factorwise.kernels.clusterings.jump_features`."""
+        return self.program.arrays
+
+    @property
+    def weights(self) -> JumpWeights:
+        """The proposer's weights in this walk; those assigned hold from the next draw on."""
+        split, merge, move = self.arrays["settings"][:EXPLORE].tolist()
+        names = self.proposer.features.names
+        return JumpWeights(names, self.arrays["split"], self.arrays["merge"], (split, merge, move))
+
+    @weights.setter
+    def weights(self, given: JumpWeights) -> None:
+        self.proposer.with_weights(given)  # refuses weights for other features
+        self.arrays["settings"][:EXPLORE] = given.kinds
+        self.arrays["split"][:], self.arrays["merge"][:] = given.split, given.merge
+        self.arrays["state"][STALE] = 1
+
+    @property
+    def odds_seen(self) -> int:
+        """Pairs of items whose statistics were looked at so far for the odds of jumps."""
+        return int(self.arrays["state"][SEEN])
+
+    def draw(self, stream: Stream, count: int) -> list[Jump]:
+        """Draw jumps and judge them; there are none in a world of one item."""
+        if count > len(self._record.arrays["jumps"]):
+            self._record = self._recorder(count)
+        self._record.arrays["count"][0] = 0
+        state = self.arrays["state"]
+        balanced, state[BALANCED] = int(state[BALANCED]), 0
+        self._run(stream, count, self._draw, self._record, np.zeros(1))
+        state[BALANCED] = balanced
+        return self._listed()
+
+    def _recorder(self, count: int) -> _Part:
+        arrays = {
+            "changes": self.walk.frame.changes,
+            "kind": self.arrays["kind"],
+            "count": np.zeros(1, np.int64),
+            "jumps": np.zeros((count, 4), np.int64),
+            "items": np.zeros(count * self.walk.view.n_items, np.int32),
+            "judged": np.zeros((count, 2)),
+        }
+        return self._part("accept", Program(accept=record_jump, arrays=arrays))
+
+    def _listed(self) -> list[Jump]:
+        recorded, sizes = self._record.arrays, self.walk.view.arrays.size
+        clusters, large = self.clusters(1), self.clusters(2)
+        found, begin = list[Jump](), 0
+        count = int(recorded["count"][0])
+        for row, judged in zip(recorded["jumps"][:count].tolist(), recorded["judged"].tolist(), strict=False):
+            kind, source, target, end = row
+            if kind == MERGE:
+                b, a = np.searchsorted(clusters, sorted((source, target))).tolist()
+                place = a * (a - 1) // 2 + b
+            else:
+                place = int(np.searchsorted(large, source))
+            items = tuple(recorded["items"][begin:end].tolist())
+            target = NEW if sizes[target] == 0 else target
+            found.append(Jump(kind, items, source, target, place, *judged))
+            begin = end
+        return found
+
+    def take(self, jump: Jump) -> None:
+        """Go where a jump leads that was drawn from the present world."""
+        world, changes = self.walk.view, self.walk.frame.changes[: len(jump.items)]
+        new = world.arrays.live[world.n_clusters]
+        changes["world"], changes["item"], changes["source"] = 0, jump.items, jump.source
+        changes["target"] = new if jump.target == NEW else jump.target
+        self._given.arrays["count"][0] = len(jump.items)
+        self._run(Stream(0), 1, self._given, self._always, self.walk.parts.walk.score)
+
+    def _run(
+        self, stream: Stream, steps: int, draw: _Part, accept: _Part, score: NDArray[np.float64]
+    ) -> None:
+        """Make steps of the walk's loop with another proposer and acceptance, learning nothing."""
+        parts, walk = self.walk.parts, self.walk.parts.walk
+        plan = walk.plan.copy()
+        plan[[UPDATE, KEPT, EPISODE]] = 0
+        plan[DRAW : DRAW + 2], plan[ACCEPT : ACCEPT + 2] = draw.pointer, accept.pointer
+        parts.walk = walk._replace(
+            plan=plan,
+            score=score,
+            tally=np.zeros_like(walk.tally),
+            clock=np.zeros_like(walk.clock),
+            journal=np.zeros(0, CHANGE),
+        )
+        try:
+            self.walk.advance(stream, 1.0, steps)
+        finally:
+            parts.walk = walk
+
+    def clusters(self, least: int) -> NDArray[np.int64]:
+        """Return the ids of all clusters of so many members or more, ascending.
+
+        Weighing a jump makes it and takes it back, which leaves ids as they are but not their order in
+        storage.
+        """
+        return np.flatnonzero(self.walk.view.arrays.size >= least)
+
+    def features(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return the features of all pairs of clusters and of all clusters of two or more.
+
+        The pair at positions (a, b) of the ids in ascending order, with a > b, is row a (a - 1) / 2 + b; the
+        clusters of two or more are in ascending order too.
+        """
+        clusters, large, width = self.clusters(1), self.clusters(2), self.proposer.features.size
+        between = np.empty((len(clusters) * (len(clusters) - 1) // 2, width), np.float32)
+        within = np.empty((len(large), width), np.float32)
+        self._look(write_features, clusters=clusters, large=large, between=between, within=within)
+        return between, within
+
+    def part_features(self, jump: Jump) -> NDArray[np.float32]:
+        """Return the features of a part of a cluster with each cluster, its own as if it had left it."""
+        clusters = self.clusters(1)
+        out = np.empty((len(clusters), self.proposer.features.size), np.float32)
+        self._look(write_part_features, clusters=clusters, between=out, part=np.array(jump.items, np.int32))
+        return out
+
+    def _look(self, function: Callable[..., None], **arrays: NDArray[Any]) -> None:
+        run(self._bind(Program(begin=function, arrays={**self.arrays, **arrays})), "begin")
+
+
+def _all_programs(program: Program) -> Iterator[Program]:
+    """Yield a program and those that it calls."""
+    yield program
+    for value in program.arrays.values():
+        if isinstance(value, Pointers):
+            for inner in value.programs:
+                yield from _all_programs(inner)

@@ -1,0 +1,107 @@
+"""Parts of a walk: what the shipped ones and a user's own have in common.
+
+A part that has a method ``program(parts)`` can walk compiled. Its functions also run as they are:
+`ProgramProposer` gives a proposer ``draw`` and ``support`` by them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.inference.mcmc.branches import Branches, Tap, every_path
+from factorwise.inference.mcmc.kernel import Proposal
+from factorwise.kernels.compile.programs import Interpreted, Program
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a part may want to know of the walk that it is to be a part of.
+
+    world
+        The world that the walk starts from.
+    model
+        Whose scores are walked by; None where nobody knows.
+    templates
+        The programs of the model's templates.
+    weights
+        The weights that they score with.
+    learning
+        Whether the weights may change between any two steps, so that gains are taken from gradients.
+    ratio
+        Whether anybody asks how likely the way back is.
+    """
+
+    world: Any
+    model: Any = None
+    templates: Sequence[Program] = ()
+    weights: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    learning: bool = False
+    ratio: bool = True
+
+
+class ProgramProposer:
+    """A proposer that is a program: ``draw`` and ``support`` run its functions as they are written."""
+
+    #: How many changes a move may have: "one", "many", or the largest number.
+    changes: str | int = "one"
+
+    def program(self, parts: Surroundings) -> Program:
+        """Return the program, with a function ``draw``, for worlds like that of the surroundings."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what its program is")
+
+    def draw(self, stream: Any, world: Any) -> Proposal:
+        """Draw one proposal; its forward log-probability counts as 0, and the way back has the log-ratio."""
+        return self._drawing(world, stream)()
+
+    def _drawing(self, world: Any, stream: Any) -> Callable[[], Proposal]:
+        """Return what draws from ``stream``, in ``world`` as it is at each time."""
+        frame = world.frame(np.zeros(2, np.uint64), many=self.changes not in ("one", 1))
+        drawn = Interpreted(self.program(self._surroundings(world)), frame, stream).entry("draw")
+        step = frame.step
+
+        def draw() -> Proposal:
+            step["changes"], step["world"], step["ratio"], step["log_ratio"] = 1, 0, 1.0, 0.0
+            if math.isnan(drawn(0)):
+                return Proposal(None, 0.0, 0.0)
+            ratio, log_ratio = float(step["ratio"][0]), float(step["log_ratio"][0])
+            log_ratio += math.log(ratio) if ratio > 0.0 else -math.inf
+            return Proposal(world.diff_of(frame), 0.0, log_ratio)
+
+        return draw
+
+    def _surroundings(self, world: Any) -> Surroundings:
+        return Surroundings(world)
+
+    def support(self, world: Any) -> Iterator[Proposal]:
+        """Enumerate all proposals and the chance to stay; a world more than once if its ratios differ."""
+        scratch, tap = world.copy(), Tap()
+        drawing = self._drawing(scratch, tap)
+
+        def draw(branches: Branches) -> Proposal:
+            scratch.take(world)
+            tap.source = branches
+            return drawing()
+
+        found: dict[Any, list[Any]] = {}
+        stay = 0.0
+        for proposal, probability in every_path(draw):
+            if proposal.diff is None:
+                stay += probability
+                continue
+            known = found.setdefault((proposal.diff, round(proposal.log_backward, 9)), [proposal, 0.0])
+            known[1] += probability
+        merged: dict[Any, list[Any]] = {}
+        for (diff, ratio), (proposal, probability) in found.items():
+            known = merged.setdefault((world.after(diff).canonical(), ratio), [proposal, 0.0])
+            known[1] += probability
+        for proposal, probability in merged.values():
+            forward = math.log(probability)
+            yield Proposal(proposal.diff, forward, forward + proposal.log_backward)
+        stay_log = math.log(stay) if stay > 0.0 else -math.inf
+        yield Proposal(None, stay_log, stay_log)

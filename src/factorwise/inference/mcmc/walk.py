@@ -1,0 +1,191 @@
+"""A chain over worlds of any kind, with any parts that have programs.
+
+Compiled, or interpreted with the same trace.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.errors import InvalidArgumentError, NoCompiledFormError, ShapeError, TemplateError, require
+from factorwise.inference.mcmc.branches import Tap
+from factorwise.inference.mcmc.parts import Surroundings
+from factorwise.kernels.compile.programs import Program
+from factorwise.kernels.walks.frames import Parts
+from factorwise.kernels.walks.loops import ACCEPTED
+from factorwise.model.model import Model
+from factorwise.model.programs import model_programs
+
+
+class Walk:
+    """One chain, on a copy of the world it starts from.
+
+    kernel
+        The transition kernel: it names the model and the programs of its parts, by role.
+    weights : float64[weights]
+        What the templates score with; a copy of the model's by default. A rule that learns changes them in
+        place.
+    learning
+        Take gains from gradients, so that weights may change between any two steps.
+    clock, journal
+        Counts of all walks that learn with one rule, and how many moves an episode has that are taken back
+        after it: see `factorwise.kernels.walks.loops.Walk`.
+    interpreted
+        Run the same functions, and the loop itself, as they are written: ten thousand steps a second at most.
+        A stream in place of True is what all draws come from.
+    roles
+        Programs of further parts: a preference (``judge``), a rule (``update``, ``kept``, ``episode``).
+
+    factors_seen
+        Factors that the steps so far have looked at, by templates that count them.
+    """
+
+    def __init__(
+        self,
+        kernel: Any,
+        world: Any,
+        *,
+        weights: NDArray[np.float64] | None = None,
+        learning: bool = False,
+        clock: NDArray[np.int64] | None = None,
+        journal: int = 0,
+        interpreted: Any = False,
+        **roles: Program,
+    ) -> None:
+        if not hasattr(kernel, "programs"):
+            raise NoCompiledFormError(
+                f"{type(kernel).__name__} has no compiled form: give it a method programs(parts) that returns"
+                " the programs of its parts by role, or run with engine='plain'."
+            )
+        model: Model = kernel.model
+        check_start(kernel, world)
+        self.kernel = kernel
+        self._world = world.copy()
+        self.weights = model.weights.copy() if weights is None else weights
+        groups = _groups(kernel, self._world)
+        programs = model_programs(model, self._world, self.weights, learning=learning, groups=groups)
+        self._world.arrays = programs.arrays
+        lacking = [program.name for program in programs.templates if not _has_gain(program)]
+        gradients = learning or bool(lacking)
+        given = [program.for_learning() if gradients else program for program in programs.templates]
+        own = kernel.programs(Surroundings(self._world, model, given, self.weights, gradients))
+        templates = own.pop("templates", given)  # an evaluator may put others in their place
+        if learning and templates is not given:
+            raise NoCompiledFormError(
+                f"learning from {type(kernel.evaluator).__name__} has no compiled form: use engine='plain'."
+            )
+        if lacking and "support" in own:
+            raise NoCompiledFormError(
+                f"{lacking[0]} say how statistics change and not what a choice gains, so no Gibbs step can be"
+                " compiled with them: use Metropolis, or run with engine='plain'."
+            )
+        changes = {"one": 1, "many": len(self._world.arrays[0])}.get(kernel.changes, kernel.changes)
+        entries = changes * sum(program.entries for program in programs.templates) if gradients else 0
+        self._stream_state = np.zeros(2, np.uint64)
+        self._follows = interpreted is True
+        self._tap = Tap() if self._follows else interpreted or None
+        self.frame = self._world.frame(
+            self._stream_state, many=changes > 1, weights=model.blocks.size, entries=entries
+        )
+        self.parts = Parts(
+            self.frame,
+            self._world.program(),
+            templates,
+            stream=self._tap,
+            weights=self.weights,
+            learning=gradients,
+            clock=clock,
+            journal=journal * len(self.frame.changes),
+            visits=kernel.visits(self._world) if hasattr(kernel, "visits") else 1,
+            **own,
+            **roles,
+        )
+        self._start: float | None = None
+        self.parts.begin()
+
+    @property
+    def score(self) -> float:
+        """Score of the current world: found out when first asked for, then by adding up gains."""
+        gained = float(self.parts.walk.score[0])
+        if not math.isfinite(gained):  # a forbidden world was left
+            self.parts.walk.score[0], gained, self._start = 0.0, 0.0, None
+        if self._start is None:
+            self._start = self.kernel.model.score(self._world) - gained
+        return self._start + gained
+
+    @property
+    def factors_seen(self) -> int:
+        """Factors looked at so far."""
+        return int(self.frame.step["factors"][0])
+
+    @property
+    def view(self) -> Any:
+        """The current world itself: to look at, until the next step."""
+        return self._world
+
+    @property
+    def world(self) -> Any:
+        """The current world (a copy)."""
+        return self._world.copy()
+
+    def reset(self, world: Any) -> None:
+        """Stand in a copy of ``world``."""
+        if world.layout_key() != self._world.layout_key():
+            raise ShapeError(
+                f"the walk is over {self._world!r}, but the world it shall stand in is {world!r}: give a"
+                " world of"
+                " the same items and types."
+            )
+        self._world.take(world)
+        self.parts.walk.score[0] = 0.0
+        self._start = None
+        self.parts.begin()
+
+    def advance(self, stream: Any, temperature: float, steps: int, *, episode: int = 0) -> int:
+        """Make ``steps`` steps; return how many changed the world."""
+        require(temperature > 0.0, "temperature", temperature, "greater than zero")
+        require(steps >= 0, "steps", steps, "zero or more")
+        before = int(self.parts.walk.tally[ACCEPTED])
+        if self._tap is not None:
+            if self._follows:
+                self._tap.source = stream
+            self.parts.advance(steps, float(temperature), episode=episode)
+        else:
+            self._stream_state[:] = stream.state
+            self.parts.advance(steps, float(temperature), episode=episode)
+            stream.state[:] = self._stream_state
+        overflow = int(self.frame.step["overflow"][0])
+        if overflow == 2:
+            raise TemplateError(
+                "touched of a DynamicTemplate claimed more keys than max_touched: raise max_touched."
+            )
+        if overflow:
+            raise InvalidArgumentError(
+                "a template's gradient did not fit its list: declare how many entries that of one change may"
+                " have, Program(gradient=..., entries=...)."
+            )
+        changed = int(self.parts.walk.tally[ACCEPTED]) - before
+        if changed and getattr(self.kernel, "estimates", False):  # the gains are not those of the score
+            self._start, self.parts.walk.score[0] = None, 0.0
+        return changed
+
+
+def _groups(kernel: Any, world: Any) -> NDArray[np.int32] | None:
+    """Return numbers such that only items of one number can come together; None where any two may."""
+    proposer: Any = getattr(kernel, "proposer", None)
+    return proposer.groups(world) if hasattr(proposer, "groups") else None
+
+
+def _has_gain(program: Program) -> bool:
+    return "gain" in program.functions or "gains" in program.functions
+
+
+def check_start(kernel: Any, world: Any) -> None:
+    """Refuse a world that the kernel's blocks or candidates do not fit."""
+    proposer: Any = getattr(kernel, "proposer", None)
+    if hasattr(proposer, "check"):
+        proposer.check(world)

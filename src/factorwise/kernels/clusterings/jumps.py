@@ -1,0 +1,173 @@
+"""Drawing transfers of several items at once: merges, splits, and changes of a cluster's type.
+
+A merge moves all of one cluster to another, a split moves some of one to a new one. Where clusters carry no
+types the smaller part moves: the outcome is the same.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from factorwise.kernels.clusterings.arrays import LIVE, SPLITTABLE, spare_id
+from factorwise.kernels.compile.compiler import shared
+from factorwise.kernels.walks.layouts import STAY
+from factorwise.kernels.walks.library import below, uniform
+
+#: Rates of a mixture of merges and splits, in this order.
+MERGE, SPLIT = range(2)
+SMALL = 20  # members whose subsets can be numbered
+CLUSTERS, TYPES = range(2)  # the two worlds of a clustering with types, side by side
+
+
+@shared
+def add_change(move: Any, changes: Any, item: int, source: int, target: int) -> None:
+    """Add the transfer of one item to the changes of the move."""
+    change = changes[move.changes]
+    change.world, change.item, change.source, change.target = CLUSTERS, item, source, target
+    move.changes += 1
+
+
+@shared
+def end_changes(move: Any, changes: Any) -> None:
+    """Let a single change of the list be the change at hand, as the loops want it."""
+    if move.changes == 1:
+        move.item, move.source, move.target = changes[0].item, changes[0].source, changes[0].target
+
+
+@shared
+def move_all(world: Any, move: Any, changes: Any, source: int, target: int) -> None:
+    """Let the move be the merge of two clusters, with the type of ``target``."""
+    if world.type[source] == world.type[target] and world.size[source] > world.size[target]:
+        source, target = target, source
+    move.changes = 0
+    for slot in range(world.start[source], world.start[source] + world.size[source]):
+        add_change(move, changes, world.members[slot], source, target)
+    end_changes(move, changes)
+
+
+def draw_merge_or_split(world: Any, mine: Any, random: Any, move: Any, changes: Any) -> float:
+    """Merge two random clusters, all ordered pairs alike, or split one at random, all bipartitions alike.
+
+    ``mine`` has ``rates`` float64[2] and ``types`` int64[1]. The second cluster of a merge keeps its type;
+    the part that a split moves gets a random one.
+    """
+    clusters, splittable = world.counters[LIVE], world.counters[SPLITTABLE]
+    if uniform(random) * (mine.rates[MERGE] + mine.rates[SPLIT]) < mine.rates[MERGE]:
+        if clusters < 2:
+            return STAY
+        first = below(random, clusters)
+        second = below(random, clusters - 1)
+        second += second >= first
+        source, target = np.int64(world.live[first]), np.int64(world.live[second])
+        s, t = world.size[source], world.size[target]
+        then = splittable - (s >= 2) - (t >= 2) + 1
+        forward = merge_chance(mine, clusters, world.type[source] == world.type[target])
+        same = world.type[source] == world.type[target]
+        backward = split_chance(mine, then, s + t, same)
+        move_all(world, move, changes, source, target)
+        move.log_ratio = backward - forward
+        return 1.0
+    if splittable < 1:
+        return STAY
+    source = np.int64(world.splittable[below(random, splittable)])
+    target = spare_id(world, below(random, mine.types[0]))
+    s = np.int64(world.size[source])
+    draw_part(world, random, move, changes, source, target)
+    end_changes(move, changes)
+    same = world.type[source] == world.type[target]
+    move.log_ratio = merge_chance(mine, clusters + 1, same) - split_chance(mine, splittable, s, same)
+    return 1.0
+
+
+@shared
+def draw_part(world: Any, random: Any, move: Any, changes: Any, source: int, target: int) -> None:
+    """Let the move be the transfer of some members of a cluster, neither none nor all, every subset alike."""
+    start, size = world.start[source], np.int64(world.size[source])
+    if size <= SMALL:
+        subset = 1 + below(random, (np.int64(1) << size) - 2)
+        move.changes = 0
+        for k in range(size):
+            if (subset >> k) & 1:
+                add_change(move, changes, world.members[start + k], source, target)
+        return
+    move.changes = 0
+    while move.changes == 0 or move.changes == size:  # hardly ever: draw again
+        move.changes = 0
+        for slot in range(start, start + size):
+            if uniform(random) < 0.5:
+                add_change(move, changes, world.members[slot], source, target)
+
+
+@shared
+def merge_chance(mine: Any, clusters: int, same_type: bool) -> float:
+    """Log-rate of drawing one given merge; of clusters of one type either may be the one that moves."""
+    ways = 2.0 if same_type else 1.0
+    if mine.rates[MERGE] == 0.0:
+        return -math.inf
+    return math.log(mine.rates[MERGE] * ways / (clusters * (clusters - 1.0)))
+
+
+@shared
+def split_chance(mine: Any, splittable: int, size: int, same_type: bool) -> float:
+    """Log-rate of drawing one given split; of parts of one type either may be the one that moves."""
+    ways = 2.0 if same_type else 1.0
+    if mine.rates[SPLIT] == 0.0:
+        return -math.inf
+    subsets = size * math.log(2.0) + math.log1p(-(2.0 ** (1.0 - size)))
+    return math.log(mine.rates[SPLIT] * ways / (splittable * mine.types[0])) - subsets
+
+
+def draw_split_merge(world: Any, mine: Any, random: Any, move: Any, changes: Any) -> float:
+    """Draw two items: split their cluster at random between them, or merge their two clusters.
+
+    ``mine`` has ``types`` int64[1].
+    """
+    n = len(world.label)
+    if n < 2:
+        return STAY
+    stays = below(random, n)
+    mover = below(random, n - 1)
+    mover += mover >= stays
+    source, target = np.int64(world.label[mover]), np.int64(world.label[stays])
+    if source != target:
+        s, t = np.int64(world.size[source]), np.int64(world.size[target])
+        same = world.type[source] == world.type[target]
+        backward = blind_split_chance(mine, s, t, same)
+        forward = math.log(s * np.float64(t) * (2.0 if same else 1.0))
+        move_all(world, move, changes, source, target)
+        move.log_ratio = backward - forward
+        return 1.0
+    target = spare_id(world, below(random, mine.types[0]))
+    s, start = np.int64(world.size[source]), world.start[source]
+    move.changes = 0
+    for slot in range(start, start + s):
+        item = world.members[slot]
+        if item == mover or (item != stays and uniform(random) < 0.5):
+            add_change(move, changes, item, source, target)
+    m = move.changes
+    end_changes(move, changes)
+    same = world.type[source] == world.type[target]
+    backward = math.log(m * np.float64(s - m) * (2.0 if same else 1.0))
+    move.log_ratio = backward - blind_split_chance(mine, m, s - m, same)
+    return 1.0
+
+
+@shared
+def blind_split_chance(mine: Any, moving: int, staying: int, same_type: bool) -> float:
+    """Log of the chance, times n (n - 1), that two drawn items split their cluster into these two parts."""
+    pairs = math.log(moving * np.float64(staying) * (2.0 if same_type else 1.0))
+    return pairs - (moving + staying - 2) * math.log(2.0) - math.log(mine.types[0])
+
+
+def draw_type(world: Any, mine: Any, random: Any, move: Any) -> float:
+    """Give a random cluster another type, all others alike; ``mine`` has ``types`` int64[1]."""
+    if mine.types[0] < 2:
+        return STAY
+    cluster = np.int64(world.live[below(random, world.counters[LIVE])])
+    new = below(random, mine.types[0] - 1)
+    old = np.int64(world.type[cluster])
+    move.world, move.item, move.source, move.target = TYPES, cluster, old, new + (new >= old)
+    return 1.0

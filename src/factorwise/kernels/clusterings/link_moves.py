@@ -1,0 +1,350 @@
+"""Moves along links: the clusters that an item chooses among, and splits and merges of linked clusters.
+
+A split starts from two linked members and allocates the others one by one, in random order, to one of the two
+sides with the odds that the items allocated so far give; a merge must be paid for by the probability that
+such an allocation would have made the two clusters. After the idea of sequentially allocated merges and
+splits (dahl2005sequentially); here the two that a split starts from are drawn along a link.
+
+``mine`` of these programs:
+
+start, neighbor : int64[n + 1], int32[2 pairs]
+    The links of item i stand at ``start[i]`` to ``start[i + 1]``: the other item of each.
+items : int32[.]
+    The items that take steps; empty for all of the world, or of its shard.
+turn : int64[2]
+    Whose turn it is, as a position in the items; targets that were offered so far.
+strict : int64[1]
+    1: leave exp(score / temperature) invariant. 0: search, which leaves and merges clusters more easily than
+    a sampler may.
+
+and of splits and merges:
+
+templates : int64[k, 4]
+    The ``gains``, ``applied`` and ``sides`` of the model's templates, and their contexts.
+pairwise : int64[1]
+    1 where all templates have ``sides``, which says that their scores are sums over the pairs of a cluster,
+    and a number for each cluster. What a split gains is then known when it has been allocated.
+order, home : int32[n]
+    Scratch: the members in the order in which they are allocated, and where each is at home.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from factorwise.kernels.clusterings.arrays import FIRST_ID, move_item, spare_id
+from factorwise.kernels.clusterings.choices import begin_choice, offer
+from factorwise.kernels.clusterings.jumps import add_change, end_changes, move_all
+from factorwise.kernels.compile.compiler import shared
+from factorwise.kernels.compile.pointers import call
+from factorwise.kernels.walks.layouts import STAY
+from factorwise.kernels.walks.library import below, tempered, uniform
+
+AT, OFFERED = range(2)
+GAINS, APPLIED, SIDES, CONTEXT = range(4)
+LARGE = 100  # items that a split or a merge concerns without further ado
+
+
+def offer_linked(world: Any, mine: Any, move: Any, choice: Any) -> float:
+    """Offer the next item its own cluster, an empty one.
+
+    And those it has links into, if they lie in its shard.
+
+    An item without a link into its own cluster could not come back by such a step: if ``strict`` it stays.
+    """
+    count = len(mine.items) if len(mine.items) > 0 else len(world.items)
+    at = mine.turn[AT]
+    item = mine.items[at] if len(mine.items) > 0 else world.items[at]
+    mine.turn[AT] = at + 1 if at + 1 < count else 0
+    begin_choice(world, move, item)
+    home, low, ids = move.source, world.counters[FIRST_ID], len(world.live)
+    alone = world.size[home] == 1
+    offer(move, choice, home)
+    if not alone:
+        offer(move, choice, spare_id(world, 0))
+    fixed = move.choices
+    returns = alone
+    for link in range(mine.start[item], mine.start[item + 1]):
+        cluster = np.int64(world.label[mine.neighbor[link]])
+        if cluster == home:
+            returns = True
+        elif cluster >= low and cluster < low + ids and choice.place[cluster] == 0:
+            offer(move, choice, cluster)
+    mine.turn[OFFERED] += move.choices - fixed
+    if (mine.strict[0] != 0 and not returns) or move.choices == 1:
+        for k in range(move.choices):
+            choice.place[choice.targets[k]] = 0
+        return STAY
+    return 1.0
+
+
+def draw_linked_jump(world: Any, mine: Any, random: Any, move: Any, changes: Any, choice: Any) -> float:
+    """Draw a link of a random item, and split the cluster of its two ends or merge their two.
+
+    What concerns more than ``LARGE`` items is left out with a chance that keeps its cost within bounds; it is
+    the same for a split and for the merge that would undo it.
+    """
+    if len(mine.items) > 0:
+        one = np.int64(mine.items[below(random, len(mine.items))])
+    else:
+        one = np.int64(world.items[below(random, len(world.items))])
+    degree = mine.start[one + 1] - mine.start[one]
+    if degree == 0:
+        return STAY
+    two = np.int64(mine.neighbor[mine.start[one] + below(random, degree)])
+    first, second = np.int64(world.label[one]), np.int64(world.label[two])
+    low = world.counters[FIRST_ID]
+    if second < low or second >= low + len(world.live):
+        return STAY
+    splits = first == second
+    if not splits and mine.strict[0] == 0:
+        mine.turn[OFFERED] += 1
+        merge_whole(world, mine, move, changes, choice, first, second)
+        return 1.0
+    union = np.int64(world.size[first])
+    if not splits:
+        union += np.int64(world.size[second])
+    if union > LARGE and below(random, union) >= LARGE:
+        return STAY
+    count = list_members(world, mine, one, two)
+    for k in range(count - 1):
+        other = k + below(random, count - k)
+        mine.order[k], mine.order[other] = mine.order[other], mine.order[k]
+    mine.turn[OFFERED] += 2 * count
+    if mine.pairwise[0] != 0:
+        log_chance = allocate_sides(world, mine, random, move, changes, choice, one, two, count, splits)
+    else:
+        log_chance = allocate_clusters(world, mine, random, move, changes, choice, one, two, count, splits)
+    if mine.strict[0] != 0:
+        move.log_ratio = -log_chance if splits else log_chance
+    return 1.0
+
+
+@shared
+def list_members(world: Any, mine: Any, one: int, two: int) -> int:
+    """List the members of the clusters of two items without the two, and where each is at home.
+
+    Return how many.
+    """
+    count = 0
+    source = np.int64(world.label[one])
+    for part in range(2):
+        cluster = source if part == 0 else np.int64(world.label[two])
+        if part == 1 and cluster == source:
+            break
+        for slot in range(world.start[cluster], world.start[cluster] + world.size[cluster]):
+            item = world.members[slot]
+            if item != one and item != two:
+                mine.order[count] = item
+                count += 1
+    return count
+
+
+@shared
+def log_share(mine: float, other: float) -> float:
+    """Log of exp(mine) / (exp(mine) + exp(other))."""
+    if mine == -math.inf:
+        return -math.inf
+    if other <= mine:
+        return -math.log1p(math.exp(other - mine))
+    return mine - other - math.log1p(math.exp(mine - other))
+
+
+@shared
+def weigh_sides(mine: Any, move: Any, choice: Any, item: int) -> None:
+    """Set ``out`` to what an item adds to either side."""
+    move.item = item
+    choice.out[0], choice.out[1] = 0.0, 0.0
+    for k in range(mine.templates.shape[0]):
+        call(mine.templates[k, SIDES], mine.templates[k, CONTEXT])
+
+
+@shared
+def allocate_sides(
+    world: Any,
+    mine: Any,
+    random: Any,
+    move: Any,
+    changes: Any,
+    choice: Any,
+    one: int,
+    two: int,
+    count: int,
+    splits: bool,
+) -> float:
+    """Allocate by ``world.side`` alone; set the changes and their gain; return the log-probability.
+
+    While ``sides`` are asked for, ``choice.targets`` has the sizes of the two sides. What an item would have
+    added to the side where it is not, summed over all items, is what the two sides would gain together.
+    """
+    source, target = np.int64(world.label[one]), np.int64(world.label[two])
+    choice.targets[0], choice.targets[1] = 0, 0
+    weigh_sides(mine, move, choice, one)
+    each = choice.out[0]  # what the first item of a cluster brings with it
+    world.side[one], choice.targets[0] = 1, 1
+    weigh_sides(mine, move, choice, two)
+    across = choice.out[0]
+    world.side[two], choice.targets[1] = 2, 1
+    log_chance = 0.0
+    for k in range(count):
+        item = mine.order[k]
+        weigh_sides(mine, move, choice, item)
+        first, second = choice.out[0], choice.out[1]
+        log_first = log_share(tempered(first, move.temperature), tempered(second, move.temperature))
+        joins_first = uniform(random) < math.exp(log_first) if splits else world.label[item] == source
+        if joins_first:
+            world.side[item] = 1
+            choice.targets[0] += 1
+            across += second
+            log_chance += log_first
+        else:
+            world.side[item] = 2
+            choice.targets[1] += 1
+            across += first
+            log_chance += log_share(tempered(second, move.temperature), tempered(first, move.temperature))
+    move.known = 1
+    if splits:
+        move.gain = each - across
+        fewer = 1 if choice.targets[0] < choice.targets[1] else 2
+        empty = spare_id(world, 0)
+        move.changes = 0
+        if world.side[one] == fewer:
+            add_change(move, changes, one, source, empty)
+        if world.side[two] == fewer:
+            add_change(move, changes, two, source, empty)
+        for k in range(count):
+            if world.side[mine.order[k]] == fewer:
+                add_change(move, changes, mine.order[k], source, empty)
+        end_changes(move, changes)
+    else:
+        move.gain = across - each
+        move_all(world, move, changes, source, target)
+    for k in range(count):
+        world.side[mine.order[k]] = 0
+    world.side[one], world.side[two] = 0, 0
+    return log_chance
+
+
+@shared
+def weigh_targets(mine: Any, move: Any, choice: Any) -> None:
+    """Set ``out`` to what the item at hand adds to each of the targets, whose places are set."""
+    for k in range(move.choices):
+        choice.out[k] = 0.0
+    for k in range(mine.templates.shape[0]):
+        if mine.templates[k, GAINS] != 0:
+            call(mine.templates[k, GAINS], mine.templates[k, CONTEXT])
+
+
+@shared
+def merge_whole(
+    world: Any, mine: Any, move: Any, changes: Any, choice: Any, source: int, target: int
+) -> None:
+    """Let the move be the merge of two clusters: for searches, which need no way back."""
+    if world.size[source] > world.size[target]:
+        source, target = target, source
+    if mine.pairwise[0] != 0:
+        start = world.start[source]
+        empty = spare_id(world, 0)
+        move.item, move.source, move.choices = world.members[start], source, 1
+        choice.targets[0], choice.place[empty] = empty, 1
+        weigh_targets(mine, move, choice)
+        gain = -choice.out[0]  # what a cluster brings with it
+        choice.place[empty] = 0
+        choice.targets[0], choice.place[target] = target, 1
+        for slot in range(start, start + world.size[source]):
+            move.item = world.members[slot]
+            weigh_targets(mine, move, choice)
+            gain += choice.out[0]
+        choice.place[target] = 0
+        move.gain, move.known = gain, 1
+    move_all(world, move, changes, source, target)
+
+
+@shared
+def shift(world: Any, mine: Any, move: Any, item: int, target: int) -> None:
+    """Move an item, and let all templates know."""
+    source = np.int64(world.label[item])
+    move_item(world, item, target)
+    move.item, move.source, move.target = item, source, target
+    for k in range(mine.templates.shape[0]):
+        if mine.templates[k, APPLIED] != 0:
+            call(mine.templates[k, APPLIED], mine.templates[k, CONTEXT])
+
+
+@shared
+def allocate_clusters(
+    world: Any,
+    mine: Any,
+    random: Any,
+    move: Any,
+    changes: Any,
+    choice: Any,
+    one: int,
+    two: int,
+    count: int,
+    splits: bool,
+) -> float:
+    """Allocate for templates of any kind, by moving all members out and to one of two clusters each.
+
+    The world ends as it was, and the loop takes the gain of the changes. Return the log-probability.
+    """
+    source, target = np.int64(world.label[one]), np.int64(world.label[two])
+    first, second, waiting = source, target, source
+    if splits:
+        first = spare_id(world, 0)
+        shift(world, mine, move, one, first)
+        second = spare_id(world, 0)
+        shift(world, mine, move, two, second)
+    elif count > 0:
+        waiting = spare_id(world, 0)
+        for k in range(count):
+            mine.home[k] = world.label[mine.order[k]]
+            shift(world, mine, move, mine.order[k], waiting)
+    log_chance = 0.0
+    for k in range(count):
+        item = mine.order[k]
+        move.item, move.source, move.choices = item, waiting, 2
+        choice.targets[0], choice.targets[1] = first, second
+        choice.place[first], choice.place[second] = 1, 2
+        weigh_targets(mine, move, choice)
+        choice.place[first], choice.place[second] = 0, 0
+        here, there = tempered(choice.out[0], move.temperature), tempered(choice.out[1], move.temperature)
+        log_first = log_share(here, there)
+        joins_first = uniform(random) < math.exp(log_first) if splits else mine.home[k] == first
+        log_chance += log_first if joins_first else log_share(there, here)
+        shift(world, mine, move, item, first if joins_first else second)
+    if not splits:
+        move_all(world, move, changes, source, target)
+        return log_chance
+    move.changes = 0
+    add_change(move, changes, two, source, 0)
+    for k in range(count):
+        if world.label[mine.order[k]] == second:
+            add_change(move, changes, mine.order[k], source, 0)
+    drawn = move.changes
+    for k in range(count):
+        shift(world, mine, move, mine.order[k], source)
+    shift(world, mine, move, one, source)
+    shift(world, mine, move, two, source)
+    move.changes = drawn
+    empty = spare_id(world, 0)
+    for k in range(drawn):
+        changes[k].target = empty
+    end_changes(move, changes)
+    return log_chance
+
+
+def choose_home(mine: Any, move: Any, choice: Any) -> int:
+    """Stay at home, and note the probability of that: ``mine`` has ``chances`` float32[n]."""
+    home = choice.place[move.source] - 1
+    best = choice.out[0]
+    for k in range(1, move.choices):
+        best = max(best, choice.out[k])
+    total = 0.0
+    for k in range(move.choices):
+        total += math.exp(tempered(choice.out[k] - best, move.temperature))
+    mine.chances[move.item] = math.exp(tempered(choice.out[home] - best, move.temperature)) / total
+    return home

@@ -1,0 +1,287 @@
+"""Given pairs of items, the links, and constraints between items, as programs of templates.
+
+The score of a clustering by its links is a sum over its clusters: a weight for the cluster itself, and for
+every two records in it the weight of an unlinked pair, or the score of their link. Links are few (candidates
+from blocking), so what an item adds to a cluster follows from its own links and the number of records there,
+however many there are.
+
+``mine`` of the program of links:
+
+start, neighbor : int64[n + 1], int32[2 pairs]
+    The links of item i stand at ``start[i]`` to ``start[i + 1]``: the other item of each.
+score : float32[2 pairs]
+    What each adds while its two items are together, beyond an unlinked pair.
+pair : int32[2 pairs]
+    Which pair it is: a row of ``levels`` or of ``features``.
+levels : uint8[pairs, comparisons], features : float32 or float64[pairs, .]
+    What the weights of links multiply; one of the two has columns.
+place : int64[comparisons + 1]
+    Where the weights begin: those of unlinked pairs, clusters and links, and the levels 1, 2, ... of each
+    comparison.
+weights : float64[.]
+    Of the whole model.
+count, total : int32[n], int64[ids]
+    How many records an item stands for, and a cluster has; empty where each item is one record.
+sides, last : int64[3], int64[1]
+    Records on either side of a split that is being allocated, and the item that was allocated last.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.kernels.clusterings.arrays import LIVE
+from factorwise.kernels.compile.compiler import kernel, shared
+
+#: Weights of every links template; those of the comparisons follow.
+UNLINKED_WEIGHT, CLUSTER_WEIGHT, LINK_WEIGHT, FIXED_WEIGHTS = range(4)
+
+
+@shared
+def records_of(mine: Any, item: int) -> int:
+    """How many records an item stands for."""
+    return np.int64(mine.count[item]) if len(mine.count) > 0 else np.int64(1)
+
+
+@shared
+def records_in(world: Any, mine: Any, cluster: int) -> int:
+    """How many records a cluster has."""
+    return mine.total[cluster] if len(mine.count) > 0 else np.int64(world.size[cluster])
+
+
+def link_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
+    """Scores of the item's links by cluster, and of the pairs that are not linked."""
+    item = move.item
+    if move.choices == 1:  # labels tell, without a look at places
+        target = choice.targets[0]
+        for at in range(mine.start[item], mine.start[item + 1]):
+            if world.label[mine.neighbor[at]] == target:
+                choice.out[0] += mine.score[at]
+    else:
+        for at in range(mine.start[item], mine.start[item + 1]):
+            k = choice.place[world.label[mine.neighbor[at]]]
+            if k > 0:
+                choice.out[k - 1] += mine.score[at]
+    unlinked = mine.weights[mine.place[0] + UNLINKED_WEIGHT]
+    count = records_of(mine, item)
+    for k in range(move.choices):
+        cluster = choice.targets[k]
+        records = records_in(world, mine, cluster)
+        if cluster == move.source:
+            records -= count
+        if records == 0:
+            choice.out[k] += mine.weights[mine.place[0] + CLUSTER_WEIGHT]
+        else:
+            choice.out[k] += unlinked * count * records
+
+
+def link_gain(world: Any, mine: Any, move: Any) -> float:
+    """Gain of one item's change of cluster."""
+    item, source, target = move.item, move.source, move.target
+    total = 0.0
+    for at in range(mine.start[item], mine.start[item + 1]):
+        cluster = world.label[mine.neighbor[at]]
+        if cluster == source:
+            total -= mine.score[at]
+        elif cluster == target:
+            total += mine.score[at]
+    count = records_of(mine, item)
+    left, joined = records_in(world, mine, source) - count, records_in(world, mine, target)
+    clusters = np.float64(joined == 0) - np.float64(left == 0)
+    total += mine.weights[mine.place[0] + UNLINKED_WEIGHT] * count * (joined - left)
+    return total + mine.weights[mine.place[0] + CLUSTER_WEIGHT] * clusters
+
+
+def link_gradient(world: Any, mine: Any, move: Any, gradient: Any) -> None:
+    """Statistics of the links joined minus those of the links separated.
+
+    And of unlinked pairs and clusters.
+    """
+    item, source, target = move.item, move.source, move.target
+    links = 0.0
+    for at in range(mine.start[item], mine.start[item + 1]):
+        cluster = world.label[mine.neighbor[at]]
+        sign = 0.0
+        if cluster == target:
+            sign = 1.0
+        elif cluster == source:
+            sign = -1.0
+        if sign != 0.0:
+            links += sign
+            pair = mine.pair[at]
+            for comparison in range(mine.levels.shape[1]):
+                level = np.int64(mine.levels[pair, comparison])
+                if level > 0:
+                    gradient.value[mine.place[1 + comparison] + level - 1] += sign
+            for column in range(mine.features.shape[1]):
+                gradient.value[mine.place[0] + FIXED_WEIGHTS + column] += sign * mine.features[pair, column]
+    count = records_of(mine, item)
+    left, joined = records_in(world, mine, source) - count, records_in(world, mine, target)
+    gradient.value[mine.place[0] + UNLINKED_WEIGHT] += count * (joined - left) - links
+    gradient.value[mine.place[0] + CLUSTER_WEIGHT] += np.float64(joined == 0) - np.float64(left == 0)
+    gradient.value[mine.place[0] + LINK_WEIGHT] += links
+
+
+def link_sides(world: Any, mine: Any, move: Any, choice: Any) -> None:
+    """What an item adds to either side of a split, by the items allocated so far (see `link_moves`)."""
+    item, sizes = move.item, choice.targets
+    if len(mine.count) > 0:
+        count_side(world, mine, item, sizes[0] + sizes[1] == 0)
+    weights, head = mine.weights, mine.place[0]
+    for at in range(mine.start[item], mine.start[item + 1]):
+        side = world.side[mine.neighbor[at]]
+        if side > 0:  # seldom: sums in registers would be vectorised, and read the scores of all links
+            choice.out[side - 1] += mine.score[at]
+    unlinked = weights[head + UNLINKED_WEIGHT] * records_of(mine, item)
+    records_first, records_second = np.int64(sizes[0]), np.int64(sizes[1])
+    if len(mine.count) > 0:
+        records_first, records_second = mine.sides[1], mine.sides[2]
+    choice.out[0] += unlinked * records_first if records_first > 0 else weights[head + CLUSTER_WEIGHT]
+    choice.out[1] += unlinked * records_second if records_second > 0 else weights[head + CLUSTER_WEIGHT]
+
+
+@shared
+def count_side(world: Any, mine: Any, item: int, begins: bool) -> None:
+    """Add the records of the item that was allocated last to its side."""
+    if begins:
+        mine.sides[1], mine.sides[2] = 0, 0
+    else:
+        mine.sides[world.side[mine.last[0]]] += mine.count[mine.last[0]]
+    mine.last[0] = item
+
+
+def link_applied(mine: Any, move: Any) -> None:
+    """Keep the records of each cluster in step with a change."""
+    count = np.int64(mine.count[move.item])
+    mine.total[move.source] -= count
+    mine.total[move.target] += count
+
+
+def begin_links(world: Any, mine: Any) -> None:
+    """Count the records of each cluster."""
+    for position in range(len(world.live)):
+        mine.total[world.live[position]] = 0
+    for position in range(world.counters[LIVE]):
+        cluster = world.live[position]
+        for slot in range(world.start[cluster], world.start[cluster] + world.size[cluster]):
+            mine.total[cluster] += mine.count[world.members[slot]]
+
+
+# One record of each source: ``bits`` uint64[n] of the sources of an item, ``held`` uint64[ids] of a cluster's
+# members, and ``sides`` uint64[3], ``last`` int64[1] as above.
+
+
+def source_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
+    """Forbid the clusters that have a record of one of the item's sources."""
+    bits = mine.bits[move.item]
+    if bits == 0:
+        return
+    for k in range(move.choices):
+        cluster = choice.targets[k]
+        held = mine.held[cluster]
+        if cluster == move.source:
+            held ^= bits
+        if held & bits != 0:
+            choice.out[k] = -math.inf
+
+
+def source_gain(mine: Any, move: Any) -> float:
+    """Minus infinity where the target has a record of one of the item's sources."""
+    return -math.inf if mine.held[move.target] & mine.bits[move.item] != 0 else 0.0
+
+
+def source_sides(world: Any, mine: Any, move: Any, choice: Any) -> None:
+    """Forbid a side that has a record of one of the item's sources."""
+    if choice.targets[0] + choice.targets[1] == 0:
+        mine.sides[1], mine.sides[2] = 0, 0
+    else:
+        mine.sides[world.side[mine.last[0]]] |= mine.bits[mine.last[0]]
+    mine.last[0] = move.item
+    bits = mine.bits[move.item]
+    for side in range(2):
+        if mine.sides[side + 1] & bits != 0:
+            choice.out[side] = -math.inf
+
+
+def source_applied(mine: Any, move: Any) -> None:
+    """Keep the sources of each cluster in step with a change.
+
+    Bits are switched both ways, so that a change into a forbidden world, too, can be taken back.
+    """
+    mine.held[move.source] ^= mine.bits[move.item]
+    mine.held[move.target] ^= mine.bits[move.item]
+
+
+def begin_sources(world: Any, mine: Any) -> None:
+    """Collect the sources of each cluster."""
+    for position in range(len(world.live)):
+        mine.held[world.live[position]] = 0
+    for position in range(world.counters[LIVE]):
+        cluster = world.live[position]
+        for slot in range(world.start[cluster], world.start[cluster] + world.size[cluster]):
+            mine.held[cluster] |= mine.bits[world.members[slot]]
+
+
+# Pairs that must not be together: ``start`` int64[n + 1] and ``neighbor`` int32[2 pairs].
+
+
+def forbidden_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
+    """Forbid the clusters of the items that this one must not be with."""
+    for at in range(mine.start[move.item], mine.start[move.item + 1]):
+        k = choice.place[world.label[mine.neighbor[at]]]
+        if k > 0:
+            choice.out[k - 1] = -math.inf
+
+
+def forbidden_gain(world: Any, mine: Any, move: Any) -> float:
+    """Minus infinity where the target has an item that this one must not be with.
+
+    Infinity out of such a cluster.
+    """
+    gain = 0.0
+    for at in range(mine.start[move.item], mine.start[move.item + 1]):
+        cluster = world.label[mine.neighbor[at]]
+        if cluster == move.target:
+            return -math.inf
+        if cluster == move.source:
+            gain = math.inf
+    return gain
+
+
+def forbidden_sides(world: Any, mine: Any, move: Any, choice: Any) -> None:
+    """Forbid a side with an item that this one must not be with."""
+    for at in range(mine.start[move.item], mine.start[move.item + 1]):
+        side = world.side[mine.neighbor[at]]
+        if side > 0:
+            choice.out[side - 1] = -math.inf
+
+
+@kernel
+def link_rows(
+    first: NDArray[np.int32],
+    second: NDArray[np.int32],
+    start: NDArray[np.int64],
+    neighbor: NDArray[np.int32],
+    pair: NDArray[np.int32],
+) -> None:
+    """Lay out pairs as links by item: the start of each item's, whom they lead to, and their pairs."""
+    start[:] = 0
+    for k in range(len(first)):
+        start[first[k] + 1] += 1
+        start[second[k] + 1] += 1
+    for item in range(len(start) - 1):
+        start[item + 1] += start[item]
+    for k in range(len(first)):  # fills each row from its start, which moves on to the start of the next
+        at = start[first[k]]
+        neighbor[at], pair[at] = second[k], k
+        start[first[k]] = at + 1
+        at = start[second[k]]
+        neighbor[at], pair[at] = first[k], k
+        start[second[k]] = at + 1
+    for item in range(len(start) - 1, 0, -1):
+        start[item] = start[item - 1]
+    start[0] = 0

@@ -1,0 +1,213 @@
+"""Tables of pair features: how many pairs of each cluster have each feature, and what follows from it.
+
+Moving an item changes the counts of two clusters by the pairs it joins and separates. Most first-order
+aggregates (all, exists, most, on average, how many, how many per member) are functions of a count and of the
+number of members; how many members have a feature with some other member is counted from each item's own
+links.
+
+``mine`` of this program:
+
+rows : uint8[n (n - 1) / 2, width]
+    Zeros and ones; the pair (i, j) with i > j stands in row ``i (i - 1) / 2 + j``.
+counts : int32[ids, width]
+    Pairs of each cluster with each feature.
+after : int32[2, width]
+    What the item at hand has with the members of its target and of its source.
+links : uint16[n, width]
+    Other members of its cluster with which an item has each feature; no rows where nothing asks for it.
+won : int32[width]
+    By how many items the move at hand raises the number of those with a link.
+small, fresh : uint8[width]
+    Scratch: sums of at most 255 rows.
+blocks : int64[., 4]
+    Which aggregate of how many columns from which one on adds to the statistics from which place on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from factorwise.kernels.clusterings.arrays import LIVE
+from factorwise.kernels.compile.compiler import shared
+
+COUNT, ALL, EXISTS, MAJORITY, MEAN, PER_MEMBER, LINKED = range(7)
+AGGREGATE_CODES = {
+    "count": COUNT,
+    "all": ALL,
+    "exists": EXISTS,
+    "majority": MAJORITY,
+    "mean": MEAN,
+    "per member": PER_MEMBER,
+    "linked": LINKED,
+}
+
+MANY = 255  # rows of zeros and ones that fit into a sum of eight bits
+AGGREGATE, FIRST, SIZE, PLACE = range(4)
+
+
+@shared
+def row_of(first: int, second: int) -> int:
+    """Where the features of two different items stand in the table."""
+    if first > second:
+        return np.int64(first) * (first - 1) // 2 + second
+    return np.int64(second) * (second - 1) // 2 + first
+
+
+@shared
+def link(mine: Any, first: int, second: int, change: int) -> None:
+    """Note that two items have come together (1) or apart (-1)."""
+    row = row_of(first, second)
+    for column in range(mine.links.shape[1]):
+        value = np.int32(mine.rows[row, column]) * change
+        mine.links[first, column] = np.uint16(np.int32(mine.links[first, column]) + value)
+        mine.links[second, column] = np.uint16(np.int32(mine.links[second, column]) + value)
+
+
+@shared
+def add_features(world: Any, mine: Any, item: int, lo: int, hi: int, limit: int, sign: int, out: Any) -> None:
+    """Add the features of ``item`` with each of the other members at the slots lo to hi.
+
+    Where links are kept, count in ``mine.won`` the members for whom this link is the only one: ``limit`` is
+    how many links such a member has now, none where the item joins, one where it leaves.
+    """
+    width, linked = mine.rows.shape[1], len(mine.links) > 0
+    small, fresh = mine.small, mine.fresh
+    while lo < hi:
+        stop = min(hi, lo + MANY)
+        for column in range(width):
+            small[column] = 0
+            fresh[column] = 0
+        for slot in range(lo, stop):
+            other = world.members[slot]
+            if other == item:
+                continue
+            row = row_of(item, other)
+            if linked:
+                for column in range(width):
+                    value = mine.rows[row, column]
+                    small[column] = np.uint8(small[column] + value)
+                    only = np.uint8(mine.links[other, column] == limit)
+                    fresh[column] = np.uint8(fresh[column] + np.uint8(value & only))
+            else:
+                for column in range(width):
+                    small[column] = np.uint8(small[column] + mine.rows[row, column])
+        for column in range(width):
+            out[column] += np.int32(small[column])
+            mine.won[column] += np.int32(sign) * np.int32(fresh[column])
+        lo = stop
+
+
+def begin_tables(world: Any, mine: Any) -> None:
+    """Set the counts of all clusters from scratch."""
+    for cluster in range(mine.counts.shape[0]):
+        for column in range(mine.counts.shape[1]):
+            mine.counts[cluster, column] = 0
+    for item in range(mine.links.shape[0]):
+        for column in range(mine.links.shape[1]):
+            mine.links[item, column] = 0
+    mine.change[0] = -1
+    for position in range(world.counters[LIVE]):
+        cluster = world.live[position]
+        lo = world.start[cluster]
+        for slot in range(lo, lo + world.size[cluster]):
+            add_features(world, mine, world.members[slot], lo, slot, -1, 0, mine.counts[cluster])
+            if len(mine.links) > 0:
+                for before in range(lo, slot):
+                    link(mine, world.members[slot], world.members[before], 1)
+
+
+@shared
+def take_features(world: Any, mine: Any, item: int, source: int, target: int) -> None:
+    """Set ``after`` to what one item has with its target's and its source's members, and ``won``."""
+    there, here = mine.after[0], mine.after[1]
+    for column in range(mine.counts.shape[1]):
+        there[column] = 0
+        here[column] = 0
+        mine.won[column] = 0
+    t_lo, s_lo = world.start[target], world.start[source]
+    add_features(world, mine, item, t_lo, t_lo + world.size[target], 0, 1, there)
+    add_features(world, mine, item, s_lo, s_lo + world.size[source], 1, -1, here)
+
+
+def tables_gradient(world: Any, mine: Any, move: Any, gradient: Any) -> None:
+    """Add the change of all aggregates when one item moves."""
+    item, source, target = move.item, move.source, move.target
+    take_features(world, mine, item, source, target)
+    mine.change[0], mine.change[1], mine.change[2] = item, source, target
+    for column in range(mine.counts.shape[1]):
+        mine.won[column] += np.int32(mine.after[0, column] > 0) - np.int32(mine.after[1, column] > 0)
+    s, t = np.int64(world.size[source]), np.int64(world.size[target])
+    move.factors += s + t - 1
+    for block in range(len(mine.blocks)):
+        add_aggregate(mine, block, target, source, t, s, gradient.value)
+
+
+def tables_applied(world: Any, mine: Any, move: Any) -> None:
+    """Keep counts and links in step with a change that was made."""
+    item, source, target = move.item, move.source, move.target
+    if mine.change[0] != item or mine.change[1] != source or mine.change[2] != target:
+        take_features(world, mine, item, source, target)
+    mine.change[0] = -1
+    for column in range(mine.counts.shape[1]):
+        mine.counts[target, column] += mine.after[0, column]
+        mine.counts[source, column] -= mine.after[1, column]
+    if len(mine.links) > 0:
+        lo = world.start[target]
+        for slot in range(lo, lo + world.size[target]):
+            if world.members[slot] != item:
+                link(mine, item, world.members[slot], 1)
+        lo = world.start[source]
+        for slot in range(lo, lo + world.size[source]):
+            link(mine, item, world.members[slot], -1)
+
+
+@shared
+def pairs_of(members: int) -> int:
+    """Pairs of a cluster; -1 where there are none, so that no feature holds for all of them."""
+    return np.int32(members * (members - 1) // 2) if members > 1 else np.int32(-1)
+
+
+@shared
+def add_aggregate(mine: Any, block: int, target: int, source: int, t: int, s: int, out: Any) -> None:
+    """Add the change of one aggregate when one of s members of the source joins t of the target."""
+    first, size, at = mine.blocks[block, FIRST], mine.blocks[block, SIZE], mine.blocks[block, PLACE]
+    aggregate = mine.blocks[block, AGGREGATE]
+    # cut out before the loops: an index that might be negative keeps them from being vectorised
+    change = out[at : at + size]
+    was_there, was_here = mine.counts[target][first : first + size], mine.counts[source][first : first + size]
+    more, less = mine.after[0][first : first + size], mine.after[1][first : first + size]
+    t_before, s_before, t_after, s_after = pairs_of(t), pairs_of(s), pairs_of(t + 1), pairs_of(s - 1)
+    if aggregate == COUNT:
+        for k in range(size):
+            change[k] += np.int32(more[k] - less[k])
+    elif aggregate == ALL:
+        for k in range(size):
+            there, here = np.int32(was_there[k] + more[k]), np.int32(was_here[k] - less[k])
+            after = np.int32(there == t_after) + np.int32(here == s_after)
+            change[k] += np.int32(
+                after - np.int32(was_there[k] == t_before) - np.int32(was_here[k] == s_before)
+            )
+    elif aggregate == EXISTS:
+        for k in range(size):
+            after = np.int32(was_there[k] + more[k] > 0) + np.int32(was_here[k] - less[k] > 0)
+            change[k] += np.int32(after - np.int32(was_there[k] > 0) - np.int32(was_here[k] > 0))
+    elif aggregate == MAJORITY:  # twice the count is above the pairs
+        ta, sa = np.int32(max(t_after // 2, 0)), np.int32(max(s_after // 2, 0))
+        tb, sb = np.int32(max(t_before // 2, 0)), np.int32(max(s_before // 2, 0))
+        for k in range(size):
+            after = np.int32(was_there[k] + more[k] > ta) + np.int32(was_here[k] - less[k] > sa)
+            change[k] += np.int32(after - np.int32(was_there[k] > tb) - np.int32(was_here[k] > sb))
+    elif aggregate == LINKED:
+        won = mine.won[first : first + size]
+        for k in range(size):
+            change[k] += won[k]
+    else:  # counts are zero where there are no pairs
+        ta_share, sa_share, tb_share, sb_share = 1.0 / t_after, 1.0 / s_after, 1.0 / t_before, 1.0 / s_before
+        if aggregate == PER_MEMBER:
+            ta_share, sa_share = 1.0 / (t + 1), 1.0 / max(s - 1, 1)
+            tb_share, sb_share = 1.0 / max(t, 1), 1.0 / s
+        for k in range(size):
+            after = ta_share * (was_there[k] + more[k]) + sa_share * (was_here[k] - less[k])
+            change[k] += after - (tb_share * was_there[k] + sb_share * was_here[k])

@@ -1,0 +1,499 @@
+"""Programs: parts of a walk as plain functions and the arrays that they keep.
+
+A part of a walk (a proposer, a template, a preference, an update rule, an acceptance, a world) has a program:
+some plain Python functions, one for each role that the part plays, and named arrays. A function names what it
+wants to see as its arguments, in any order:
+
+``world``
+    The arrays of the world, by name.
+``mine``
+    The program's own arrays, by name.
+``move``, ``changes``
+    The move at hand, and the list of changes of one that has several (`factorwise.kernels.walks.layouts`).
+``choice``, ``gradient``
+    Targets of a Gibbs step; the list of statistics that change.
+``random``
+    For `uniform` and `below` of `factorwise.kernels.walks.library`.
+
+The functions run interpreted as they are, or become entries ``double f(int64 context)``, each a generated
+module of its own that is kept on disk, so that a combination of parts that were used before compiles nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.errors import ProgramError, TemplateError
+from factorwise.kernels.compile.checks import check_function, explain_failure
+from factorwise.kernels.compile.composition import composed_module, source_of
+from factorwise.kernels.compile.dependencies import parsed
+from factorwise.kernels.compile.pointers import WORDS, fill_words
+from factorwise.kernels.walks.layouts import STEP, Choice, Gradient, Record, Records
+
+#: Fields of the arguments that are the same in every walk.
+_FIELDS = {"move": STEP.names or (), "choice": Choice._fields, "gradient": Gradient._fields}
+
+
+class Role(NamedTuple):
+    """What a function of a program may see, and whether it returns a number."""
+
+    arguments: tuple[str, ...]
+    returns: bool
+
+
+ROLES = {
+    "draw": Role(("world", "mine", "random", "move", "changes", "choice", "gradient"), True),
+    "support": Role(("world", "mine", "random", "move", "choice"), True),
+    "choose": Role(("mine", "random", "move", "choice"), True),
+    "accept": Role(("world", "mine", "random", "move"), True),
+    "judge": Role(("world", "mine", "move"), True),
+    "update": Role(("mine", "move", "gradient"), True),
+    "kept": Role(("mine", "move", "gradient"), False),
+    "episode": Role(("mine", "move", "gradient"), False),
+    "apply": Role(("world", "mine", "move"), False),
+    "gain": Role(("world", "mine", "random", "move", "choice"), True),
+    "gains": Role(("world", "mine", "random", "move", "choice"), False),
+    "pairs": Role(("world", "mine", "move", "choice"), False),
+    "visit": Role(("world", "mine", "move"), False),
+    "sides": Role(("world", "mine", "move", "choice"), False),
+    "gradient": Role(("world", "mine", "random", "move", "gradient"), False),
+    "applied": Role(("world", "mine", "move"), False),
+    "fetch": Role(("world", "mine", "move"), True),
+    "begin": Role(("world", "mine"), False),
+    "value": Role(("world", "mine"), True),
+    "totals": Role(("world", "mine", "gradient"), False),
+    "score": Role(("world", "mine"), True),
+    "add": Role(("world", "mine", "gradient"), False),
+}
+
+
+@dataclass(frozen=True)
+class Written:
+    """A function of a program as text that the library has written, with what it looks like in plain Python.
+
+    name, text
+        The name of the function in ``text``, which defines it and all it needs.
+    arguments
+        Of the function.
+    plain
+        The same by definition, for interpreted walks.
+    fallback
+        What to compile where the text cannot be compiled.
+    makes_arrays
+        Whether the function may make arrays, as methods of arrays do inside: references are then counted.
+    """
+
+    name: str
+    text: str
+    arguments: tuple[str, ...]
+    plain: Callable[..., Any] | None = field(default=None, compare=False)
+    fallback: Written | None = None
+    makes_arrays: bool = False
+
+    @property
+    def __name__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class TwoForms:
+    """A function of a program that has another form in plain Python, by definition, for interpreted walks."""
+
+    function: Callable[..., Any]
+    plain: Callable[..., Any] = field(compare=False)
+
+    @property
+    def __name__(self) -> str:
+        return self.function.__name__
+
+
+@dataclass(frozen=True)
+class Pointers:
+    """In place of an array: other programs, whose functions this one calls.
+
+    A row for each program: the entries of ``roles``, 0 where it has none, for changes of each of so many
+    ``worlds`` side by side in turn, then its context.
+    """
+
+    programs: Sequence[Program]
+    roles: tuple[str, ...]
+    worlds: int = 1
+
+    def row(self, bound: Bound | Interpreted) -> list[Any]:
+        """Return the entries of one program."""
+        return [bound.entry(role, world) for world in range(self.worlds) for role in self.roles]
+
+
+@dataclass(frozen=True, init=False)
+class Program:
+    """A part's plain functions, by role, and its arrays.
+
+    functions
+        Plain Python functions; which arguments each role may name is in `ROLES`.
+    arrays
+        What the functions find in ``mine``: arrays of one or two dimensions, or `Pointers`.
+    worlds
+        Functions for changes of further worlds that lie side by side with the first, each a mapping by role.
+    for_gains
+        Roles that only serve ``gain`` and ``gains``: walks that take gradients do without them.
+    entries
+        How many entries the gradient of one change may add to the list, beyond the head; see `Gradient`.
+    """
+
+    functions: Mapping[str, Any]
+    arrays: Mapping[str, Any]
+    worlds: tuple[Mapping[str, Any], ...] = ()
+    name: str = ""
+    for_gains: tuple[str, ...] = ()
+    entries: int = 0
+
+    def __init__(
+        self,
+        *,
+        arrays: Mapping[str, Any] | None = None,
+        worlds: Sequence[Mapping[str, Any]] = (),
+        name: str = "",
+        for_gains: tuple[str, ...] = (),
+        entries: int = 0,
+        **functions: Any,
+    ) -> None:
+        object.__setattr__(self, "functions", functions)
+        object.__setattr__(self, "for_gains", for_gains)
+        object.__setattr__(self, "worlds", tuple(worlds))
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "entries", entries)
+        laid_out = {key: _laid_out(key, value) for key, value in (arrays or {}).items()}
+        object.__setattr__(self, "arrays", laid_out)
+        for some in (functions, *worlds):
+            for role, function in some.items():
+                check_arguments(role, function)
+
+    def for_learning(self) -> Program:
+        """Return what of the program serves gradients, where it has them."""
+
+        def kept(functions: Mapping[str, Any]) -> dict[str, Any]:
+            dropped = {"gain", "gains", *self.for_gains} if "gradient" in functions else set()
+            return {role: function for role, function in functions.items() if role not in dropped}
+
+        worlds = [kept(some) for some in self.worlds]
+        return Program(
+            arrays=self.arrays, worlds=worlds, name=self.name, entries=self.entries, **kept(self.functions)
+        )
+
+    def of(self, world: int) -> Mapping[str, Any]:
+        """Return the functions for changes of one of the worlds side by side."""
+        if world == 0:
+            return self.functions
+        return self.worlds[world - 1] if world <= len(self.worlds) else {}
+
+
+def _laid_out(name: str, value: Any) -> Any:
+    """Return a contiguous array of one or two dimensions; pointers as they are."""
+    if isinstance(value, Pointers):
+        return value
+    array = np.ascontiguousarray(value)
+    if array.ndim not in (1, 2) or array.dtype.hasobject:
+        raise ProgramError(
+            f"array {name!r} of a program has shape {array.shape} and dtype {array.dtype}: give numbers"
+            " in one or"
+            " two dimensions."
+        )
+    return array
+
+
+def check_arguments(role: str, function: Any) -> tuple[str, ...]:
+    """Return the arguments of a function; refuse what its role does not offer."""
+    if role not in ROLES:
+        raise ProgramError(f"no function of a program is called {role!r}: choose from {list(ROLES)}.")
+    if isinstance(function, TwoForms):
+        function = function.function
+    written = isinstance(function, Written)
+    names = function.arguments if written else tuple(inspect.signature(function).parameters)
+    unknown = [name for name in names if name not in ROLES[role].arguments]
+    if unknown:
+        raise ProgramError(
+            f"{function.__name__}, the {role} of a program, asks for {unknown[0]!r}, but {role} is offered"
+            f" {', '.join(ROLES[role].arguments)}: name only these as its arguments."
+        )
+    return names
+
+
+class Frame(NamedTuple):
+    """The arrays that all parts of one walk share.
+
+    world
+        A named tuple of arrays, of a class that the library defines.
+    random : uint64[2]
+        State of the stream.
+    """
+
+    world: Any
+    step: NDArray[np.void]
+    changes: NDArray[np.void]
+    random: NDArray[np.uint64]
+    choice: Choice
+    gradient: Gradient
+
+    def listed(self) -> list[NDArray[Any]]:
+        """All arrays, in the order of the words of a context."""
+        return [*self.world, self.step, self.changes, self.random, *self.choice, *self.gradient]
+
+
+class Framed(Program):
+    """A program that looks at arrays of its own, wherever it is bound.
+
+    Say, at another world than the walk's.
+    """
+
+    frame: Frame
+
+    def __init__(self, program: Program, frame: Frame) -> None:
+        vars(self).update(vars(program), frame=frame)
+
+
+class Bound:
+    """A program in one walk: its context, and its functions as pointers.
+
+    The context holds bare addresses: whoever walks keeps this object alive.
+    """
+
+    def __init__(self, program: Program, frame: Frame) -> None:
+        frame = getattr(program, "frame", frame)
+        self.program = program
+        self.frame = frame
+        self.inner: list[Bound] = []
+        self._open: dict[str, Pointers] = {}
+        self.arrays = {name: self._array(name, value) for name, value in program.arrays.items()}
+        arrays = [*frame.listed(), *self.arrays.values()]
+        self.table = np.zeros(WORDS * len(arrays), np.int64)
+        for position, array in enumerate(arrays):
+            fill_words(self.table, position, array)
+
+    def _array(self, name: str, value: Any) -> NDArray[Any]:
+        if not isinstance(value, Pointers):
+            return np.asarray(value)
+        self._open[name] = value
+        return np.zeros((len(value.programs), value.worlds * len(value.roles) + 1), np.int64)
+
+    def _fill(self, name: str) -> None:
+        """Compile what one of the arrays of pointers points to, when a function that reads it is."""
+        value = self._open.pop(name)
+        for at, program in enumerate(value.programs):
+            bound = Bound(program, self.frame)
+            self.inner.append(bound)
+            self.arrays[name][at] = [*value.row(bound), bound.context]
+
+    @property
+    def context(self) -> int:
+        """Address of the table."""
+        return int(self.table.ctypes.data)
+
+    def entry(self, role: str, world: int = 0) -> int:
+        """Return the address of the compiled function of a role; 0 where there is none."""
+        functions = self.program.of(world)
+        if role not in functions:
+            return 0
+        for name in [name for name in self._open if name in _attributes(functions[role])]:
+            self._fill(name)
+        layout = tuple((name, _dtype_text(array.dtype), array.ndim) for name, array in self.arrays.items())
+        return _entry(
+            functions[role],
+            role,
+            cast("Any", type(self.frame.world)),
+            _world_layout(self.frame.world),
+            layout,
+        )
+
+
+class Interpreted:
+    """A program in one walk, its functions run by the interpreter on the same arrays."""
+
+    def __init__(self, program: Program, frame: Frame, stream: Any) -> None:
+        frame = getattr(program, "frame", frame)
+        self.program = program
+        mine: dict[str, Any] = {}
+        for name, value in program.arrays.items():
+            if isinstance(value, Pointers):
+                rows = [Interpreted(p, frame, stream) for p in value.programs]
+                table = np.zeros((len(rows), value.worlds * len(value.roles) + 1), object)
+                for at, row in enumerate(rows):
+                    table[at, :-1] = value.row(row)
+                mine[name] = table
+            elif value.dtype.names:
+                mine[name] = Records(value)
+            else:
+                mine[name] = value
+        self.given = {
+            "world": frame.world,
+            "mine": SimpleNamespace(**mine),
+            "move": Record(frame.step),
+            "changes": Records(frame.changes),
+            "choice": frame.choice,
+            "gradient": frame.gradient,
+            "random": stream,
+        }
+
+    def entry(self, role: str, world: int = 0) -> Any:
+        """Return the function of a role, of one argument that does not matter; 0 where there is none."""
+        functions = self.program.of(world)
+        if role not in functions:
+            return 0
+        function = functions[role]
+        if isinstance(function, Written | TwoForms):
+            function = function.plain
+        if function is None:  # only ever called by compiled code
+            return 0
+        arguments = [self.given[name] for name in check_arguments(role, function)]
+
+        def run(_: Any) -> float:
+            value = function(*arguments)
+            return float(value) if ROLES[role].returns else 0.0
+
+        return run
+
+
+def _dtype_text(dtype: np.dtype[Any]) -> str:
+    """Code that stands for a dtype: a number's name, or the fields of a record."""
+    if dtype.names is None:
+        return f"np.{dtype.name}"
+    return f"np.dtype({np.lib.format.dtype_to_descr(dtype)!r}, align={dtype.isalignedstruct})"
+
+
+def _world_layout(world: Any) -> tuple[tuple[str, int], ...]:
+    return tuple((_dtype_text(array.dtype), array.ndim) for array in world)
+
+
+@cache
+def _attributes(function: Any) -> frozenset[str]:
+    """Names of all attributes that a function and its helpers read."""
+    if isinstance(function, Written):
+        return frozenset(n.attr for n in ast.walk(parsed(function.text)) if isinstance(n, ast.Attribute))
+    return source_of(function.function if isinstance(function, TwoForms) else function).attributes
+
+
+_ENTRY = '''"""Generated: {role} of a part, as a pointer."""
+
+from collections import namedtuple
+
+import numpy as np
+from numba import cfunc, types
+
+from factorwise.kernels.compile.compiler import FAST_SUMS
+from factorwise.kernels.compile.compiler import {inlined} as inlined
+from factorwise.kernels.compile.pointers import view_1, view_2
+from factorwise.kernels.walks.layouts import CHANGE, STEP, Choice, Gradient
+from {home} import {kind}
+
+{helpers}
+
+{source}
+
+
+@cfunc(types.float64(types.int64), cache=True, error_model="numpy", fastmath=set(FAST_SUMS){counting})
+def entry(context):
+{body}
+'''
+
+
+@cache
+def _entry(
+    function: Any,
+    role: str,
+    kind: Any,
+    world: tuple[tuple[str, int], ...],
+    mine: tuple[tuple[str, str, int], ...],
+) -> int:
+    """Compile, or find compiled, one function for worlds and arrays of this layout; return its address."""
+    names = check_arguments(role, function)
+    if isinstance(function, Written):
+        text = _entry_text(
+            function.name, function.text, role, names, kind, world, mine, function.makes_arrays
+        )
+        try:
+            return int(composed_module(text).entry.address)
+        except TemplateError:
+            if function.fallback is None:
+                raise
+            return _entry(function.fallback, role, kind, world, mine)
+    own = function.function if isinstance(function, TwoForms) else function
+    fields = {"world": getattr(kind, "_fields", ()), "mine": [name for name, _, _ in mine], **_FIELDS}
+    check_function(role, own, fields, returns=ROLES[role].returns)
+    source = source_of(own)
+    text = _entry_text(source.name, source.text, role, names, kind, world, mine)
+    try:
+        return int(composed_module(text).entry.address)
+    except TemplateError as fault:
+        raise explain_failure(role, own, text, fault) from fault
+
+
+def _entry_text(
+    called: str,
+    source: str,
+    role: str,
+    names: tuple[str, ...],
+    kind: type,
+    world: tuple[tuple[str, int], ...],
+    mine: tuple[tuple[str, str, int], ...],
+    makes_arrays: bool = False,
+) -> str:
+    lines, helpers, records = [], [], 0
+
+    def view(position: int, dtype: str, dimensions: int) -> str:
+        nonlocal records
+        if dtype.startswith("np.dtype"):
+            records += 1
+            helpers.append(f"RECORD_{records} = {dtype}")
+            dtype = f"RECORD_{records}"
+        return f"view_{dimensions}(context, {WORDS * position}, {dtype})"
+
+    at = len(world)
+    places = {
+        "move": at,
+        "changes": at + 1,
+        "random": at + 2,
+        "choice": at + 3,
+        "gradient": at + 6,
+        "mine": at + 9,
+    }
+    for name in names:
+        place = places.get(name, 0)
+        if name == "world":
+            views = "".join(f"{view(k, dtype, dimensions)}, " for k, (dtype, dimensions) in enumerate(world))
+            lines.append(f"world = {kind.__name__}({views})")
+        elif name == "mine":
+            helpers.append(f"Mine = namedtuple('Mine', {[field[0] for field in mine]!r})")
+            views = "".join(f"{view(place + k, dtype, ndim)}, " for k, (_, dtype, ndim) in enumerate(mine))
+            lines.append(f"mine = Mine({views})" if mine else "mine = ()")
+        elif name == "move":
+            lines.append(f"move = view_1(context, {WORDS * place}, STEP)[0]")
+        elif name == "changes":
+            lines.append(f"changes = view_1(context, {WORDS * place}, CHANGE)")
+        elif name == "random":
+            lines.append(f"random = view_1(context, {WORDS * place}, np.uint64)")
+        else:
+            kinds = ("np.int32", "np.float64", "np.int32")
+            views = "".join(
+                f"view_1(context, {WORDS * (place + k)}, {dtype}), " for k, dtype in enumerate(kinds)
+            )
+            lines.append(f"{name} = {name.capitalize()}({views})")
+    made = f"{called}({', '.join(names)})"
+    lines += [f"return np.float64({made})"] if ROLES[role].returns else [made, "return 0.0"]
+    return _ENTRY.format(
+        role=role,
+        inlined="part_with_arrays" if makes_arrays else "part_of_entry",
+        counting="" if makes_arrays else ", _nrt=False",
+        home=kind.__module__,
+        kind=kind.__name__,
+        helpers="\n".join(helpers),
+        source=source,
+        body="".join(f"    {line}\n" for line in lines),
+    )

@@ -1,0 +1,80 @@
+"""Acceptances and choices that ship with the library: the only parts that read the temperature."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from factorwise.kernels.compile.compiler import shared
+from factorwise.kernels.walks.library import exponential, sigmoid, tempered, uniform
+
+VANISHING = -37.0  # rounding loses exp of less in a sum whose largest term is 1
+
+
+def accept_metropolis(random: Any, move: Any) -> bool:
+    r"""Accept with probability :math:`\min\{1, e^{\Delta/T} q(w \mid w') / q(w' \mid w)\}`.
+
+    Implements: rogers2016first, Eq. 4.17, tempered.
+    """
+    return uniform(random) < move.ratio * exponential(tempered(move.gain, move.temperature) + move.log_ratio)
+
+
+def accept_unbalanced(random: Any, move: Any) -> bool:
+    """Accept as Metropolis does, but without the proposer's ratio.
+
+    A valid chain for symmetric proposers alone.
+    """
+    return uniform(random) < exponential(tempered(move.gain, move.temperature))
+
+
+def accept_barker(random: Any, move: Any) -> bool:
+    """Accept with probability x / (1 + x), where x is what Metropolis compares with 1."""
+    if move.ratio == 0.0:
+        return False
+    return uniform(random) < sigmoid(
+        tempered(move.gain, move.temperature) + move.log_ratio + math.log(move.ratio)
+    )
+
+
+def accept_greedy(move: Any) -> bool:
+    """Accept whatever scores higher."""
+    return move.gain > 0.0
+
+
+def accept_always() -> bool:
+    """Accept everything."""
+    return True
+
+
+def accept_better(move: Any) -> bool:
+    """Accept what the preference finds better.
+
+    And of worlds that are equally good the one that scores higher.
+    """
+    return move.better > 0.0 or (move.better == 0.0 and move.gain > 0.0)
+
+
+@shared
+def share_of(lead: float) -> float:
+    """Exp of how far a target lies behind the best one; 0 where the sum of all would not show it."""
+    return math.exp(lead) if lead > VANISHING else 0.0
+
+
+def choose_by_score(random: Any, move: Any, choice: Any) -> int:
+    """Choose a target with probability proportional to exp(score / temperature): a Gibbs step."""
+    best = choice.out[0]
+    for k in range(1, move.choices):
+        best = max(best, choice.out[k])
+    total = 0.0
+    for k in range(move.choices):
+        total += share_of(tempered(choice.out[k] - best, move.temperature))
+    threshold = uniform(random) * total
+    chosen = 0
+    for k in range(move.choices):
+        share = share_of(tempered(choice.out[k] - best, move.temperature))
+        if share > 0.0:  # rounding may leave a rest for the last, which must be possible
+            chosen = k
+        threshold -= share
+        if threshold < 0.0:
+            break
+    return chosen

@@ -1,0 +1,140 @@
+"""What the loops of a walk and its parts hand to each other.
+
+A move is one change of a world, or several that are made one after the other. A change takes one item of one
+world from a source to a target: an item from cluster to cluster, a variable from label to label. The reverse
+of a change swaps source and target; a move is undone by the reverse of its changes, last one first.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: What a proposer's ``draw`` returns where it proposes nothing, and ``support`` where there is nothing to
+#: choose.
+STAY = math.nan
+
+#: The move at hand, as its parts see it.
+#:
+#: changes
+#:     Of how many changes the move consists. With 1, it is the change in ``world`` to ``target`` below; with
+#:     more, those in the list of changes.
+#: world, item, source, target
+#:     The change at hand: which of the worlds side by side, and what goes from where to where.
+#: ratio, log_ratio
+#:     Probability of proposing the way back over that of proposing the move; the product of ``ratio`` and
+#:     exp(``log_ratio``), so that either will do.
+#: gain, fixed, better
+#:     Change of the model's score; what of it no weight multiplies, while learning; how much better the
+#:     preference finds the world after the move.
+#: temperature
+#:     For acceptances alone.
+#: choices
+#:     For Gibbs: among how many targets the item chooses.
+#: entries, dense
+#:     Length of the gradient's list, and of its head, in which every weight has a place of its own.
+#: known
+#:     1 where the proposer has found out ``gain`` already, and nobody needs a gradient: the loop then only
+#:     decides.
+#: factors
+#:     How many factors the templates have looked at so far.
+#: overflow
+#:     1 once a gradient did not fit its list, 2 once a function claimed more factors than there is room for.
+#: broken
+#:     Change of the number of hard constraints that the world breaks. Templates that forbid add to it and
+#:     leave the infinity out of their gain, so that a move of several changes may pass through forbidden
+#:     worlds: the gain of the whole move is minus infinity where it breaks more than it mends, and infinity
+#:     where it mends more.
+STEP = np.dtype(
+    [
+        ("changes", np.int64),
+        ("world", np.int64),
+        ("item", np.int64),
+        ("source", np.int64),
+        ("target", np.int64),
+        ("ratio", np.float64),
+        ("log_ratio", np.float64),
+        ("gain", np.float64),
+        ("fixed", np.float64),
+        ("better", np.float64),
+        ("temperature", np.float64),
+        ("choices", np.int64),
+        ("entries", np.int64),
+        ("dense", np.int64),
+        ("known", np.int64),
+        ("factors", np.int64),
+        ("overflow", np.int64),
+        ("broken", np.int64),
+    ]
+)
+
+#: One of several changes. In the journal, ``kind`` is what the source was, where targets have kinds.
+CHANGE = np.dtype([(name, np.int32) for name in ("world", "item", "source", "target", "kind")])
+
+
+class Choice(NamedTuple):
+    """The targets among which a Gibbs step chooses.
+
+    targets : int32[most]
+        The first ``move.choices`` are the targets; the item's own is among them.
+    out : float64[most]
+        What the item would add to the score at each target, itself left out where it is now.
+    place : int32[targets there are]
+        Place of each target in ``targets``, plus 1; 0 for all others. The loop wipes it after the step.
+    """
+
+    targets: NDArray[np.int32]
+    out: NDArray[np.float64]
+    place: NDArray[np.int32]
+
+
+class Gradient(NamedTuple):
+    """Statistics after the move minus those before it, as a list of (weight, value).
+
+    index : int32[most], value : float64[most]
+        The first ``move.dense`` places belong to weights that are always there, and are added to in place;
+        what follows, up to ``move.entries``, may name a weight several times until it is merged.
+    mark : int32[weights]
+        Scratch of merging, zero between calls.
+    """
+
+    index: NDArray[np.int32]
+    value: NDArray[np.float64]
+    mark: NDArray[np.int32]
+
+
+class Record:
+    """One record of an array by attributes, as compiled code sees it: for interpreted parts."""
+
+    __slots__ = ("_array", "_at")
+
+    def __init__(self, array: NDArray[np.void], at: int = 0) -> None:
+        object.__setattr__(self, "_array", array)
+        object.__setattr__(self, "_at", at)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._array[name][self._at].item()
+        except ValueError as fault:
+            raise AttributeError(f"a move has no field {name!r}: it has {self._array.dtype.names}") from fault
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._array[name][self._at] = value
+
+
+class Records:
+    """An array of records, each by attributes: for interpreted parts."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: NDArray[np.void]) -> None:
+        self._array = array
+
+    def __getitem__(self, at: int) -> Record:
+        return Record(self._array, at)
+
+    def __len__(self) -> int:
+        return len(self._array)

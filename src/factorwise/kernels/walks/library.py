@@ -1,0 +1,121 @@
+"""Functions that parts of a walk may call, the same interpreted and compiled.
+
+Interpreted, ``random`` is a `factorwise.rng.Stream` (or anything with ``uniform`` and ``below``); compiled,
+it is the state of one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from numba.extending import overload
+
+from factorwise.kernels.compile.compiler import shared, two_forms
+from factorwise.kernels.compile.random import random_below, random_uniform
+from factorwise.kernels.walks.layouts import Gradient
+
+INLINED: Any = {"forceinline": True, "_nrt": False}
+LARGEST_EXPONENT = 700.0  # of what still is a finite number
+
+
+@two_forms
+def uniform(random: Any) -> float:
+    """Draw a number from [0, 1)."""
+    return random.uniform()  # a number, or something that is compared like one
+
+
+@overload(uniform, jit_options=INLINED)
+def _uniform_compiled(random: Any) -> Callable[..., float]:
+    def compiled(random: Any) -> float:
+        return random_uniform(random)
+
+    return compiled
+
+
+@two_forms
+def below(random: Any, bound: int) -> int:
+    """Draw a whole number from 0 to ``bound - 1``."""
+    return random.below(bound)
+
+
+@overload(below, jit_options=INLINED)
+def _below_compiled(random: Any, bound: Any) -> Callable[..., int]:
+    def compiled(random: Any, bound: Any) -> int:
+        return random_below(random, bound)
+
+    return compiled
+
+
+@shared
+def tempered(score: float, temperature: float) -> float:
+    """Divide by the temperature: the one place where it enters."""
+    return score / temperature
+
+
+@shared
+def exponential(x: float) -> float:
+    """Exp of ``x``, finite for every finite ``x``, in plain Python as well."""
+    return math.exp(min(x, LARGEST_EXPONENT))
+
+
+@shared
+def sigmoid(x: float) -> float:
+    """1 / (1 + exp(-x)), for any ``x``."""
+    if x < -LARGEST_EXPONENT:
+        return 0.0
+    return 1.0 / (1.0 + math.exp(-x))
+
+
+@shared
+def put(gradient: Gradient, move: Any, weight: int, value: float) -> None:
+    """Add an entry to the gradient's list; a weight may be named several times."""
+    at = move.entries
+    if at < len(gradient.index):
+        gradient.index[at] = weight
+        gradient.value[at] = value
+        move.entries = at + 1
+    else:
+        move.overflow = 1
+
+
+@shared
+def merge(gradient: Gradient, move: Any) -> None:
+    """Name every weight of the list once, by adding up its values: needed before squares are taken."""
+    if move.entries == move.dense:
+        return
+    last = move.dense
+    for k in range(move.dense):
+        gradient.mark[gradient.index[k]] = k + 1
+    for k in range(move.dense, move.entries):
+        weight = gradient.index[k]
+        at = gradient.mark[weight] - 1
+        if at >= 0:
+            gradient.value[at] += gradient.value[k]
+        else:
+            gradient.index[last] = weight
+            gradient.value[last] = gradient.value[k]
+            last += 1
+            gradient.mark[weight] = last
+    move.entries = last
+    for k in range(last):
+        gradient.mark[gradient.index[k]] = 0
+
+
+@shared
+def squares(gradient: Gradient, move: Any) -> float:
+    """Sum of the squares of a merged gradient."""
+    total = 0.0
+    for k in range(move.entries):
+        total += gradient.value[k] * gradient.value[k]
+    return total
+
+
+@shared
+def listed(weights: Any, gradient: Gradient, move: Any) -> float:
+    """Product of the weights with the gradient: the gain of the move."""
+    total = 0.0
+    for k in range(move.entries):
+        total += weights[gradient.index[k]] * gradient.value[k]
+    return total

@@ -1,0 +1,312 @@
+"""The two loops of all walks: one over moves, one over choices.
+
+    draw  ->  gain  ->  [ judge -> learn ]  ->  accept  ->  apply  ->  [ record ]
+
+Neither knows a part, a model or a kind of world. Parts come as (entry, context) pairs in an array of int64
+(see `factorwise.kernels.compile.pointers`), 0 where there is none; interpreted, as lists of functions and
+what they are called with.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.kernels.compile.compiler import lean_kernel, shared
+from factorwise.kernels.compile.pointers import call
+from factorwise.kernels.walks.layouts import Choice, Gradient
+from factorwise.kernels.walks.library import listed
+
+#: Columns of a plan: the entry of each role; its context stands in the next column.
+DRAW, SUPPORT, CHOOSE, ACCEPT, JUDGE, UPDATE, KEPT, EPISODE = range(0, 16, 2)
+PLAN = 16
+#: Columns of a template, for each of the worlds side by side in turn; its context stands in the last column.
+GAIN, GAINS, GRADIENT, APPLIED = range(4)
+COLUMNS = 4
+#: Columns of the tally.
+STEPS, ACCEPTED, STAYED, JOURNAL = range(4)
+#: Columns of the clock, of which the first counts steps as well.
+UPDATES, MISRANKED = range(1, 3)
+CLOCK = 3
+
+TIE = 1e-12  # gains of several changes that cancel to within this share of their size make a tie
+
+
+class Walk(NamedTuple):
+    """A walk as its loop sees it.
+
+    plan : int64[PLAN]
+        Entry and context of the proposer, the acceptance, and where there are any the preference and the
+        rule. Preferences that keep something stand among the templates as well, to be told of changes.
+    apply : int64[1, worlds + 1]
+        Entries of what changes each world, and its context.
+    templates : int64[templates, COLUMNS * worlds + 1]
+        Entries of each template for changes of each world, and its context.
+    step, changes, choice, gradient
+        The move at hand, see `factorwise.kernels.walks.layouts`.
+    weights : float64[weights]
+        Empty where gains are taken without a gradient.
+    score : float64[1]
+        Of the world: what was there before, and the gains since.
+    tally : int64[4]
+        Steps made, steps that changed the world, steps that proposed nothing, changes in the journal.
+    clock : int64[CLOCK]
+        Of all walks that learn with the same rule: steps, changes of the weights, and moves of which the
+        better world did not score higher.
+    journal : CHANGE[.]
+        Accepted changes, to be taken back at the end of an episode; empty where nothing is.
+    kinds : int32[targets]
+        What each target is, such as the type of a cluster; empty where targets have no kinds. Those of
+        targets that are not in use may be written over by proposers.
+    """
+
+    plan: NDArray[np.int64]
+    apply: NDArray[np.int64]
+    templates: NDArray[np.int64]
+    step: NDArray[np.void]
+    changes: NDArray[np.void]
+    choice: Choice
+    gradient: Gradient
+    weights: NDArray[np.float64]
+    score: NDArray[np.float64]
+    tally: NDArray[np.int64]
+    clock: NDArray[np.int64]
+    journal: NDArray[np.void]
+    kinds: NDArray[np.int32]
+
+
+class Weighing(NamedTuple):
+    """What it takes to weigh a move, for proposers that do so themselves: fields as of a `Walk`."""
+
+    plan: NDArray[np.int64]
+    apply: NDArray[np.int64]
+    templates: NDArray[np.int64]
+    changes: NDArray[np.void]
+    gradient: Gradient
+    weights: NDArray[np.float64]
+
+
+@shared
+def take_gain(walk: Any, move: Any, learning: bool) -> float:
+    """Gain of the change at hand from every template that its world concerns.
+
+    While learning, templates with weights add to the gradient instead, and the gain is that of the others.
+    """
+    gain = 0.0
+    at, last = COLUMNS * move.world, walk.templates.shape[1] - 1
+    for k in range(walk.templates.shape[0]):
+        template = walk.templates[k]
+        if learning and template[at + GRADIENT] != 0:
+            call(template[at + GRADIENT], template[last])
+        elif template[at + GAIN] != 0:
+            gain += call(template[at + GAIN], template[last])
+    return gain
+
+
+@shared
+def make_change(walk: Any, move: Any) -> None:
+    """Make the change at hand, and let every template that its world concerns know."""
+    call(walk.apply[0, move.world], walk.apply[0, walk.apply.shape[1] - 1])
+    at, last = COLUMNS * move.world, walk.templates.shape[1] - 1
+    for k in range(walk.templates.shape[0]):
+        template = walk.templates[k]
+        if template[at + APPLIED] != 0:
+            call(template[at + APPLIED], template[last])
+
+
+@shared
+def take_change(move: Any, changes: Any, at: int, back: bool) -> None:
+    """Let one of a list of changes, or its reverse, be the change at hand."""
+    change = changes[at]
+    move.world, move.item = change.world, change.item
+    if back:
+        move.source, move.target = change.target, change.source
+    else:
+        move.source, move.target = change.source, change.target
+
+
+@shared
+def make_changes(walk: Any, move: Any) -> None:
+    """Make all changes of the move."""
+    if move.changes == 1:
+        make_change(walk, move)
+        return
+    for at in range(move.changes):
+        take_change(move, walk.changes, at, False)
+        make_change(walk, move)
+
+
+@shared
+def take_back(walk: Any, move: Any, changes: Any, count: int) -> None:
+    """Undo the first ``count`` of a list of changes, the last one first."""
+    for at in range(count - 1, -1, -1):
+        take_change(move, changes, at, True)
+        make_change(walk, move)
+
+
+@shared
+def begin_gradient(walk: Any, move: Any) -> None:
+    """Empty the list, but for its head, which is set to zero."""
+    move.entries = move.dense
+    for k in range(move.dense):
+        walk.gradient.value[k] = 0.0
+
+
+@shared
+def weigh_move(walk: Any, move: Any, learning: bool) -> bool:
+    """Set the gain of the move, and by how much it is better; return whether its changes had to be made.
+
+    Where there are several, each is made before the next is weighed; if what they make better and what they
+    make worse cancel out but for rounding, neither world is better.
+    """
+    plan, several = walk.plan, move.changes > 1
+    gain, better, parts = 0.0, 0.0, 0.0
+    move.broken = 0
+    if learning:
+        begin_gradient(walk, move)
+    for at in range(move.changes):
+        if several:
+            take_change(move, walk.changes, at, False)
+        gain += take_gain(walk, move, learning)
+        if plan[JUDGE] != 0:
+            judged = call(plan[JUDGE], plan[JUDGE + 1])
+            better += judged
+            parts += abs(judged)
+        if several:
+            make_change(walk, move)
+    if several and abs(better) <= TIE * parts:
+        better = 0.0
+    if move.broken != 0:
+        gain = -math.inf if move.broken > 0 else math.inf
+    move.gain, move.fixed, move.better = gain, gain, better
+    if learning:
+        move.gain += listed(walk.weights, walk.gradient, move)
+    return several
+
+
+@shared
+def begin_move(move: Any) -> None:
+    """Forget the move before: one change of the first world, as likely as its way back.
+
+    Until a proposer says more.
+    """
+    move.changes, move.world, move.known = 1, 0, 0
+    move.ratio, move.log_ratio, move.better = 1.0, 0.0, 0.0
+
+
+@lean_kernel
+def walk_moves(walk: Walk, steps: int, learning: bool, episode: int) -> None:
+    """Make ``steps`` steps: propose, weigh, [judge, learn,] decide, change.
+
+    learning
+        Take gradients, of which the gain is the product with ``weights``, and let the rule see those of moves
+        that make the world better or worse.
+    episode
+        After so many steps the rule learns from all of them, and the changes in the journal are taken back; 0
+        for one walk that goes on.
+
+    Implements: wick2009samplerank, Alg. 1; rohanimanesh2009inference, Alg. 1.
+    """
+    plan, tally, move = walk.plan, walk.tally, walk.step[0]
+    for number in range(1, steps + 1):
+        begin_move(move)
+        if math.isnan(call(plan[DRAW], plan[DRAW + 1])):
+            tally[STAYED] += 1
+        else:
+            made = False
+            if move.known == 0 or learning or plan[JUDGE] != 0:
+                made = weigh_move(walk, move, learning)
+            if learning and plan[UPDATE] != 0 and move.better != 0.0 and math.isfinite(move.fixed):
+                walk.clock[MISRANKED] += (move.gain if move.better > 0.0 else -move.gain) <= 0.0
+                if call(plan[UPDATE], plan[UPDATE + 1]) != 0.0:
+                    walk.clock[UPDATES] += 1
+                    move.gain = move.fixed + listed(walk.weights, walk.gradient, move)
+            if call(plan[ACCEPT], plan[ACCEPT + 1]) != 0.0:
+                tally[ACCEPTED] += 1
+                walk.score[0] += move.gain
+                if plan[KEPT] != 0:
+                    call(plan[KEPT], plan[KEPT + 1])
+                if not made:
+                    make_changes(walk, move)
+                if len(walk.journal) > 0:
+                    keep_changes(walk, move)
+            elif made:
+                take_back(walk, move, walk.changes, move.changes)
+        tally[STEPS] += 1
+        walk.clock[STEPS] += 1
+        if episode > 0 and number % episode == 0:
+            call(plan[EPISODE], plan[EPISODE + 1])
+            take_back_episode(walk, move)
+
+
+@shared
+def keep_changes(walk: Any, move: Any) -> None:
+    """Enter the changes of an accepted move in the journal."""
+    for at in range(move.changes):
+        if move.changes > 1:
+            take_change(move, walk.changes, at, False)
+        entry = walk.journal[walk.tally[JOURNAL]]
+        entry.world, entry.item, entry.source, entry.target = move.world, move.item, move.source, move.target
+        if len(walk.kinds) > 0 and move.world == 0:
+            entry.kind = walk.kinds[move.source]
+        walk.tally[JOURNAL] += 1
+
+
+@shared
+def take_back_episode(walk: Any, move: Any) -> None:
+    """Undo all changes in the journal, the last one first.
+
+    A source that was given up is again what it was.
+    """
+    for at in range(walk.tally[JOURNAL] - 1, -1, -1):
+        take_change(move, walk.journal, at, True)
+        if len(walk.kinds) > 0 and move.world == 0:
+            walk.kinds[move.target] = walk.journal[at].kind
+        make_change(walk, move)
+    walk.tally[JOURNAL] = 0
+
+
+@lean_kernel
+def walk_choices(walk: Walk, steps: int, visits: int) -> None:
+    """Make ``steps`` Gibbs steps: an item chooses among targets, given everything else.
+
+    visits
+        How many items choose in one step, one after the other: 1, or all of them in a sweep.
+    """
+    plan, tally, choice, move = walk.plan, walk.tally, walk.choice, walk.step[0]
+    for _ in range(steps):
+        tally[STEPS] += 1
+        changed = False
+        for _ in range(visits):
+            changed |= make_choice(walk, plan, tally, choice, move)
+        tally[ACCEPTED] += changed
+
+
+@shared
+def make_choice(walk: Any, plan: Any, tally: Any, choice: Any, move: Any) -> bool:
+    """Let one item choose; return whether it went elsewhere."""
+    move.changes, move.world = 1, 0
+    if math.isnan(call(plan[SUPPORT], plan[SUPPORT + 1])):
+        tally[STAYED] += 1
+        return False
+    for k in range(move.choices):
+        choice.out[k] = 0.0
+    at, last = COLUMNS * move.world, walk.templates.shape[1] - 1
+    for k in range(walk.templates.shape[0]):
+        template = walk.templates[k]
+        if template[at + GAINS] != 0:
+            call(template[at + GAINS], template[last])
+    chosen = int(call(plan[CHOOSE], plan[CHOOSE + 1]))
+    home = choice.place[move.source] - 1
+    move.gain = choice.out[chosen] - choice.out[home]
+    move.target = choice.targets[chosen]
+    for k in range(move.choices):
+        choice.place[choice.targets[k]] = 0
+    if move.target == move.source:
+        return False
+    walk.score[0] += move.gain
+    make_change(walk, move)
+    return True

@@ -1,0 +1,66 @@
+"""Factors as each of their variables sees them: what a walk that visits variables reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int64s = NDArray[np.int64]
+
+
+class Incidence(NamedTuple):
+    """Factors, variable after variable.
+
+    start : int64[variables + 1]
+        Variable v is in the factors that stand from ``start[v]`` to ``start[v + 1]``.
+    factor, stride : int64[.]
+        Number of the factor; how far apart the variable's labels lie in its table.
+    other_start : int64[. + 1]
+    other, other_stride : int64[others]
+        The factor's other variables, and how far apart their labels lie in the table.
+    """
+
+    start: Int64s
+    factor: Int64s
+    stride: Int64s
+    other_start: Int64s
+    other: Int64s
+    other_stride: Int64s
+
+
+def incidence(cardinality: Int64s, scopes: Sequence[Int64s]) -> Incidence:
+    """Arrange factors by variable.
+
+    scopes
+        Flat variable numbers, int64[factors, arity] for each group of factors; factors are numbered through.
+    """
+    arity = np.concatenate([np.zeros(0, np.int64), *(np.full(len(s), s.shape[1], np.int64) for s in scopes)])
+    first = starts_of(arity)
+    scope = np.concatenate([np.zeros(0, np.int64), *(s.ravel() for s in scopes)])
+    stride = np.concatenate([np.zeros(0, np.int64), *(strides_of(cardinality, s).ravel() for s in scopes)])
+    order = np.argsort(scope, kind="stable")
+    factor = np.repeat(np.arange(len(arity), dtype=np.int64), arity)[order]
+    others = arity[factor] - 1
+    other_start = starts_of(others)
+    edge = np.arange(int(other_start[-1])) - np.repeat(other_start[:-1] - first[factor], others)
+    edge += edge >= np.repeat(order, others)  # skip the variable's own edge
+    start = starts_of(np.bincount(scope, minlength=len(cardinality)))
+    return Incidence(start, factor, stride[order], other_start, scope[edge], stride[edge])
+
+
+def strides_of(cardinality: Int64s, scopes: Int64s) -> Int64s:
+    """Return how far apart the labels of each variable lie in the factors' tables (C order)."""
+    strides = np.ones(scopes.shape, np.int64)
+    if scopes.shape[1] > 1:
+        strides[:, :-1] = np.cumprod(cardinality[scopes][:, :0:-1], axis=1)[:, ::-1]
+    return strides
+
+
+def starts_of(counts: NDArray[np.integer]) -> Int64s:
+    """Return where runs of these lengths begin, and where the last one ends."""
+    starts = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return starts

@@ -1,0 +1,79 @@
+"""The templates of a model as programs of a walk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.errors import TemplateError
+from factorwise.kernels.compile.programs import Program
+from factorwise.model.model import Model
+from factorwise.model.template import AnyTemplate
+
+
+class ModelPrograms(NamedTuple):
+    """Programs of a model's templates.
+
+    And the arrays of the world with what their functions read laid beside.
+    """
+
+    templates: Sequence[Program]
+    arrays: Any
+
+
+def model_programs(
+    model: Model,
+    world: Any,
+    weights: NDArray[np.float64] | None = None,
+    arrays: Any = None,
+    *,
+    learning: bool = False,
+    groups: NDArray[np.int32] | None = None,
+) -> ModelPrograms:
+    """Make the programs of all templates of a model for one world.
+
+    A template has a method ``program(world, offset, weights)`` that returns its own, or a method
+    ``add_to(layout, offset)`` that adds it to the layout of its kind, ``template.layout(world)``, which makes
+    one program of many templates.
+
+    weights
+        What the programs score with; a copy of the model's by default.
+    arrays
+        Of the world that is walked over; ``world.arrays`` by default.
+    learning
+        Whether ``weights`` may change during the walk; a layout may have ``learning_programs`` for that.
+    groups : int32[items]
+        Numbers such that the walk never brings items of different ones together, for templates that have
+        ``asks_for_groups``; None where any two items may meet.
+    """
+    scored = model.weights.copy() if weights is None else weights
+    found: list[Program] = []
+    layouts: dict[Any, Any] = {}
+    for template, offset in model.parts():
+        if hasattr(template, "program"):
+            more = {"groups": groups} if getattr(template, "asks_for_groups", False) else {}
+            found.append(template.program(world, offset, scored, **more))
+        elif hasattr(template, "add_to"):
+            kind = template.layout
+            if kind not in layouts:
+                layouts[kind] = kind(world)
+            template.add_to(layouts[kind], offset)
+        else:
+            raise TemplateError(_no_program(template))
+    laid_out = world.arrays if arrays is None else arrays
+    for layout in layouts.values():
+        make = getattr(layout, "learning_programs", layout.programs) if learning else layout.programs
+        found += make(scored)
+        laid_out = layout.with_columns(laid_out)
+    return ModelPrograms(found, laid_out)
+
+
+def _no_program(template: AnyTemplate) -> str:
+    return (
+        f"template {template.name!r} ({type(template).__name__}) has no program: give it a method"
+        " program(world,"
+        " offset, weights) that returns Program(gain=...), or run with engine='plain'."
+    )

@@ -1,0 +1,97 @@
+"""Whether the parts of a walk, by the very functions that are compiled.
+
+Leave the exact distribution invariant.
+
+The functions of all parts (proposer or choices, templates, acceptance, world) run interpreted, in the loop
+that is compiled, along every path of their random draws. All paths of one step from each world give the row
+of its transition matrix.
+
+>>> from factorwise import Model, Partition
+>>> from factorwise.inference.exact.clusterings import all_partitions
+>>> from factorwise.inference.mcmc import Metropolis, PartitionMixture, RelocateToItem, RelocateToNew
+>>> from factorwise.model.templates import ClusterSize
+>>> model = Model([ClusterSize()], [0.5, -0.3])
+>>> check_walk(Metropolis(model, PartitionMixture([RelocateToItem(), RelocateToNew()])), all_partitions(3))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.errors import InvalidArgumentError
+from factorwise.inference.mcmc.branches import Branches, every_path
+from factorwise.inference.mcmc.walk import Walk
+from factorwise.testing.proposers import exact_distribution
+
+
+def walk_transition_matrix(
+    kernel: Any, worlds: Sequence[Any], temperature: float = 1.0
+) -> NDArray[np.float64]:
+    """Return the probabilities of one step from each of ``worlds`` to each.
+
+    By the functions of the walk's parts.
+
+    kernel
+        A transition kernel all of whose parts have programs.
+    worlds
+        Every world that a step from one of them may lead to.
+    """
+    position = {world.canonical(): index for index, world in enumerate(worlds)}
+    matrix = np.zeros((len(worlds), len(worlds)))
+    walk = Walk(kernel, worlds[0], interpreted=True)
+    for row, world in enumerate(worlds):
+        for end, probability in _ends(walk, world, temperature):
+            if end not in position:
+                raise InvalidArgumentError(
+                    f"a step leads from {world!r} out of the worlds given: give all worlds."
+                )
+            matrix[row, position[end]] += probability
+    return matrix
+
+
+def _ends(walk: Walk, world: Any, temperature: float) -> Iterator[tuple[Any, float]]:
+    """Yield where each path of one step leads, and its probability."""
+
+    def step(branches: Branches) -> Any:
+        walk.reset(world)
+        walk.advance(branches, temperature, 1)
+        return walk.view.canonical()
+
+    yield from every_path(step)
+
+
+def check_walk(
+    kernel: Any,
+    worlds: Sequence[Any],
+    *,
+    temperatures: Sequence[float] = (1.0, 0.7, 2.0),
+    tolerance: float = 1e-12,
+    irreducible: bool = True,
+) -> None:
+    """Raise AssertionError unless one step leaves exp(score / temperature) invariant.
+
+    By the parts' own functions.
+
+    worlds
+        All worlds there are, few enough to enumerate: a move, a template or a choice that holds on five items
+        holds.
+    irreducible
+        Whether every world must be reached from every other in the end.
+    """
+    for temperature in temperatures:
+        matrix = walk_transition_matrix(kernel, worlds, temperature)
+        target = exact_distribution(kernel.model, worlds, temperature)
+        error = float(np.abs(target @ matrix - target).max())
+        assert error <= tolerance, (
+            f"one step changes the distribution by {error:.1e} at temperature {temperature}: look at the"
+            " ratio of the"
+            " move, at what gains leave out, or at choices that are not the same from every place they"
+            " lead to."
+        )
+    if irreducible:
+        often = np.linalg.matrix_power((matrix + np.eye(len(worlds))) / 2.0, 2 * len(worlds))
+        assert (often > 0.0).all(), "some worlds are never reached from others: a move lacks its way back."

@@ -1,0 +1,141 @@
+"""Bags: the keys that items have, each with a whole amount.
+
+A key is anything that several items may have: a first name, a word of a title, a co-author. What counts keys
+per cluster (see `factorwise.model.tally_templates`) wants amounts in whole numbers; `Bags.scaled` makes such
+of bags whose length matters and not their size.
+
+>>> bags = Bags.from_lists([["red", "car", "red"], ["car"], []])
+>>> bags.of(0)
+{0: 2, 1: 1}
+>>> bags.of(2)
+{}
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from factorwise.errors import EmptyWorldError, InvalidArgumentError, ShapeError
+from factorwise.variables.fields import Fields
+
+UNIT = 4096  # length of a scaled bag
+
+
+class Bags:
+    """The keys of items 0 to n - 1, with amounts.
+
+    start, key, amount : int64[n + 1], int64[entries], int64[entries]
+        Item i has ``amount[k]`` of ``key[k]`` for k from ``start[i]`` to ``start[i + 1]``, each key once.
+        Keys are numbered from 0 without gaps.
+    """
+
+    def __init__(self, start: ArrayLike, key: ArrayLike, amount: ArrayLike | None = None) -> None:
+        self.start = np.asarray(start, dtype=np.int64)
+        given = np.asarray(key)
+        if given.size and given.dtype.kind not in "iu":
+            raise InvalidArgumentError(
+                f"keys are whole numbers here, but have dtype {given.dtype}: give Bags.from_lists(...)."
+            )
+        self.amount = _whole(np.ones(len(given), np.int64) if amount is None else np.asarray(amount))
+        if self.start.ndim != 1 or len(self.start) < 2:
+            raise EmptyWorldError(
+                "bags need at least one item: start has one number more than there are items."
+            )
+        bounds = self.start[0] == 0 and self.start[-1] == len(given) and (np.diff(self.start) >= 0).all()
+        if not bounds or self.amount.shape != given.shape or given.ndim != 1:
+            raise ShapeError(
+                f"start must run from 0 to the {len(given)} keys without falling, and amount must have as"
+                f" many numbers as key, but start is {self.start.tolist()[:5]}... to {self.start[-1]} and"
+                f" amount has shape {self.amount.shape}."
+            )
+        names, self.key = np.unique(given, return_inverse=True)
+        self.n_keys = len(names)
+        item = np.repeat(np.arange(self.n_items), np.diff(self.start))
+        pairs = item * np.int64(max(self.n_keys, 1)) + self.key
+        if len(np.unique(pairs)) < len(pairs):
+            raise InvalidArgumentError("an item has a key twice: add its amounts up.")
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.start) - 1
+
+    @classmethod
+    def from_field(cls, fields: Fields, name: str, *, missing: int | None = None) -> Bags:
+        """Let the codes of a field be the keys; a field of rows gives one for every different number.
+
+        missing
+            A code that stands for no key. Codes below zero always do.
+        """
+        values = fields[name].values
+        if values.dtype != np.int32:
+            raise InvalidArgumentError(f"field {name!r} holds reals, which are not counted: round them.")
+        rows = np.sort(values.reshape(len(values), -1), axis=1)
+        known = rows >= 0
+        if missing is not None:
+            known &= rows != missing
+        known[:, 1:] &= rows[:, 1:] != rows[:, :-1]
+        start = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
+        return cls(start, rows[known])
+
+    @classmethod
+    def from_lists(cls, lists: Sequence[Iterable[Hashable]]) -> Bags:
+        """Let item i have the keys in ``lists[i]``, as often as they stand there."""
+        return cls._counted([Counter(listed) for listed in lists])
+
+    @classmethod
+    def from_weights(cls, weights: Sequence[Mapping[Any, float]]) -> Bags:
+        """Let item i have the keys of ``weights[i]``, scaled to a length of 4096 in whole numbers."""
+        return cls._counted([_to_length(given) for given in weights])
+
+    @classmethod
+    def _counted(cls, counts: Sequence[Mapping[Any, int]]) -> Bags:
+        numbers: dict[Any, int] = {}
+        keys = [numbers.setdefault(key, len(numbers)) for count in counts for key in count]
+        amounts = [amount for count in counts for amount in count.values()]
+        start = np.cumsum([0, *(len(count) for count in counts)])
+        return cls(start, np.array(keys, np.int64), np.array(amounts, np.int64))
+
+    def of(self, item: int) -> dict[int, int]:
+        """Return the keys of one item with their amounts."""
+        here = slice(self.start[item], self.start[item + 1])
+        return dict(zip(self.key[here].tolist(), self.amount[here].tolist(), strict=True))
+
+    def present(self) -> Bags:
+        """Return the same keys with an amount of 1 each."""
+        return Bags(self.start, self.key)
+
+    def scaled(self) -> Bags:
+        """Return bags of length 4096, in whole numbers; amounts that round to nothing are left out."""
+        length = np.sqrt(np.add.reduceat(np.append(self.amount**2, 0), self.start[:-1]).astype(np.float64))
+        empty = np.diff(self.start) == 0
+        scale = UNIT / np.where(empty, 1.0, length)
+        amount = np.rint(self.amount * np.repeat(scale, np.diff(self.start))).astype(np.int64)
+        kept = amount > 0
+        start = np.concatenate([[0], np.cumsum(kept)])[self.start]
+        return Bags(start, self.key[kept], amount[kept])
+
+
+def _whole(amount: NDArray[Any]) -> NDArray[np.int64]:
+    whole = amount.astype(np.int64)
+    if (whole != amount).any() or (whole <= 0).any():
+        wrong = amount[(whole != amount) | (whole <= 0)][0]
+        raise InvalidArgumentError(
+            f"amounts of keys are whole numbers above zero, but {wrong} was given: leave out what an item"
+            " does not have, and make whole numbers of weights with Bags.from_weights."
+        )
+    return whole
+
+
+def _to_length(given: Mapping[Any, float]) -> dict[Any, int]:
+    values = np.array(list(given.values()), dtype=np.float64)
+    if not (np.isfinite(values) & (values >= 0.0)).all():
+        raise InvalidArgumentError(f"weights of keys are finite numbers, zero or more, not {dict(given)!r}.")
+    length = float(np.sqrt(values @ values))
+    amounts = np.rint(values * (UNIT / length)).astype(np.int64).tolist() if length > 0.0 else []
+    return {key: amount for key, amount in zip(given, amounts, strict=False) if amount > 0}

@@ -1,0 +1,60 @@
+"""What parts of a walk are written with: programs, and the functions that they may call.
+
+A move, an acceptance, a preference, an update rule or a template of one's own is some plain functions and the
+arrays that they keep, as a `Program`. docs/own-parts.md has an example of each, and says what a function may
+ask for.
+"""
+
+from __future__ import annotations
+
+from factorwise.inference.mcmc.acceptances import Acceptance
+from factorwise.inference.mcmc.partition_moves import PartitionMove
+from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
+from factorwise.inference.mcmc.walk import Walk
+from factorwise.kernels.clusterings.arrays import spare_id
+from factorwise.kernels.clusterings.jumps import add_change, end_changes
+from factorwise.kernels.compile.pointers import call
+from factorwise.kernels.compile.programs import Pointers, Program
+from factorwise.kernels.walks import layouts
+from factorwise.kernels.walks.library import (
+    below,
+    exponential,
+    listed,
+    merge,
+    put,
+    sigmoid,
+    squares,
+    tempered,
+    uniform,
+)
+from factorwise.kernels.walks.rules import add_gradient, free_squares, lead_of
+
+STAY = layouts.STAY
+"""What ``draw`` and ``support`` return where there is nothing to propose or to choose."""
+
+__all__ = [
+    "STAY",
+    "Acceptance",
+    "PartitionMove",
+    "Pointers",
+    "Program",
+    "ProgramProposer",
+    "Surroundings",
+    "Walk",
+    "add_change",
+    "add_gradient",
+    "below",
+    "call",
+    "end_changes",
+    "exponential",
+    "free_squares",
+    "lead_of",
+    "listed",
+    "merge",
+    "put",
+    "sigmoid",
+    "spare_id",
+    "squares",
+    "tempered",
+    "uniform",
+]

@@ -1,0 +1,51 @@
+"""Given pairs of items, the links, looked up from either end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from factorwise.errors import InvalidArgumentError, ShapeError
+from factorwise.kernels.clusterings.links import link_rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinkGraph:
+    """Links between items.
+
+    first, second : int32[pairs]
+        The linked pairs.
+    start : int64[items + 1], neighbor : int32[2 pairs], pair : int32[2 pairs]
+        The same by item: where an item's links begin, whom they lead to, and to which pair they belong.
+    """
+
+    first: NDArray[np.int32]
+    second: NDArray[np.int32]
+    start: NDArray[np.int64]
+    neighbor: NDArray[np.int32]
+    pair: NDArray[np.int32]
+
+    @classmethod
+    def from_pairs(cls, n_items: int, first: ArrayLike, second: ArrayLike) -> LinkGraph:
+        """Lay out pairs of different items, each given once."""
+        one, two = np.asarray(first, np.int32), np.asarray(second, np.int32)
+        if one.shape != two.shape or one.ndim != 1:
+            raise ShapeError(
+                f"pairs need two columns of one length, but {one.shape} and {two.shape} were given."
+            )
+        if len(one) and (min(one.min(), two.min()) < 0 or max(one.max(), two.max()) >= n_items):
+            raise InvalidArgumentError(f"pairs must be of items from 0 to {n_items - 1}.")
+        if (one == two).any():
+            item = int(one[one == two][0])
+            raise InvalidArgumentError(f"item {item} cannot be linked with itself: name two different items.")
+        start = np.zeros(n_items + 1, np.int64)
+        neighbor, pair = np.empty(2 * len(one), np.int32), np.empty(2 * len(one), np.int32)
+        link_rows(one, two, start, neighbor, pair)
+        return cls(one, two, start, neighbor, pair)
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.start) - 1

@@ -1,0 +1,105 @@
+"""Templates of links and constraints: statistics, differences and gradients against brute force."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from factorwise.errors import InvalidArgumentError, ShapeError
+from factorwise.inference.mcmc.metropolis import Metropolis
+from factorwise.inference.mcmc.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.partition_moves import Merge, RelocateToItem, RelocateToNew, Split
+from factorwise.inference.mcmc.walk import Walk
+from factorwise.model.link_templates import CannotLinkTemplate, LinkTemplate, OnePerSourceTemplate
+from factorwise.rng import Stream
+from factorwise.world.partition import Partition
+from link_cases import CASES, SPARSE, allowed_worlds, links_of, model_of, partitions
+
+MOVES = PartitionMixture([RelocateToItem(), RelocateToNew(), Merge(), Split()])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_differences_are_those_of_statistics_for_every_diff_of_every_world(case):
+    model = model_of(CASES[case]())
+    worlds, _ = allowed_worlds(model)
+    for world in worlds[::3]:
+        for proposal in MOVES.support(world):
+            if proposal.diff is None:
+                continue
+            after = model.score(world.after(proposal.diff))
+            assert model.gain(world, proposal.diff) == pytest.approx(after - model.score(world), abs=1e-12)
+
+
+def test_the_score_is_the_sum_over_pairs_and_clusters():
+    template = links_of(SPARSE, counts=[1, 3, 2, 1, 2])
+    model = model_of([template])
+    unlinked, cluster = model.weights[:2]
+    scores = dict(zip(SPARSE, template.link_scores(model.weights), strict=True))
+    for world in partitions(5):
+        total = cluster * world.n_clusters
+        for members in world.clusters():
+            records = int(template.counts[members].sum())
+            together = [pair for pair in SPARSE if set(pair) <= set(members.tolist())]
+            total += unlinked * (records * (records - 1) / 2 - len(together))
+            total += sum(scores[pair] for pair in together)
+        assert model.score(world) == pytest.approx(total, abs=1e-12)
+
+
+@pytest.mark.parametrize("case", ["sparse", "counts", "features", "all constraints"])
+@pytest.mark.parametrize("learning", [False, True])
+def test_compiled_gains_and_gradients_keep_the_score(case, learning):
+    model = model_of(CASES[case]())
+    kernel = Metropolis(model, MOVES)
+    walk = Walk(kernel, Partition.singletons(5), learning=learning)
+    plain_stream = Stream(3)
+    plain = Walk(kernel, Partition.singletons(5), learning=learning, interpreted=plain_stream)
+    stream = Stream(3)
+    walk.advance(stream, 2.0, 400)
+    plain.parts.advance(400, 2.0)
+    assert walk.view == plain.view
+    assert stream.state.tolist() == plain_stream.state.tolist()
+    gained = float(walk.parts.walk.score[0])
+    assert model.score(walk.view) == pytest.approx(model.score(Partition.singletons(5)) + gained, abs=1e-9)
+
+
+def test_constraints_forbid():
+    sources = OnePerSourceTemplate("sources", [1, 2, 1])
+    assert sources.constant(Partition.from_labels([0, 0, 1])) == 0.0
+    assert sources.constant(Partition.from_labels([0, 1, 0])) == -math.inf
+    cannot = CannotLinkTemplate("cannot", 3, [(1, 2)])
+    assert cannot.constant(Partition.from_labels([0, 0, 1])) == 0.0
+    assert cannot.constant(Partition.from_labels([0, 1, 1])) == -math.inf
+
+
+def test_weights_have_names():
+    template = links_of(SPARSE)
+    assert [template.weight_name(k) for k in range(template.size)] == [
+        "links: two members not linked",
+        "links: a cluster",
+        "links: two members linked",
+        "links: name, level 1",
+        "links: name, level 2",
+        "links: name, level 3",
+        "links: year, level 1",
+        "links: year, level 2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "levels or features"),
+        ({"levels": np.zeros((5, 1)), "features": np.zeros((5, 1))}, "levels or features"),
+        ({"levels": np.zeros((4, 1))}, "5 links need a row"),
+        ({"features": np.full((5, 1), -np.inf)}, "CannotLinkTemplate"),
+        ({"levels": np.full((5, 1), 3), "sizes": [2]}, "reach"),
+        ({"levels": np.zeros((5, 1)), "counts": [1, 1]}, "count each"),
+        ({"levels": np.zeros((5, 1)), "counts": [1, 1, 0, 1, 1]}, "1 or more"),
+        ({"levels": np.zeros((5, 1)), "statistics": ["a", "b"]}, "names"),
+    ],
+)
+def test_what_does_not_fit_is_refused(given, message):
+    with pytest.raises((ShapeError, InvalidArgumentError), match=message):
+        LinkTemplate("links", 5, SPARSE, **given)
