@@ -30,7 +30,7 @@ learned = fw.adaptive.train_proposer(training, progress=False)
 for name, weight in zip(learned.names, learned.merge, strict=True):
     print(f"merge by {name:24} {weight:6.2f}")
 
-model = document(seed=99)
+model = document(seed=98)
 trained = fw.adaptive.decode(model, start, proposer(model, weights=learned), progress=False)
 uniform = fw.adaptive.decode(
     model, start, proposer(model, explore=1.0), until=trained.score, patience=10_000, progress=False

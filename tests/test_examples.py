@@ -73,7 +73,7 @@ def test_a_trained_proposer_needs_fewer_jumps_than_a_uniform_one():
     by = {name: float(weight) for name, weight in re.findall(r"merge by (.+?) +(-?\d+\.\d+)", output)}
     assert by["pairs: count of alike"] > 1 > -1 > by["pairs: count of unlike"]
     (trained_score, trained), (uniform_score, uniform) = re.findall(r"score (\S+) after (\d+) jumps", output)
-    assert trained_score == uniform_score
+    assert float(uniform_score) >= float(trained_score)  # it stops as soon as it is as good
     assert int(uniform) > 3 * int(trained)
 
 
