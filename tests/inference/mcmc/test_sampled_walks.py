@@ -123,7 +123,7 @@ def test_examining_all_factors_in_rows_is_the_exact_walk():
         columns = Walk(Metropolis(model(), moves), world)
         assert rows.advance(Stream(5), 1.0, 2_000) == columns.advance(Stream(5), 1.0, 2_000) > 0
         assert rows.world == columns.world
-        assert 2 * rows.factors_seen == columns.factors_seen  # pairs by two programs, each of which counts them
+        assert 2 * rows.factors_seen == columns.factors_seen  # by two programs
 
 
 def test_a_small_share_examines_few_factors():
