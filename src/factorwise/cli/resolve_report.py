@@ -240,7 +240,7 @@ def pairs_of(table: pa.Table, found: Resolution, knowledge: Knowledge, *, values
     unit = found.linked.unit
     row_of_unit[unit[::-1]] = np.arange(len(unit))[::-1]  # the first record of each item
     one, two = row_of_unit[graph.first[chosen]], row_of_unit[graph.second[chosen]]
-    steps = contributions(found.linked.normal, knowledge, one, two)
+    steps = contributions(found.linked.normal, knowledge, one, two, found.linked.candidates)
     if found.weighed is not None:  # so far rows of those that were weighed
         one, two = found.weighed[one], found.weighed[two]
     columns, records = _records(table, found, np.concatenate([one, two]), values=values)

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from factorwise.apps.resolution.blocking import Candidates
 from factorwise.apps.resolution.blocking.keys import KeyMaker, KeyRows
-from factorwise.apps.resolution.comparisons import Comparer, Comparison
-from factorwise.apps.resolution.comparisons.measures import prepared
+from factorwise.apps.resolution.comparisons import Comparer, Comparison, HasPairs
+from factorwise.apps.resolution.comparisons.measures import Values
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.linking import score_pairs
@@ -145,17 +145,19 @@ class Explainer:
         self._team = team
         self._normal = normalize(table, knowledge.fields)
         self.candidates = knowledge.candidates(self._normal, threads=team.threads)
+        self._comparer = Comparer(self._normal, knowledge.comparisons, self.candidates)
 
     def pair(self, first: int, second: int) -> PairExplanation:
         """Explain two different rows."""
         self._check(first, second)
         model = self.knowledge.model
+        values = self._comparer.values(np.array([min(first, second)]), np.array([max(first, second)]))
         return PairExplanation(
             candidates=bool(are_candidates(self.candidates, first, np.array([second]))[0]),
             rules=self._shared_rules(first, second),
             weighed=tuple(
-                self._weighed(one, table, first, second)
-                for one, table in zip(self.knowledge.comparisons, model.tables(), strict=True)
+                _weighed(one, table, value)
+                for one, table, value in zip(self.knowledge.comparisons, model.tables(), values, strict=True)
             ),
             link=model.link,
             apart=model.apart,
@@ -170,7 +172,7 @@ class Explainer:
         others = others[others != row]
         linked = others[are_candidates(self.candidates, row, others)]
         low, high = np.minimum(linked, row), np.maximum(linked, row)
-        scores = score_pairs(self._normal, self.knowledge, low, high, self._team)
+        scores = score_pairs(self._normal, self.knowledge, low, high, self._team, self.candidates)
         order = np.argsort(-scores, kind="stable")
         return Placing(
             linked=tuple(zip(linked[order].tolist(), scores[order].tolist(), strict=True)),
@@ -194,32 +196,33 @@ class Explainer:
             rule.name for rule in self.knowledge.rules if _share_key(maker.keys(rule), first, second)
         )
 
-    def _weighed(self, comparison: Comparison, weights: Floats, first: int, second: int) -> Weighed:
-        measure = prepared(self._normal[comparison.field], comparison.form, comparison.measure)
-        low, high = min(first, second), max(first, second)
-        value = measure(np.array([low]), np.array([high]))
-        level = int(comparison.cuts.levels(value)[0])
-        return Weighed(
-            field=comparison.field,
-            form=comparison.form,
-            measure=comparison.measure,
-            value=None if np.isnan(value[0]) else float(value[0]),
-            level=level,
-            meaning=comparison.level_text(level),
-            weight=float(weights[level]),
-        )
+
+def _weighed(comparison: Comparison, weights: Floats, value: Values) -> Weighed:
+    level = int(comparison.cuts.levels(value)[0])
+    return Weighed(
+        field=comparison.field,
+        form=comparison.form,
+        measure=comparison.measure,
+        value=None if np.isnan(value[0]) else float(value[0]),
+        level=level,
+        meaning=comparison.level_text(level),
+        weight=float(weights[level]),
+    )
 
 
 def contributions(
-    normal: NormalTable, knowledge: Knowledge, first: Ints, second: Ints
+    normal: NormalTable, knowledge: Knowledge, first: Ints, second: Ints, among: HasPairs
 ) -> list[list[tuple[str, float]]]:
     """Return for each pair of rows what is gained by putting them together: names and what they add.
+
+    among
+        All candidates.
 
     The comparisons come last, the largest first. The sum is the gain of two records that are alone.
     """
     low, high = np.minimum(first, second), np.maximum(first, second)
     with Team(1) as team:
-        levels = Comparer(normal, knowledge.comparisons).all_levels(low, high, team)
+        levels = Comparer(normal, knowledge.comparisons, among).all_levels(low, high, team)
     tables = knowledge.model.tables()
     found = []
     for row in levels.tolist():

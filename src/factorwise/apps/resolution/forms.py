@@ -194,10 +194,15 @@ class NormalField(Mapping[str, Form]):
 
 
 class NormalTable(Mapping[str, NormalField]):
-    """The normal forms of all fields of a table: ``normal[field][form]``."""
+    """The normal forms of all fields of a table: ``normal[field][form]``.
+
+    derived
+        Forms that were made of others because a comparison needs them, by field and form.
+    """
 
     def __init__(self, n_rows: int, fields: Mapping[str, NormalField]) -> None:
         self.n_rows = n_rows
+        self.derived: dict[tuple[str, str], Form] = {}
         self._fields = dict(fields)
 
     def __getitem__(self, field: str) -> NormalField:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.blocking import Candidates
-from factorwise.apps.resolution.comparisons import Comparer
+from factorwise.apps.resolution.comparisons import Comparer, HasPairs, Pairs
 from factorwise.apps.resolution.constraints import Constraints, tied
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
@@ -71,11 +71,16 @@ def link(
 
 
 def score_pairs(
-    normal: NormalTable, knowledge: Knowledge, first: Ints, second: Ints, team: Team
+    normal: NormalTable,
+    knowledge: Knowledge,
+    first: Ints,
+    second: Ints,
+    team: Team,
+    among: HasPairs | None = None,
 ) -> NDArray[np.float32]:
-    """Return the scores of pairs of rows."""
+    """Return the scores of pairs of rows, of all candidates or of some ``among`` them."""
     model = knowledge.model
-    comparer = Comparer(normal, knowledge.comparisons)
+    comparer = Comparer(normal, knowledge.comparisons, among=Pairs(first, second) if among is None else among)
     scores = comparer.scores(model.tables(), first, second, team)
     scores += np.float32(model.link)
     return scores

@@ -87,8 +87,8 @@ def learn(
     blocked(candidates, normal)
     if not len(candidates.first):
         raise InvalidArgumentError("no two records have anything in common that the blocking rules look at.")
-    comparisons = planned(normal, *sampled(candidates, seed), len(candidates.first))
-    comparer = Comparer(normal, comparisons)
+    comparisons = planned(normal, *sampled(candidates, seed), candidates)
+    comparer = Comparer(normal, comparisons, candidates)
     levels = comparer.all_levels(candidates.first, candidates.second, team)
     tell(f"{len(comparisons)} comparisons of each pair")
     graph = LinkGraph.from_pairs(normal.n_rows, candidates.first, candidates.second)
@@ -173,8 +173,8 @@ def learn_without_labels(
     tell(f"{len(candidates.first):,} candidate pairs by {len(chosen)} rules")
     blocked(candidates, normal)
     first, second = sampled(candidates, seed)
-    comparisons = planned(normal, first, second, len(candidates.first)) if len(first) else []
-    comparer = Comparer(normal, comparisons)
+    comparisons = planned(normal, first, second, candidates) if len(first) else []
+    comparer = Comparer(normal, comparisons, candidates)
     levels, labelled = comparer.all_levels(first, second, team), _compared(pairs, comparer)
     mixture = _mixture(comparer, levels, labelled, len(candidates), normal.n_rows, seed, team)
     training = {"labelled": 0, "records": normal.n_rows, "share": mixture.share, "rounds": mixture.rounds}

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from rapidfuzz import fuzz, process
 from rapidfuzz.distance import DamerauLevenshtein, JaroWinkler
 
-from factorwise.apps.resolution.forms import Form, Lists, NormalField, Numbers, Strings
-from factorwise.kernels.text.set_overlaps import set_overlaps
+from factorwise.apps.resolution.forms import NormalField, Numbers, Strings
 from factorwise.types import Ints
 
 Values = NDArray[np.float32]
@@ -75,47 +74,6 @@ class Likeness:
             right = self.values.take(keys % len(self.values)).to_pylist()
             alike = process.cpdist(left, right, scorer=self.scorer, dtype=np.float32, workers=1)
             found[differ] = np.minimum(alike / np.float32(self.highest), np.float32(0.999))[place]
-        return found
-
-
-class Shared:
-    """The rarity of the values that two lists share, summed up."""
-
-    def __init__(self, form: Lists) -> None:
-        self.form = form
-        self.missing = form.missing
-        counts = np.bincount(form.codes, minlength=len(form.values))
-        present = max(int((~self.missing).sum()), 1)
-        self.rarity = np.maximum(-np.log(np.maximum(counts, 1) / present), 1e-3).astype(np.float32)
-
-    def __call__(self, first: Ints, second: Ints) -> Values:
-        """Compare rows."""
-        found = self._summed(self.rarity, first, second)
-        found[self.missing[first] | self.missing[second]] = np.nan
-        return found
-
-    def _summed(self, weight: Values, first: Ints, second: Ints) -> Values:
-        found = np.zeros(len(first), np.float32)
-        rows = np.asarray(first, np.int32), np.asarray(second, np.int32)
-        set_overlaps(self.form.offsets, self.form.codes, weight, *rows, found)
-        return found
-
-
-class Cosine(Shared):
-    """The cosine between two lists, their values weighted by rarity."""
-
-    def __init__(self, form: Lists) -> None:
-        super().__init__(form)
-        squares = self.rarity * self.rarity
-        sums = np.append(0.0, np.cumsum(squares[form.codes], dtype=np.float64))
-        norms = np.sqrt(sums[form.offsets[1:]] - sums[form.offsets[:-1]])
-        self.squares = squares
-        self.norm = np.where(norms > 0.0, norms, 1.0).astype(np.float32)
-
-    def __call__(self, first: Ints, second: Ints) -> Values:
-        """Compare rows."""
-        found = self._summed(self.squares, first, second) / (self.norm[first] * self.norm[second])
-        found[self.missing[first] | self.missing[second]] = np.nan
         return found
 
 
@@ -185,12 +143,13 @@ _OF_STRINGS: dict[str, Callable[[Strings], Measure]] = {
     "edits": lambda form: Likeness(form, DamerauLevenshtein.normalized_similarity),
     "words": lambda form: Likeness(form, fuzz.token_sort_ratio, 100.0),
 }
-_OF_LISTS: dict[str, Callable[[Lists], Measure]] = {"shared": Shared, "cosine": Cosine}
 _OF_NUMBERS: dict[str, Callable[[Numbers], Measure]] = {"distance": Distance, "ratio": LogRatio}
+
+GIVEN_NAMES = "given names"
 
 #: Measures that give one of a few kinds of relation, and what these are, from 1 on.
 RELATIONS = {
-    "given names": (
+    GIVEN_NAMES: (
         "the same",
         "the same but for a nickname",
         "alike in sound",
@@ -204,13 +163,11 @@ RELATIONS = {
 FALLING = frozenset({"distance", "ratio", *RELATIONS})
 
 
-def prepared(field: NormalField, form: str, measure: str) -> Measure:
-    """Prepare a measure for one form of a field."""
-    if measure == "given names":
-        return GivenNames(field)
-    found: Form = field[form]
-    if isinstance(found, Strings):
-        return _OF_STRINGS[measure](found)
-    if isinstance(found, Lists):
-        return _OF_LISTS[measure](found)
-    return _OF_NUMBERS[measure](found)
+def string_measure(form: Strings, measure: str) -> Measure:
+    """Prepare a measure for a form of strings."""
+    return _OF_STRINGS[measure](form)
+
+
+def number_measure(form: Numbers, measure: str) -> Measure:
+    """Prepare a measure for a form of numbers."""
+    return _OF_NUMBERS[measure](form)

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.apps.resolution.comparisons.derived import RECORD, form_of, has_form
 from factorwise.apps.resolution.comparisons.levels import Cuts
-from factorwise.apps.resolution.comparisons.measures import FALLING, RELATIONS, prepared
-from factorwise.apps.resolution.forms import NormalField, NormalTable
+from factorwise.apps.resolution.comparisons.measures import (
+    FALLING,
+    GIVEN_NAMES,
+    RELATIONS,
+    GivenNames,
+    Measure,
+    Values,
+    number_measure,
+    string_measure,
+)
+from factorwise.apps.resolution.comparisons.overlaps import HasPairs, Overlaps, Pairs
+from factorwise.apps.resolution.forms import Lists, NormalTable, Strings
 from factorwise.kernels.compile.threads import Team
 from factorwise.types import Ints
 
@@ -50,6 +61,7 @@ COMPARED: dict[str, tuple[tuple[str, str], ...]] = {
         ("text", "words"),
         ("tokens", "cosine"),
     ),
+    RECORD: (("tokens", "cosine"), ("grams", "cosine"), ("grams", "smaller lead"), ("grams", "larger lead")),
 }
 #: Comparisons left out where there are many pairs: slow ones, and ones that tell little beside others.
 LEFT_OUT: dict[str, tuple[tuple[str, str], ...]] = {
@@ -96,51 +108,119 @@ class Comparison:
         return cls(saved["field"], saved["form"], saved["measure"], cuts)
 
 
-def compared_forms(normal: NormalTable, n_pairs: int) -> Iterator[tuple[NormalField, str, str]]:
+def compared_forms(normal: NormalTable, n_pairs: int) -> Iterator[tuple[str, str, str]]:
     """Name the forms of all fields that are compared where there are so many pairs, with the measure."""
-    for field in normal.values():
-        for form, measure in COMPARED[field.kind]:
+    kinds = {field.name: field.kind for field in normal.values()}
+    if RECORD not in kinds:
+        kinds[RECORD] = RECORD
+    for field, kind in kinds.items():
+        for form, measure in COMPARED[kind]:
             # a list of words has no keys, as one of names has, that could stand in for its items
-            spared = field.kind == "list" and "keys" not in field
-            if n_pairs > MANY_PAIRS and (form, measure) in LEFT_OUT.get(field.kind, ()) and not spared:
+            spared = kind == "list" and "keys" not in normal[field]
+            if n_pairs > MANY_PAIRS and (form, measure) in LEFT_OUT.get(kind, ()) and not spared:
                 continue
-            if form in field and (measure not in RELATIONS or "first_initial" in field):
+            if has_form(normal, field, form) and (
+                measure not in RELATIONS or "first_initial" in normal[field]
+            ):
                 yield field, form, measure
 
 
-def planned(normal: NormalTable, first: Ints, second: Ints, n_pairs: int | None = None) -> list[Comparison]:
+def planned(
+    normal: NormalTable, first: Ints, second: Ints, among: HasPairs | None = None
+) -> list[Comparison]:
     """Choose the comparisons, cut by what these pairs (candidates, or a sample of them) are like.
 
     A form that tells no two pairs apart is left out.
 
-    n_pairs
-        How many pairs will be compared; None for these alone.
+    among
+        All candidates; None for these pairs alone.
     """
-    found = []
-    for field, form, measure in compared_forms(normal, len(first) if n_pairs is None else n_pairs):
-        values = prepared(field, form, measure)(first, second)
-        if measure in RELATIONS:
-            cuts = Cuts.of_relation(len(RELATIONS[measure]))
-        else:
-            cuts = Cuts.by_quantiles(values, falling=measure in FALLING)
-        if len(np.unique(cuts.levels(values))) > 1:
-            found.append(Comparison(field.name, form, measure, cuts))
+    candidates = Pairs(first, second) if among is None else among
+    wanted = list(compared_forms(normal, len(candidates.first)))
+    found: list[Comparison] = []
+    for witness in witnesses(normal, wanted, candidates):
+        for place, values in zip(witness.places, witness.measure(first, second), strict=True):
+            field, form, measure = wanted[place]
+            if measure in RELATIONS:
+                cuts = Cuts.of_relation(len(RELATIONS[measure]))
+            else:
+                cuts = Cuts.by_quantiles(values, falling=measure in FALLING)
+            if len(np.unique(cuts.levels(values))) > 1:
+                found.append(Comparison(field, form, measure, cuts))
     return found
 
 
-class Comparer:
-    """Comparisons prepared for the rows of a table."""
+class Witness(NamedTuple):
+    """Measures that are taken together.
 
-    def __init__(self, normal: NormalTable, comparisons: Sequence[Comparison]) -> None:
+    places
+        Which of the wanted measures they are.
+    measure
+        Gives an array for each of them.
+    """
+
+    places: tuple[int, ...]
+    measure: Callable[[Ints, Ints], Sequence[Values]]
+
+
+def witnesses(
+    normal: NormalTable, wanted: Sequence[tuple[str, str, str]], among: HasPairs | None = None
+) -> Iterator[Witness]:
+    """Prepare measures, named by field, form and measure; those of one form of lists are taken together.
+
+    among
+        All candidates, if some measure depends on them.
+    """
+    together: dict[tuple[str, str], list[int]] = {}
+    for place, (field, form, _) in enumerate(wanted):
+        together.setdefault((field, form), []).append(place)
+    for place, (field, form, measure) in enumerate(wanted):
+        if measure == GIVEN_NAMES:
+            yield Witness((place,), _alone(GivenNames(normal[field])))
+            continue
+        values = form_of(normal, field, form)
+        if isinstance(values, Strings):
+            yield Witness((place,), _alone(string_measure(values, measure)))
+        elif not isinstance(values, Lists):
+            yield Witness((place,), _alone(number_measure(values, measure)))
+        elif place == together[field, form][0]:
+            places = tuple(together[field, form])
+            yield Witness(places, Overlaps(values, [wanted[each][2] for each in places], among))
+
+
+def _alone(measure: Measure) -> Callable[[Ints, Ints], Sequence[Values]]:
+    return lambda first, second: [measure(first, second)]
+
+
+class Comparer:
+    """Comparisons prepared for the rows of a table.
+
+    among
+        All candidates, if some comparison is one with the other candidates of a record.
+    """
+
+    def __init__(
+        self, normal: NormalTable, comparisons: Sequence[Comparison], among: HasPairs | None = None
+    ) -> None:
         self.comparisons = list(comparisons)
-        self._measures = [prepared(normal[c.field], c.form, c.measure) for c in self.comparisons]
+        wanted = [(one.field, one.form, one.measure) for one in self.comparisons]
+        self._witnesses = list(witnesses(normal, wanted, among))
+
+    def values(self, first: Ints, second: Ints) -> list[Values]:
+        """Return what the measures say of some pairs, an array for each comparison."""
+        found = dict(self._measured(first, second))
+        return [found[place] for place in range(len(self.comparisons))]
 
     def levels(self, first: Ints, second: Ints) -> NDArray[np.uint8]:
         """Return the levels of some pairs, a row for each."""
         found = np.empty((len(first), len(self.comparisons)), np.uint8)
-        for column, (comparison, measure) in enumerate(zip(self.comparisons, self._measures, strict=True)):
-            found[:, column] = comparison.cuts.levels(measure(first, second))
+        for place, values in self._measured(first, second):
+            found[:, place] = self.comparisons[place].cuts.levels(values)
         return found
+
+    def _measured(self, first: Ints, second: Ints) -> Iterator[tuple[int, Values]]:
+        for witness in self._witnesses:
+            yield from zip(witness.places, witness.measure(first, second), strict=True)
 
     def all_levels(self, first: Ints, second: Ints, team: Team) -> NDArray[np.uint8]:
         """Return the levels of many pairs, compared in parts."""
@@ -166,8 +246,8 @@ class Comparer:
 
         def part(low: int, high: int) -> None:
             for a, b in chunks(low, high):
-                for comparison, measure, table in zip(self.comparisons, self._measures, tables, strict=True):
-                    found[a:b] += table[comparison.cuts.levels(measure(first[a:b], second[a:b]))]
+                for place, values in self._measured(first[a:b], second[a:b]):
+                    found[a:b] += tables[place][self.comparisons[place].cuts.levels(values)]
 
         team.share(len(first), part)
         return found

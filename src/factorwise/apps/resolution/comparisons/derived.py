@@ -1,0 +1,191 @@
+"""Normal forms that are made of others, when a comparison asks for them.
+
+``grams``
+    Character 3-grams inside the words of ``tokens``; a shorter word is one by itself. Two spellings of a word
+    share most of them, and so do ``VN-4100PC`` and ``VN4100PC``.
+``codes``
+    Words of ``text`` with a digit, and two words in a row of which one has a digit, joined: ``vn 4100pc`` is
+    ``vn4100pc``, however it was written.
+
+The whole record is compared, too, as if it were a field: its ``tokens`` are the words of all fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from factorwise.apps.resolution.forms import (
+    Form,
+    Lists,
+    NormalField,
+    NormalTable,
+    Numbers,
+    Strings,
+    encoded,
+    offsets_of,
+    sets,
+)
+from factorwise.apps.resolution.words import (
+    WordRows,
+    cut_at_spaces,
+    normal_text,
+    replaced,
+    set_of_words,
+    text_words,
+)
+
+RECORD = "whole record"  # what stands for a field where the whole record is compared
+SIZE = 3  # characters of a gram
+_BITS = 21  # of a character of Unicode: three fit into one word of 64
+
+
+#: Forms of each kind whose words are those of the field; the first that a field has, or all of a name.
+_WORDS = {
+    "name": ("tokens", "given", "last"),
+    "text": ("tokens",),
+    "category": ("text",),
+    "identifier": ("code",),
+    "list": ("items",),
+    "number": ("number",),
+    "date": ("date",),
+    "address": ("tokens",),
+    "email": ("email",),
+    "phone": ("phone",),
+    "location": ("tokens",),
+}
+
+
+def has_form(normal: NormalTable, field: str, form: str) -> bool:
+    """Return whether a field has a form, or one that it can be made of."""
+    if field == RECORD and field not in normal:
+        return form in ("tokens", "grams")
+    if form in normal[field]:
+        return True
+    return (form == "grams" and "tokens" in normal[field]) or (form == "codes" and "text" in normal[field])
+
+
+def form_of(normal: NormalTable, field: str, form: str) -> Form:
+    """Return a form of a field or of the whole record; what has to be made is kept with the table."""
+    if field in normal and form in normal[field]:
+        return normal[field][form]
+    if (field, form) not in normal.derived:
+        normal.derived[field, form] = _derived(normal, field, form)
+    return normal.derived[field, form]
+
+
+def _derived(normal: NormalTable, field: str, form: str) -> Form:
+    whole = field == RECORD and field not in normal
+    if whole and form == "tokens":
+        return words_of_records(normal)
+    if form == "grams" and (whole or "tokens" in normal[field]):
+        tokens = form_of(normal, field, "tokens")
+        assert isinstance(tokens, Lists)
+        return grams_of(tokens)
+    if form == "codes":
+        return codes_of(normal[field].strings("text"))
+    return normal[field][form]  # which says what is there
+
+
+def grams_of_words(words: pa.Array) -> WordRows:
+    """Return the different grams inside each word, in their order."""
+    lengths = np.asarray(pc.utf8_length(words), np.int64)
+    text = "".join(words.to_pylist()).encode("utf-32-le") + bytes(4 * (SIZE - 1))
+    characters = np.frombuffer(text, np.uint32).astype(np.uint64)
+    counts = np.maximum(lengths - SIZE + 1, np.minimum(lengths, 1))
+    ends, starts = np.cumsum(lengths), np.cumsum(lengths) - lengths
+    offsets = offsets_of(counts)
+    place = np.arange(offsets[-1]) - np.repeat(offsets[:-1] - starts, counts)
+    end = np.repeat(ends, counts)
+    packed = np.zeros(len(place), np.uint64)
+    for step in range(SIZE):
+        inside = place + step < end
+        packed = packed << np.uint64(_BITS) | np.where(inside, characters[place + step], np.uint64(0))
+    keys, codes = np.unique(packed, return_inverse=True)
+    return WordRows(offsets, codes.astype(np.int32), pa.array(_unpacked(keys), pa.string()))
+
+
+def _unpacked(keys: NDArray[np.uint64]) -> list[str]:
+    mask = np.uint64((1 << _BITS) - 1)
+    shifts = [np.uint64(_BITS * (SIZE - 1 - step)) for step in range(SIZE)]
+    characters = np.stack([(keys >> shift) & mask for shift in shifts], axis=1).astype(np.uint32)
+    found: list[str] = np.ascontiguousarray(characters).view(f"<U{SIZE}").ravel().tolist()
+    return found
+
+
+def grams_of(tokens: Lists) -> Lists:
+    """Return the set of grams of each row of words."""
+    parts = grams_of_words(tokens.values)
+    rows = replaced(WordRows(tokens.offsets, tokens.codes, tokens.values), parts)
+    return sets(rows.offsets, rows.codes, rows.values)
+
+
+def codes_of(text: Strings) -> Lists:
+    """Return the words with a digit of each row, and each of them joined with the word before it."""
+    rows = cut_at_spaces(text.values)
+    has_digit = np.asarray(pc.match_substring_regex(rows.values, r"\d"), bool)
+    word = rows.codes.astype(np.int64)
+    follows = np.ones(len(word), bool)
+    follows[rows.offsets[:-1][np.diff(rows.offsets) > 0]] = False
+    alone = np.flatnonzero(has_digit[word])
+    second = np.flatnonzero(follows & (has_digit[word] | np.append(False, has_digit[word[:-1]])))
+    pairs, pair = np.unique(word[second - 1] * len(rows.values) + word[second], return_inverse=True)
+    joined = pc.binary_join_element_wise(
+        rows.values.take(pa.array(pairs // max(len(rows.values), 1))),
+        rows.values.take(pa.array(pairs % max(len(rows.values), 1))),
+        "",
+    )
+    values = encoded(pa.concat_arrays([rows.values, joined]))
+    codes = np.concatenate([values.codes[word[alone]], values.codes[len(rows.values) + pair]])
+    text_of = rows.text_of
+    owner = np.concatenate([text_of[alone], text_of[second]])
+    order = np.argsort(owner, kind="stable")
+    offsets = offsets_of(np.bincount(owner, minlength=len(text.values)))
+    by_value = sets(offsets, codes[order], values.values)
+    return by_value.rows(text.codes)
+
+
+def words_of_records(normal: NormalTable) -> Lists:
+    """Return the set of the words of all fields of each record."""
+    parts = [words for field in normal.values() for words in _words_of(field)]
+    if not parts:
+        return Lists(np.zeros(normal.n_rows + 1, np.int64), np.zeros(0, np.int32), pa.array([], pa.string()))
+    values = encoded(pa.concat_arrays([part.values.cast(pa.string()) for part in parts]))
+    starts = offsets_of(np.array([len(part.values) for part in parts], np.int64))
+    codes = [values.codes[start + part.codes] for start, part in zip(starts[:-1], parts, strict=True)]
+    rows = [np.repeat(np.arange(len(part)), np.diff(part.offsets)) for part in parts]
+    row = np.concatenate(rows)
+    order = np.argsort(row, kind="stable")
+    offsets = offsets_of(np.bincount(row, minlength=normal.n_rows))
+    return sets(offsets, np.concatenate(codes)[order], values.values)
+
+
+def _words_of(field: NormalField) -> Iterator[Lists]:
+    """Yield sets of words, one for each form that has some of the words of a field."""
+    for name in _WORDS[field.kind]:
+        if name not in field:
+            continue
+        form = field[name]
+        if name == "tokens":
+            assert isinstance(form, Lists)
+            yield form
+            return
+        if isinstance(form, Numbers):
+            form = _written(form)
+        words = text_words(form.values)
+        if isinstance(form, Strings):
+            yield set_of_words(words, normal_text(words)).rows(form.codes)
+        else:
+            rows = replaced(WordRows(form.offsets, form.codes, form.values), words)
+            yield sets(rows.offsets, rows.codes, rows.values)
+
+
+def _written(form: Numbers) -> Strings:
+    """Write numbers as text."""
+    different, codes = np.unique(form.values, return_inverse=True)
+    texts = [None if np.isnan(value) else f"{value:.10g}" for value in different.tolist()]
+    return encoded(pa.array(texts, pa.string())).rows(codes)

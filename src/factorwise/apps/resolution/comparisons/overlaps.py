@@ -1,0 +1,144 @@
+"""Measures of two sets of values: what they share, weighted by how rare it is.
+
+``shared``
+    The rarity of the shared values, summed up.
+``cosine``
+    The cosine of the two sets, their values weighted by rarity.
+``containment``
+    The share of the smaller set that the other has too, again by rarity.
+``smaller lead``, ``larger lead``
+    How far the pair leads the other candidates of either of its records: its cosine, divided by the sum of it
+    and the highest cosine that the record has with another candidate. It is one half where two candidates
+    come equally close, more for the closest one, less for others. Of the two records' numbers, one comparison
+    has the smaller and one the larger.
+
+All measures of one form are read off one pass over the pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from factorwise.apps.resolution.comparisons.measures import Values
+from factorwise.apps.resolution.forms import Lists
+from factorwise.errors import InvalidArgumentError
+from factorwise.kernels.text.leads import best_two, leads
+from factorwise.kernels.text.set_overlaps import set_overlaps, set_overlaps_by_two
+from factorwise.types import Ints
+
+SHARED, COSINE, CONTAINMENT = "shared", "cosine", "containment"
+SMALLER_LEAD, LARGER_LEAD = "smaller lead", "larger lead"
+
+#: Measures of a pair that depend on the other candidates of its records.
+LEADS = frozenset({SMALLER_LEAD, LARGER_LEAD})
+_OF_SUMS = frozenset({SHARED, CONTAINMENT})
+_CHUNK = 1 << 18  # pairs that are looked at in one go
+
+
+class HasPairs(Protocol):
+    """Pairs of rows, such as `Candidates`."""
+
+    @property
+    def first(self) -> Ints:
+        """One row of each pair."""
+        ...
+
+    @property
+    def second(self) -> Ints:
+        """The other."""
+        ...
+
+
+class Pairs(NamedTuple):
+    """Pairs of rows, and nothing else."""
+
+    first: Ints
+    second: Ints
+
+
+class Overlaps:
+    """Measures of sets, prepared for the rows of a form.
+
+    among
+        All candidate pairs, which leads are measured against.
+    """
+
+    def __init__(self, form: Lists, measures: Sequence[str], among: HasPairs | None = None) -> None:
+        self.form = form
+        self.measures = tuple(measures)
+        self.missing = form.missing
+        counts = np.bincount(form.codes, minlength=len(form.values))
+        present = max(int((~self.missing).sum()), 1)
+        self.rarity = np.maximum(-np.log(np.maximum(counts, 1) / present), 1e-3).astype(np.float32)
+        self.squares = self.rarity * self.rarity
+        self._needs_sums = not _OF_SUMS.isdisjoint(measures)
+        self._needs_cosine = not _OF_SUMS.issuperset(measures)
+        if not LEADS.isdisjoint(measures):
+            if among is None:
+                raise InvalidArgumentError(
+                    "a comparison with the other candidates of a record needs all candidates: give them as"
+                    " among."
+                )
+            self._find_best(among)
+
+    def __call__(self, first: Ints, second: Ints) -> list[Values]:
+        """Compare rows; one array for each measure."""
+        one, two = np.asarray(first, np.int32), np.asarray(second, np.int32)
+        sums, squares = self._sums(one, two)
+        nothing = self.missing[one] | self.missing[two]
+        found = {}
+        if SHARED in self.measures:
+            found[SHARED] = sums
+        if CONTAINMENT in self.measures:
+            found[CONTAINMENT] = sums / np.minimum(self.total[one], self.total[two])
+        if self._needs_cosine:
+            found[COSINE] = squares / (self.norm[one] * self.norm[two])
+        if not LEADS.isdisjoint(self.measures):
+            smaller, larger = np.empty((2, len(one)), np.float32)
+            leads(one, two, found[COSINE], self.best, self.runner_up, smaller, larger)
+            found |= {SMALLER_LEAD: smaller, LARGER_LEAD: larger}
+        for values in found.values():
+            values[nothing] = np.nan
+        return [found[measure] for measure in self.measures]
+
+    @cached_property
+    def total(self) -> Values:
+        """Rarity of all values of each row, summed up as for a pair: what is contained is so wholly."""
+        rows = np.arange(len(self.form), dtype=np.int32)
+        sums = np.zeros(len(rows), np.float32)
+        set_overlaps(self.form.offsets, self.form.codes, self.rarity, rows, rows, sums)
+        return np.where(self.missing, np.float32(1.0), sums)
+
+    @cached_property
+    def norm(self) -> Values:
+        """Length of each row as a vector; one where it is missing, to be divided by."""
+        sums = np.append(0.0, np.cumsum(self.squares[self.form.codes], dtype=np.float64))
+        norms = np.sqrt(sums[self.form.offsets[1:]] - sums[self.form.offsets[:-1]])
+        return np.where(norms > 0.0, norms, 1.0).astype(np.float32)
+
+    def _sums(self, first: Ints, second: Ints) -> tuple[Values, Values]:
+        """Sum rarities and their squares over what rows share, as far as some measure needs them."""
+        offsets, codes = self.form.offsets, self.form.codes
+        sums, squares = np.zeros((2, len(first)), np.float32)
+        if self._needs_sums and self._needs_cosine:
+            weights = self.rarity, self.squares
+            set_overlaps_by_two(offsets, codes, *weights, first, second, sums, squares)
+        elif self._needs_sums:
+            set_overlaps(offsets, codes, self.rarity, first, second, sums)
+        else:
+            set_overlaps(offsets, codes, self.squares, first, second, squares)
+        return sums, squares
+
+    def _find_best(self, among: HasPairs) -> None:
+        """Find the two highest cosines that each row has with its candidates."""
+        self.best, self.runner_up = np.zeros((2, len(self.form)), np.float32)
+        cosine = Overlaps(self.form, (COSINE,))
+        for low in range(0, len(among.first), _CHUNK):
+            one = np.asarray(among.first[low : low + _CHUNK], np.int32)
+            two = np.asarray(among.second[low : low + _CHUNK], np.int32)
+            (values,) = cosine(one, two)
+            best_two(one, two, values, self.best, self.runner_up)
