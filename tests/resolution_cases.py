@@ -47,7 +47,7 @@ def compared(table, knowledge):
     """The candidate pairs of a table, and their levels."""
     normal = normalize(table, knowledge.fields)
     found = find_candidates(normal, knowledge.rules, threads=1)
-    return found, Comparer(normal, knowledge.comparisons).levels(found.first, found.second)
+    return found, Comparer(normal, knowledge.comparisons, found).levels(found.first, found.second)
 
 
 def clusters(labels):

@@ -35,7 +35,7 @@ def case():
     sizes = tuple(one.cuts.size for one in comparisons)
     weights = np.random.default_rng(5).normal(size=len(LinkModel.blank(sizes).weights))
     knowledge = Knowledge(FIELDS, RULES, comparisons, LinkModel(sizes, weights), TEMPERATURE)
-    levels = Comparer(normal, comparisons).levels(candidates.first, candidates.second)
+    levels = Comparer(normal, comparisons, candidates).levels(candidates.first, candidates.second)
     return table, knowledge, candidates, levels
 
 

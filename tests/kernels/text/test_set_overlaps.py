@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factorwise.kernels.text.set_overlaps import set_overlaps
+from factorwise.kernels.text.set_overlaps import set_overlaps, set_overlaps_by_two
 from reference import set_overlaps as reference
 
 ROWS = st.lists(st.sets(st.integers(0, 12)), min_size=1, max_size=8)
@@ -20,6 +20,11 @@ def test_shared_weights_are_those_of_the_intersection(rows, pairs, seed):
     set_overlaps(offsets, codes, weight, first, second, found)
     reference.set_overlaps(offsets, codes, weight, first, second, expected)
     assert found.tolist() == expected.tolist()
+    other = np.random.default_rng(seed + 1).random(13).astype(np.float32)
+    both, expected_both = np.full((2, 2, len(pairs)), -1.0, np.float32)
+    set_overlaps_by_two(offsets, codes, weight, other, first, second, *both)
+    reference.set_overlaps_by_two(offsets, codes, weight, other, first, second, *expected_both)
+    assert both.tolist() == expected_both.tolist()
 
 
 def test_a_set_shares_all_it_has_with_itself_and_nothing_with_an_empty_one():

@@ -22,6 +22,7 @@ from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from factorwise.apps.resolution.comparisons.measures import Values
 from factorwise.apps.resolution.forms import Lists
@@ -29,6 +30,8 @@ from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.text.leads import best_two, leads
 from factorwise.kernels.text.set_overlaps import set_overlaps, set_overlaps_by_two
 from factorwise.types import Ints
+
+Rows = NDArray[np.int32]
 
 SHARED, COSINE, CONTAINMENT = "shared", "cosine", "containment"
 SMALLER_LEAD, LARGER_LEAD = "smaller lead", "larger lead"
@@ -90,11 +93,11 @@ class Overlaps:
         one, two = np.asarray(first, np.int32), np.asarray(second, np.int32)
         sums, squares = self._sums(one, two)
         nothing = self.missing[one] | self.missing[two]
-        found = {}
+        found: dict[str, Values] = {}
         if SHARED in self.measures:
             found[SHARED] = sums
         if CONTAINMENT in self.measures:
-            found[CONTAINMENT] = sums / np.minimum(self.total[one], self.total[two])
+            found[CONTAINMENT] = np.divide(sums, np.minimum(self.total[one], self.total[two]))
         if self._needs_cosine:
             found[COSINE] = squares / (self.norm[one] * self.norm[two])
         if not LEADS.isdisjoint(self.measures):
@@ -120,7 +123,7 @@ class Overlaps:
         norms = np.sqrt(sums[self.form.offsets[1:]] - sums[self.form.offsets[:-1]])
         return np.where(norms > 0.0, norms, 1.0).astype(np.float32)
 
-    def _sums(self, first: Ints, second: Ints) -> tuple[Values, Values]:
+    def _sums(self, first: Rows, second: Rows) -> tuple[Values, Values]:
         """Sum rarities and their squares over what rows share, as far as some measure needs them."""
         offsets, codes = self.form.offsets, self.form.codes
         sums, squares = np.zeros((2, len(first)), np.float32)

@@ -21,7 +21,14 @@ from factorwise.apps.resolution.comparisons.measures import (
     number_measure,
     string_measure,
 )
-from factorwise.apps.resolution.comparisons.overlaps import HasPairs, Overlaps, Pairs
+from factorwise.apps.resolution.comparisons.overlaps import (
+    COSINE,
+    LARGER_LEAD,
+    SMALLER_LEAD,
+    HasPairs,
+    Overlaps,
+    Pairs,
+)
 from factorwise.apps.resolution.forms import Lists, NormalTable, Strings
 from factorwise.kernels.compile.threads import Team
 from factorwise.types import Ints
@@ -38,14 +45,13 @@ COMPARED: dict[str, tuple[tuple[str, str], ...]] = {
         ("full", "rarity"),
         ("tokens", "cosine"),
     ),
-    "text": (("text", "rarity"), ("text", "words"), ("tokens", "shared"), ("tokens", "cosine")),
+    "text": (("text", "rarity"), ("tokens", "cosine"), ("grams", "cosine"), ("codes", "containment")),
     "category": (("text", "rarity"), ("text", "jaro-winkler")),
     "identifier": (("code", "rarity"), ("code", "edits")),
     "list": (("items", "shared"), ("items", "cosine"), ("keys", "shared"), ("keys", "cosine")),
     "number": (("number", "distance"), ("number", "ratio")),
     "date": (("digits", "edits"), ("days", "distance"), ("year", "distance")),
     "address": (
-        ("text", "words"),
         ("number", "rarity"),
         ("street", "words"),
         ("tokens", "cosine"),
@@ -61,18 +67,21 @@ COMPARED: dict[str, tuple[tuple[str, str], ...]] = {
         ("text", "words"),
         ("tokens", "cosine"),
     ),
-    RECORD: (("tokens", "cosine"), ("grams", "cosine"), ("grams", "smaller lead"), ("grams", "larger lead")),
+    RECORD: tuple(("grams", measure) for measure in (COSINE, SMALLER_LEAD, LARGER_LEAD)),
 }
 #: Comparisons left out where there are many pairs: slow ones, and ones that tell little beside others.
 LEFT_OUT: dict[str, tuple[tuple[str, str], ...]] = {
     "name": (("tokens", "cosine"), ("middle", "jaro-winkler")),
-    "text": (("text", "words"), ("tokens", "shared")),
+    "text": (("grams", "cosine"),),
     "list": (("items", "shared"), ("items", "cosine")),
     "number": (("number", "ratio"),),
-    "address": (("text", "words"), ("tokens", "cosine")),
+    "address": (("tokens", "cosine"),),
     "location": (("text", "words"),),
 }
+#: Forms that stand in for others where there are many pairs.
+STAND_INS = {(RECORD, "grams"): "tokens"}
 MANY_PAIRS = 1_000_000
+FEWEST_CODES = 0.1  # share of the pairs that have codes, where a text is compared by its codes
 CHUNK = 1 << 18  # pairs that are compared at a time
 
 
@@ -117,12 +126,14 @@ def compared_forms(normal: NormalTable, n_pairs: int) -> Iterator[tuple[str, str
         for form, measure in COMPARED[kind]:
             # a list of words has no keys, as one of names has, that could stand in for its items
             spared = kind == "list" and "keys" not in normal[field]
-            if n_pairs > MANY_PAIRS and (form, measure) in LEFT_OUT.get(kind, ()) and not spared:
+            many = n_pairs > MANY_PAIRS and not spared
+            if many and (form, measure) in LEFT_OUT.get(kind, ()):
                 continue
-            if has_form(normal, field, form) and (
+            used = STAND_INS.get((kind, form), form) if many else form
+            if has_form(normal, field, used) and (
                 measure not in RELATIONS or "first_initial" in normal[field]
             ):
-                yield field, form, measure
+                yield field, used, measure
 
 
 def planned(
@@ -145,9 +156,14 @@ def planned(
                 cuts = Cuts.of_relation(len(RELATIONS[measure]))
             else:
                 cuts = Cuts.by_quantiles(values, falling=measure in FALLING)
-            if len(np.unique(cuts.levels(values))) > 1:
+            if len(np.unique(cuts.levels(values))) > 1 and not (form == "codes" and _hardly_any(values)):
                 found.append(Comparison(field, form, measure, cuts))
     return found
+
+
+def _hardly_any(values: Values) -> bool:
+    """Return whether a measure has something to compare in so few pairs that they are chance."""
+    return bool(np.isnan(values).mean() > 1.0 - FEWEST_CODES)
 
 
 class Witness(NamedTuple):
