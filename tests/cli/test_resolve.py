@@ -13,6 +13,7 @@ from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.cli import main, resolve_apply, resolve_progress
 from factorwise.cli.learned import TOP
+from factorwise.cli.resolve_fit import bottleneck
 from factorwise.cli.resolve_progress import progress_text
 from factorwise.distributed import search as distributed_search
 from factorwise.inference.mcmc import linkage_search
@@ -102,6 +103,19 @@ def test_the_summary_tells_of_data_fields_rules_quality_and_time(fit, tmp_path):
     saved = Knowledge.load(tmp_path / "m.fw")
     assert document["temperature"] == saved.temperature
     assert [one["rule"] for one in blocking["rules"]] == [rule.name for rule in saved.rules]
+
+
+@pytest.mark.parametrize(
+    ("connected", "recall", "reported"),
+    [(1.0, 0.5, False), (0.995, 0.995, False), (0.95, 0.93, True), (0.95, 0.85, False), (0.95, 0.97, True)],
+)
+def test_candidates_are_called_the_bottleneck_where_they_lose_half_of_what_recall_misses(
+    connected, recall, reported
+):
+    blocking = {"recall": {"pairs": 0.1, "connected": connected}}
+    told = list(bottleneck(blocking, {"recall": recall}))
+    assert bool(told) == reported
+    assert all("5.0% of the links" in text and "Give columns" in text for text in told)
 
 
 def test_text_tells_the_same_with_recall_and_held_out_quality(run, folder, tmp_path):

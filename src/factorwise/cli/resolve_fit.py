@@ -36,6 +36,8 @@ if TYPE_CHECKING:  # numba and Arrow take their time to load
 
     from factorwise.apps.resolution.fields import FieldSpec
 
+LOST = 0.01  # share of the links in entities that candidates may lose before it is reported
+
 
 @verb(example="factorwise resolve fit labelled.csv --id id --entity person --model people.fw")
 @click.argument("files", nargs=-1, required=True, metavar="LABELLED...")
@@ -224,6 +226,7 @@ def _lines(document: dict[str, Any], blocking: list[str]) -> Iterator[str]:
     rows = [("data", text), ("weights", f"{weights['all']}, {weights['active']} active")]
     if "way" in training:
         rows += [("learned by", training["way"]), ("B-cubed F1", _quality(training))]
+        rows += [("bottleneck", text) for text in bottleneck(document["blocking"], training)]
     rows.append(("temperature", f"{document['temperature']:.4g}"))
     if training.get("reliability"):
         rows.append(("calibration", f"error {training['reliability']['error']:.4f} of their probabilities"))
@@ -243,3 +246,13 @@ def _quality(training: Mapping[str, Any]) -> str:
         else "on what was learned from, as there are too few entities to hold some out"
     )
     return f"{training['b_cubed']:.4f} {where}"
+
+
+def bottleneck(blocking: Mapping[str, Any], training: Mapping[str, Any]) -> Iterator[str]:
+    """Say that candidates lose what recall is missing, where that is so."""
+    lost = 1.0 - blocking["recall"]["connected"]
+    if lost >= LOST and lost >= (1.0 - training["recall"]) / 2.0:
+        yield (
+            f"candidates: {lost:.1%} of the links in entities are between records that no blocking rule puts"
+            " together. Give columns that they share, or rules of your own."
+        )

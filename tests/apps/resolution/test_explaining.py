@@ -68,6 +68,17 @@ def test_the_gain_of_a_pair_is_that_of_putting_two_records_together(case, explai
     assert kinds == {True, False}
 
 
+def test_how_far_a_pair_leads_the_other_candidates_of_its_records_is_explained_too(case, explainer):
+    _, knowledge, candidates, levels = case
+    place = [one.measure for one in knowledge.comparisons].index("smaller lead")
+    for pair in range(10):
+        found = explainer.pair(int(candidates.first[pair]), int(candidates.second[pair])).weighed[place]
+        assert (found.field, found.form, found.measure) == ("whole record", "grams", "smaller lead")
+        assert found.level == levels[pair, place]
+        assert found.weight == knowledge.model.tables()[place][found.level]
+        assert 0.0 <= found.value <= 1.0
+
+
 def test_the_order_of_the_two_does_not_matter(explainer):
     assert explainer.pair(1, 4) == explainer.pair(4, 1)
 
