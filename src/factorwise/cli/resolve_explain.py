@@ -171,7 +171,8 @@ def _placing_entry(records: Records, placing: Placing) -> dict[str, Any]:
 
 
 def _pair_entry(records: Records, rows: tuple[int, int], pair: PairExplanation) -> dict[str, Any]:
-    fields = dict.fromkeys(one.field for one in pair.weighed)
+    columns = set(records.table.column_names)  # the whole record is compared, too, but is none of them
+    fields = dict.fromkeys(one.field for one in pair.weighed if one.field in columns)
     return {
         "ids": [records.ids[row].as_py() for row in rows],
         "candidates": pair.candidates,
