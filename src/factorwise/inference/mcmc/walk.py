@@ -175,9 +175,13 @@ class Walk:
 
 
 def _groups(kernel: Any, world: Any) -> NDArray[np.int32] | None:
-    """Return numbers such that only items of one number can come together; None where any two may."""
+    """Return numbers such that only items of one number can come together.
+
+    None where any two may, or no template asks.
+    """
     proposer: Any = getattr(kernel, "proposer", None)
-    return proposer.groups(world) if hasattr(proposer, "groups") else None
+    asked = any(getattr(template, "asks_for_groups", False) for template in kernel.model.templates)
+    return proposer.groups(world) if asked and hasattr(proposer, "groups") else None
 
 
 def _has_gain(program: Program) -> bool:

@@ -18,6 +18,9 @@ levels : uint8[pairs, comparisons], features : float32 or float64[pairs, .]
 place : int64[comparisons + 1]
     Where the weights begin: those of unlinked pairs, clusters and links, and the levels 1, 2, ... of each
     comparison.
+level_start, level_count : int64[comparisons + 1], float64[levels]
+    Where a level has the weights of all levels up to it: scratch to count levels in, those of comparison c at
+    ``level_start[c]`` to ``level_start[c + 1]``. Otherwise empty.
 weights : float64[.]
     Of the whole model.
 count, total : int32[n], int64[ids]
@@ -105,25 +108,37 @@ def link_gradient(world: Any, mine: Any, move: Any, gradient: Any) -> None:
     links = 0.0
     for at in range(mine.start[item], mine.start[item + 1]):
         cluster = world.label[mine.neighbor[at]]
-        sign = 0.0
         if cluster == target:
-            sign = 1.0
+            links += 1.0
+            add_link(mine, gradient, mine.pair[at], 1.0)
         elif cluster == source:
-            sign = -1.0
-        if sign != 0.0:
-            links += sign
-            pair = mine.pair[at]
-            for comparison in range(mine.levels.shape[1]):
-                level = np.int64(mine.levels[pair, comparison])
-                if level > 0:
-                    gradient.value[mine.place[1 + comparison] + level - 1] += sign
-            for column in range(mine.features.shape[1]):
-                gradient.value[mine.place[0] + FIXED_WEIGHTS + column] += sign * mine.features[pair, column]
+            links -= 1.0
+            add_link(mine, gradient, mine.pair[at], -1.0)
     count = records_of(mine, item)
     left, joined = records_in(world, mine, source) - count, records_in(world, mine, target)
     gradient.value[mine.place[0] + UNLINKED_WEIGHT] += count * (joined - left) - links
     gradient.value[mine.place[0] + CLUSTER_WEIGHT] += np.float64(joined == 0) - np.float64(left == 0)
     gradient.value[mine.place[0] + LINK_WEIGHT] += links
+    for comparison in range(len(mine.level_start) - 1):  # none unless levels are cumulative
+        above, first = 0.0, mine.place[1 + comparison] - mine.level_start[comparison]
+        for at in range(mine.level_start[comparison + 1] - 1, mine.level_start[comparison] - 1, -1):
+            above += mine.level_count[at]
+            mine.level_count[at] = 0.0
+            gradient.value[first + at] += above
+
+
+@shared
+def add_link(mine: Any, gradient: Any, pair: int, sign: float) -> None:
+    """Add the levels or features of a link to the gradient; cumulative levels are counted first."""
+    for comparison in range(mine.levels.shape[1]):
+        level = np.int64(mine.levels[pair, comparison])
+        if level > 0:
+            if len(mine.level_count) > 0:
+                mine.level_count[mine.level_start[comparison] + level - 1] += sign
+            else:
+                gradient.value[mine.place[1 + comparison] + level - 1] += sign
+    for column in range(mine.features.shape[1]):
+        gradient.value[mine.place[0] + FIXED_WEIGHTS + column] += sign * mine.features[pair, column]
 
 
 def link_sides(world: Any, mine: Any, move: Any, choice: Any) -> None:
