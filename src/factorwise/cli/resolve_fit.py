@@ -70,9 +70,9 @@ if TYPE_CHECKING:  # numba and Arrow take their time to load
 @click.option(
     "--passes",
     type=Whole(min=1),
-    default=4,
+    default=2,
     show_default=True,
-    help="Times to walk over the labelled records.",
+    help="Times to walk over the labelled records, from each by itself and from the true entities.",
 )
 @click.option(
     "--steps",

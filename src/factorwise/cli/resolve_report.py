@@ -177,13 +177,13 @@ def sizes_of(found: Resolution) -> Chart:
 
 def weights_of(knowledge: Knowledge) -> Table:
     """Show all weights, the largest first."""
-    named = dict(zip(knowledge.weight_names(), knowledge.model.weights.tolist(), strict=True))
+    named = dict(zip(knowledge.weight_names(), knowledge.weights.values.tolist(), strict=True))
     return weights_table(named, "What each finding adds to the score of a pair in one entity.", "finding")
 
 
 def comparisons_of(knowledge: Knowledge) -> Table:
     """Show how much each comparison can matter."""
-    tables = (table[1:].tolist() for table in knowledge.model.tables())  # the first level is: not compared
+    tables = (table[1:].tolist() for table in knowledge.weights.tables())  # the first level is: not compared
     groups = dict(zip((one.name for one in knowledge.comparisons), tables, strict=True))
     return template_table(
         groups, "The least and the most that a comparison can add to a score.", "comparison"

@@ -8,7 +8,7 @@ was computed: that is what makes recovery from lost machines correct.
 
 from factorwise.distributed.executors import Executor, LocalExecutor
 from factorwise.distributed.gradients import SummedObjective
-from factorwise.distributed.mixing import Mixer, ShardLesson, mix_weights, split_lessons
+from factorwise.distributed.mixing import Mixer, TrainingShard, mix_weights, split_items
 from factorwise.distributed.search import Sharding, ShardKeeping, search_shards
 from factorwise.distributed.shard_rows import ShardRows, shard_walk
 from factorwise.distributed.stepping import ShardReport, ShardStep, step_shard
@@ -18,15 +18,15 @@ __all__ = [
     "LocalExecutor",
     "Mixer",
     "ShardKeeping",
-    "ShardLesson",
     "ShardReport",
     "ShardRows",
     "ShardStep",
     "Sharding",
     "SummedObjective",
+    "TrainingShard",
     "mix_weights",
     "search_shards",
     "shard_walk",
-    "split_lessons",
+    "split_items",
     "step_shard",
 ]
