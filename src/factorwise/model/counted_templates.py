@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -139,6 +139,13 @@ class CountedTemplate(PairTemplate):
                 else:
                     found.append(first > 0 and second > 0 and first != second)
         return (*found, 1) if self.has_constant else tuple(found)
+
+    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+        """Return the template of some items: the pairs of them."""
+        self._refuse_repulsion()
+        codes = [codes[items] for codes in self.codes]
+        fields = self.fields.restrict_to(items)
+        return self._with(fields=fields, codes=codes, _layout=None, _item_rows=None)
 
     def source(self) -> Source:
         """Text of the pair function, for compiling."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -105,6 +106,14 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
     def n_items(self) -> int:
         """Number of items."""
         return self.graph.n_items
+
+    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+        """Return the template of some items: the links between them, and all other pairs of them."""
+        twin = copy(self)
+        twin.graph, pairs = self.graph.restrict_to(items)
+        twin.levels, twin.features, twin.counts = self.levels[pairs], self.features[pairs], self.counts[items]
+        twin._scored = None
+        return twin
 
     def weight_name(self, index: int) -> str:
         """Return what a weight is of.
@@ -255,6 +264,12 @@ class OnePerSourceTemplate(_Constraint):
         super().__init__(name)
         self.sources = np.asarray(sources, np.uint64)
 
+    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+        """Return the constraint of some items."""
+        twin = copy(self)
+        twin.sources = self.sources[items]
+        return twin
+
     def is_broken_by(self, members: NDArray[np.int32]) -> bool:
         """Whether two of the items share a source."""
         held = 0
@@ -300,6 +315,12 @@ class CannotLinkTemplate(_Constraint):
         super().__init__(name)
         self.graph = pairs if isinstance(pairs, LinkGraph) else _graph(n_items, pairs)
         check_items(name, self.graph.n_items, n_items)
+
+    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+        """Return the constraint of some items: the pairs between them."""
+        twin = copy(self)
+        twin.graph, _ = self.graph.restrict_to(items)
+        return twin
 
     def is_broken_by(self, members: NDArray[np.int32]) -> bool:
         """Whether both items of a pair are among these."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 from itertools import combinations, product
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +29,7 @@ from factorwise.model.template import Template
 from factorwise.model.weights import SparseVector
 from factorwise.variables.fields import Fields
 from factorwise.world.diff import NEW, PartitionDiff, Retype, Transfer
-from factorwise.world.pairs import both_ends
+from factorwise.world.pairs import both_ends, pairs_among, take_rows
 from factorwise.world.partition import Partition
 
 Items = NDArray[np.int32]
@@ -61,6 +62,24 @@ class PartitionTemplate(Template[Partition, PartitionDiff]):
     def weight_name(self, index: int) -> str:
         """Return the template and the statistic."""
         return f"{self.name}: {self.statistic_names[index]}"
+
+    def _with(self, **changed: Any) -> Self:
+        """Return a copy with other attributes; a function that is a method of this one becomes its own."""
+        twin = copy(self)
+        for name, value in changed.items():
+            setattr(twin, name, value)
+        if getattr(getattr(self, "function", None), "__self__", None) is self:
+            twin.function = getattr(twin, self.function.__name__)
+        return twin
+
+    def _refuse_repulsion(self) -> None:
+        """Complain of factors between clusters, of which the two may lie in different shards."""
+        if getattr(self, "repels", False):
+            raise TemplateError(
+                f"template {self.name!r} scores pairs of items in different clusters, and walks in shards see"
+                " the clusters of one shard at a time: give it repels=False and its weights with the opposite"
+                " sign, which changes all scores by the same constant."
+            )
 
     def _answer(self, given: str, *arguments: Any) -> Any:
         """Call the user's function; what goes wrong there is told with the template's name."""
@@ -176,6 +195,11 @@ class PairTemplate(PartitionTemplate):
     def _of(self, a: Any, b: Any) -> tuple[float, ...]:
         given = f"{a} and {b}"
         return self._checked(self._answer(given, a, b), given)
+
+    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+        """Return the template of some items: the pairs of them."""
+        self._refuse_repulsion()
+        return self._with(fields=self.fields.restrict_to(items))
 
     def source(self) -> Source:
         """Text of the function, for compiling."""
@@ -336,6 +360,22 @@ class EdgeTemplate(PartitionTemplate):
         if (ordered[:, 0] == ordered[:, 1]).any() or len(np.unique(ordered, axis=0)) != len(ordered):
             raise InvalidArgumentError("edges must connect two different items and name each pair once.")
         self.start, self.neighbor, self.edge = both_ends(n_items, self.edges)
+
+    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+        """Return the template of some items: the edges between them."""
+        self._refuse_repulsion()
+        start, ends = take_rows(self.start, items)
+        among = pairs_among(items, start, self.neighbor[ends])
+        edges = np.column_stack([among.first, among.second])
+        sides = both_ends(len(items), edges)
+        return self._with(
+            n_items=len(items),
+            edges=edges,
+            features=self.features[self.edge[ends[among.place]]],
+            start=sides.start,
+            neighbor=sides.neighbor,
+            edge=sides.pair,
+        )
 
     def add_to(self, program: PartitionProgram, offset: int) -> None:
         """Take part in a compiled program, with weights from ``offset`` on."""

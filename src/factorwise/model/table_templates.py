@@ -9,6 +9,7 @@ aggregates.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,6 +65,10 @@ class PairTableTemplate(PartitionTemplate):
     def pieces(self) -> list[PairTableTemplate]:
         """Return a template for each aggregate, in the order of the weights."""
         return [PairTableTemplate(f"{self.name}: {a}", self.table, (a,)) for a in self.aggregates]
+
+    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+        """Return the template of some items: the table of their pairs."""
+        return self._with(table=self.table.restrict_to(items))
 
     def add_to(self, program: PartitionProgram, offset: int) -> None:
         """Take part in a compiled program, with weights from ``offset`` on."""

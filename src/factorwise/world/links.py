@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.kernels.clusterings.links import link_rows
+from factorwise.types import Ints
+from factorwise.world.pairs import pairs_among, take_rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,3 +51,10 @@ class LinkGraph:
     def n_items(self) -> int:
         """Number of items."""
         return len(self.start) - 1
+
+    def restrict_to(self, items: Ints) -> tuple[LinkGraph, NDArray[np.int32]]:
+        """Return the links between some items, ascending and numbered anew, and which pairs they were."""
+        start, links = take_rows(self.start, items)
+        among = pairs_among(items, start, self.neighbor[links])
+        graph = LinkGraph.from_pairs(len(items), among.first, among.second)
+        return graph, self.pair[links[among.place]]
