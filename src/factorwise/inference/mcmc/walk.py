@@ -181,7 +181,10 @@ def _groups(kernel: Any, world: Any) -> NDArray[np.int32] | None:
 
 
 def _has_gain(program: Program) -> bool:
-    return "gain" in program.functions or "gains" in program.functions
+    """Whether the gain of a move is best asked for, and not taken from a gradient."""
+    return "gain" in program.functions or (
+        "gains" in program.functions and "gradient" not in program.functions
+    )
 
 
 def check_start(kernel: Any, world: Any) -> None:
