@@ -73,6 +73,10 @@ class Walk:
         gradients = learning or bool(lacking)
         given = [program.for_learning() if gradients else program for program in programs.templates]
         own = kernel.programs(Surroundings(self._world, model, given, self.weights, gradients))
+        if lacking and not learning and "support" in own:  # choices are weighed by gains
+            lacking = [p.name for p in programs.templates if not {"gain", "gains"} & p.functions.keys()]
+            gradients, given = False, list(programs.templates)
+            own = kernel.programs(Surroundings(self._world, model, given, self.weights))
         templates = own.pop("templates", given)  # an evaluator may put others in their place
         if learning and templates is not given:
             raise NoCompiledFormError(
