@@ -12,8 +12,9 @@ from factorwise.inference.mcmc.walk import Walk
 from factorwise.kernels.clusterings.arrays import LIVE, SPLITTABLE
 from factorwise.model.link_templates import CannotLinkTemplate, LinkTemplate, OnePerSourceTemplate
 from factorwise.model.model import Model
-from factorwise.model.templates import ClusterTemplate, PairTemplate
+from factorwise.model.templates import ClusterTemplate, PairTableTemplate, PairTemplate
 from factorwise.variables.fields import Fields
+from factorwise.variables.pair_table import PairTable
 from factorwise.world.partition import Partition
 
 SPARSE = [(0, 1), (1, 2), (2, 3), (0, 2), (3, 4)]
@@ -47,6 +48,12 @@ def _fields(n=5):
     return Fields(k=np.arange(n) % 2)
 
 
+def _table():
+    values = np.random.default_rng(2).integers(0, 2, (10, 2))
+    aggregates = ("count", "all", "exists", "majority", "mean", "per member", "linked")
+    return PairTableTemplate("table", PairTable(5, ["one", "two"], values), aggregates)
+
+
 CASES = {
     "sparse": lambda: [links_of(SPARSE)],
     "complete": lambda: [links_of(COMPLETE)],
@@ -65,6 +72,7 @@ CASES = {
         ClusterTemplate("clusters", _fields(), crowded, ["big", "even"]),
         OnePerSourceTemplate("sources", [1, 0, 2, 1, 0]),
     ],
+    "tables": lambda: [links_of(SPARSE), _table()],
 }
 
 

@@ -10,14 +10,17 @@ from factorwise.distributed.executors import Executor, LocalExecutor
 from factorwise.distributed.gradients import SummedObjective
 from factorwise.distributed.mixing import Mixer, TrainingShard, mix_weights, split_items
 from factorwise.distributed.search import Sharding, ShardKeeping, search_shards
+from factorwise.distributed.shard_models import LinkWeights, ShardModel, shard_model
 from factorwise.distributed.shard_rows import ShardRows, shard_walk
 from factorwise.distributed.stepping import ShardReport, ShardStep, step_shard
 
 __all__ = [
     "Executor",
+    "LinkWeights",
     "LocalExecutor",
     "Mixer",
     "ShardKeeping",
+    "ShardModel",
     "ShardReport",
     "ShardRows",
     "ShardStep",
@@ -26,6 +29,7 @@ __all__ = [
     "TrainingShard",
     "mix_weights",
     "search_shards",
+    "shard_model",
     "shard_walk",
     "split_items",
     "step_shard",

@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class LinkWeights:
+class LevelWeights:
     """Weights of links by their comparison levels, in the order in which a `LinkTemplate` has them.
 
     sizes
@@ -62,7 +62,7 @@ class LinkWeights:
             )
 
     @classmethod
-    def zeros(cls, sizes: Sequence[int]) -> LinkWeights:
+    def zeros(cls, sizes: Sequence[int]) -> LevelWeights:
         """Return weights that are all zero."""
         return cls(tuple(sizes), np.zeros(FIXED_WEIGHTS + sum(sizes)))
 
@@ -85,17 +85,17 @@ class LinkWeights:
         """Return for each comparison the weights of its levels, level 0 included."""
         return [np.append(0.0, self.values[part]) for part in self._parts()]
 
-    def shifted(self, shift: float) -> LinkWeights:
+    def shifted(self, shift: float) -> LevelWeights:
         """Return the same weights but for that of a link, which is larger by ``shift``."""
         values = self.values.copy()
         values[LINK_WEIGHT] += shift
-        return LinkWeights(self.sizes, values)
+        return LevelWeights(self.sizes, values)
 
-    def cumulated(self) -> LinkWeights:
+    def cumulated(self) -> LevelWeights:
         """Return weights of levels, where these are of the steps from each level to the next."""
         return self._mapped(np.cumsum)
 
-    def steps(self) -> LinkWeights:
+    def steps(self) -> LevelWeights:
         """Return weights of the steps from each level to the next, where these are of levels."""
         return self._mapped(lambda values: np.diff(values, prepend=0.0))
 
@@ -110,11 +110,11 @@ class LinkWeights:
         ends = self.offsets + np.asarray(self.sizes, np.int64)
         return [slice(*bounds) for bounds in zip(self.offsets.tolist(), ends.tolist(), strict=True)]
 
-    def _mapped(self, function: Callable[[Floats], Floats]) -> LinkWeights:
+    def _mapped(self, function: Callable[[Floats], Floats]) -> LevelWeights:
         values = self.values.copy()
         for part in self._parts():
             values[part] = function(self.values[part])
-        return LinkWeights(self.sizes, values)
+        return LevelWeights(self.sizes, values)
 
 
 def link_offsets(sizes: Sequence[int]) -> NDArray[np.int64]:
@@ -224,7 +224,7 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
         """Return the score of each link under the weights of this template."""
         if not self.sizes:
             return self.features @ weights[FIXED_WEIGHTS:] + weights[LINK_WEIGHT]
-        by_level = LinkWeights(self.sizes, weights)
+        by_level = LevelWeights(self.sizes, weights)
         return (by_level.cumulated() if self.cumulative else by_level).link_scores(self.levels)
 
     def statistics(self, world: Partition) -> SparseVector:

@@ -21,7 +21,7 @@ from factorwise.distributed.executors import Executor
 from factorwise.errors import FactorwiseError, ModelFileError
 from factorwise.io.models import ModelFile, read_model, write_model
 from factorwise.io.provenance import provenance
-from factorwise.model.link_templates import FIXED_NAMES, LinkWeights
+from factorwise.model.link_templates import FIXED_NAMES, LevelWeights
 from factorwise.types import Ints
 
 KIND = "resolution"
@@ -48,7 +48,7 @@ class Knowledge:
     fields: tuple[FieldSpec, ...]
     rules: tuple[Rule, ...]
     comparisons: tuple[Comparison, ...]
-    weights: LinkWeights
+    weights: LevelWeights
     temperature: float = 1.0
     thrifty: bool = False
     training: Mapping[str, Any] = field(default_factory=dict)
@@ -118,7 +118,7 @@ class Knowledge:
                 tuple(FieldSpec(one["name"], one["kind"], one["options"]) for one in saved["fields"]),
                 tuple(Rule.from_dict(one) for one in saved["rules"]),
                 comparisons,
-                LinkWeights(tuple(one.cuts.size for one in comparisons), weights),
+                LevelWeights(tuple(one.cuts.size for one in comparisons), weights),
                 float(saved["temperature"]),
                 bool(saved.get("thrifty", False)),
                 saved["training"],

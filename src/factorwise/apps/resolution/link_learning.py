@@ -23,7 +23,7 @@ from factorwise.learning.preferences import TruthPreference
 from factorwise.learning.samplerank import PassRecord, SampleRank
 from factorwise.learning.updates import PassiveAggressive
 from factorwise.learning.walkers import TrainingWorld
-from factorwise.model.link_templates import LinkTemplate, LinkWeights
+from factorwise.model.link_templates import LinkTemplate, LevelWeights
 from factorwise.model.model import Model
 from factorwise.world.partition import Partition
 
@@ -34,7 +34,7 @@ LINKS = "links"  # name of the template of links
 class Weights(NamedTuple):
     """Weights of links, and of the further templates in turn."""
 
-    links: LinkWeights
+    links: LevelWeights
     further: NDArray[np.float64]
 
 
@@ -111,7 +111,7 @@ class LinkTraining:
                 mixer.executor, shards, first, passes=self.passes, seed=seed, on_pass=on_pass
             )
         size = len(start.links.values)
-        return Weights(LinkWeights(sizes, values[:size]).cumulated(), values[size:])
+        return Weights(LevelWeights(sizes, values[:size]).cumulated(), values[size:])
 
     def shard(self, lesson: Lesson, sizes: tuple[int, ...], fixed: tuple[str, ...] = ()) -> TrainingShard:
         """Return what is learned from: walks from every record by itself, and from the truth."""

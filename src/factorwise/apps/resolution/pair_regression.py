@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from factorwise.kernels.clusterings.links import LINK_WEIGHT, UNLINKED_WEIGHT
-from factorwise.model.link_templates import LinkWeights
+from factorwise.model.link_templates import LevelWeights
 
 MOST_PAIRS = 100_000
 RIDGE = 0.1  # inverse strength of the ridge, as scikit-learn has it
@@ -30,7 +30,7 @@ def logistic_links(
     share: NDArray[np.float64] | None = None,
     linked: float = 1.0,
     seed: int,
-) -> LinkWeights:
+) -> LevelWeights:
     """Fit the weights of comparisons with so many levels to pairs of which it is known whether they are the same.
 
     share
@@ -42,7 +42,7 @@ def logistic_links(
     rows = np.arange(len(levels))
     if len(rows) > MOST_PAIRS:
         rows = np.sort(np.random.default_rng([seed, 4]).choice(len(rows), MOST_PAIRS, replace=False))
-    weights = LinkWeights.zeros(sizes)
+    weights = LevelWeights.zeros(sizes)
     if not sizes or same[rows].all() or not same[rows].any():
         return weights  # nothing to tell, or nothing to tell apart
     regression = LogisticRegression(C=RIDGE, max_iter=300)
@@ -56,7 +56,7 @@ def logistic_links(
     return weights.cumulated()
 
 
-def up_to_level(levels: NDArray[np.uint8], weights: LinkWeights) -> csr_array:
+def up_to_level(levels: NDArray[np.uint8], weights: LevelWeights) -> csr_array:
     """Return a row of zeros and ones for each pair: a one for every level up to the one it has."""
     counts = levels.astype(np.int64)
     starts = np.broadcast_to(weights.offsets - weights.offsets[0], counts.shape)

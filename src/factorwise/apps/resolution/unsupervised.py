@@ -24,7 +24,7 @@ from factorwise.apps.resolution.comparisons import Comparison
 from factorwise.apps.resolution.comparisons.measures import FALLING
 from factorwise.apps.resolution.labelled import ComparedLabels
 from factorwise.kernels.clusterings.links import FIXED_WEIGHTS, LINK_WEIGHT, UNLINKED_WEIGHT
-from factorwise.model.link_templates import LinkWeights
+from factorwise.model.link_templates import LevelWeights
 from factorwise.types import Ints
 
 SHARES = (1e-6, 0.9)  # of candidates that can be of one entity: a few that share a word prove nothing
@@ -110,7 +110,7 @@ def different_rows(levels: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArra
     return levels[rows], counts
 
 
-def weights_of(mixture: Mixture, comparisons: Sequence[Comparison]) -> LinkWeights:
+def weights_of(mixture: Mixture, comparisons: Sequence[Comparison]) -> LevelWeights:
     """Turn frequencies into weights."""
     sizes = tuple(one.cuts.size for one in comparisons)
     power = field_powers(comparisons)
@@ -118,7 +118,7 @@ def weights_of(mixture: Mixture, comparisons: Sequence[Comparison]) -> LinkWeigh
     weights = np.concatenate([np.zeros(FIXED_WEIGHTS), *pieces])
     weights[LINK_WEIGHT] = np.log(mixture.share) - np.log1p(-mixture.share)
     weights[UNLINKED_WEIGHT] = UNLINKED
-    return LinkWeights(sizes, weights)
+    return LevelWeights(sizes, weights)
 
 
 def field_powers(comparisons: Sequence[Comparison]) -> list[float]:

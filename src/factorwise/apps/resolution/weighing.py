@@ -28,7 +28,7 @@ from factorwise.kernels.compile.threads import Team
 from factorwise.learning.samplerank import PassRecord
 from factorwise.metrics.calibration import Reliability
 from factorwise.metrics.clustering import ClusterScore, Tally
-from factorwise.model.link_templates import LinkWeights
+from factorwise.model.link_templates import LevelWeights
 
 DOUBT = 0.1  # by the root of the entities kept apart: by how much in F1 a way must beat the usual one
 MANY_ENTITIES = 10_000
@@ -200,10 +200,10 @@ def beginning(start: Start, lesson: Lesson, unlabelled: Weights, *, seed: int) -
         case Start.PAIRS:
             return unlabelled._replace(links=learned_from_pairs(lesson, sizes, seed=seed))
         case Start.NOTHING:
-            return unlabelled._replace(links=LinkWeights.zeros(sizes))
+            return unlabelled._replace(links=LevelWeights.zeros(sizes))
 
 
-def learned_from_pairs(lesson: Lesson, sizes: tuple[int, ...], *, seed: int) -> LinkWeights:
+def learned_from_pairs(lesson: Lesson, sizes: tuple[int, ...], *, seed: int) -> LevelWeights:
     """Learn weights from linked pairs of known entities, and from those that are labelled singly.
 
     The pairs of a record with others of its entity count for one in all, and so do those with others: what

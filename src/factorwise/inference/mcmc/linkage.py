@@ -40,6 +40,8 @@ class LinkWalk(ShardedWalk):
         Bits of the sources an item comes from, if a cluster may have one record of each; else None.
     strict
         Leave exp(score / temperature) invariant; otherwise search: see `LinkedGibbs`.
+    further
+        A model of further templates over the items, beside their links; None for none.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class LinkWalk(ShardedWalk):
         weight: ArrayLike | None = None,
         sources: ArrayLike | None = None,
         strict: bool = False,
+        further: Model | None = None,
     ) -> None:
         n = graph.n_items
         scores = np.asarray(link_scores, np.float32)
@@ -64,12 +67,12 @@ class LinkWalk(ShardedWalk):
         self.settings = np.array([apart, cluster])
         self.weight = _per_item("weight", np.ones(n) if weight is None else weight, np.int32, n)
         self.sources = _per_item("sources", np.zeros(n) if sources is None else sources, np.uint64, n)
-        model = self._model(float(apart), float(cluster))
+        model = self._model(float(apart), float(cluster), further)
         start = np.arange(n) if labels is None else self._allowed(np.asarray(labels))
-        super().__init__(*_moves(model, graph, strict), labels=start)
+        super().__init__(*_moves(model, graph, strict), labels=start, worth=scores)
 
-    def _model(self, apart: float, cluster: float) -> Model:
-        """Return the model: the links, and constraints where there are any."""
+    def _model(self, apart: float, cluster: float, further: Model | None) -> Model:
+        """Return the model: the links, constraints where there are any, and further templates."""
         n, graph, scores = self.graph.n_items, self.graph, self.link_scores
         forbidden = scores == -np.inf
         finite = np.where(forbidden, np.float32(0.0), scores) if forbidden.any() else scores
@@ -81,7 +84,10 @@ class LinkWalk(ShardedWalk):
         if forbidden.any():
             pairs = np.column_stack([graph.first[forbidden], graph.second[forbidden]])
             templates.append(CannotLinkTemplate("cannot link", n, pairs))
-        return Model(templates, np.array([apart, cluster, 0.0, 1.0]))
+        weights = np.array([apart, cluster, 0.0, 1.0])
+        if further is None:
+            return Model(templates, weights)
+        return Model([*templates, *further.templates], np.concatenate([weights, further.weights]))
 
     def copy(self, *, strict: bool | None = None, items: Ints | None = None) -> LinkWalk:
         """Return a walk from the same clustering, in one shard, that goes its own way.
@@ -92,7 +98,7 @@ class LinkWalk(ShardedWalk):
         twin = object.__new__(LinkWalk)
         twin.__dict__.update(self.__dict__)
         moves = _moves(self.model, self.graph, self.gibbs.strict if strict is None else strict, items)
-        ShardedWalk.__init__(twin, *moves, labels=self.labels)
+        ShardedWalk.__init__(twin, *moves, labels=self.labels, worth=self.link_scores)
         twin.offered, twin.changed = self.offered, self.changed
         return twin
 
@@ -109,24 +115,10 @@ class LinkWalk(ShardedWalk):
         """Set the clustering; an item whose source its cluster has already comes to lie by itself."""
         self.shards.place(self._allowed(labels))
 
-    def place_shards(self, shard_of_cluster: Ints) -> None:
-        """Put clusters into shards, which are numbered from 0: ``shard_of_cluster[id]``."""
-        self.lay_out(np.asarray(shard_of_cluster, np.int64)[self.shards.label])
-
     def _allowed(self, labels: Ints) -> Ints:
         if labels.shape != (self.graph.n_items,):
             raise ShapeError(f"{self.graph.n_items} items need a label each, but {labels.shape} were given.")
         return _one_per_source(labels, self.sources) if self.sources.any() else labels
-
-    @property
-    def proposals(self) -> int:
-        """Clusters that were weighed for an item or a part of a cluster so far."""
-        return self.offered
-
-    @property
-    def changes(self) -> int:
-        """Steps that changed the clustering so far."""
-        return self.changed
 
 
 def _moves(

@@ -1,4 +1,4 @@
-"""Searching for the best clustering of linked items: rounds of cooling sweeps over shards of entities.
+"""Searching for the best clustering of linked items, under any model: rounds of cooling sweeps over shards.
 
 A round places the current clusters into shards, those that share a key into one, and sweeps over each. The
 key of an item is the part of the graph that it lies in, by links worth following (`parts`). The number of
@@ -20,8 +20,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from factorwise.errors import require
-from factorwise.inference.mcmc.linkage import LinkWalk
 from factorwise.inference.mcmc.schedules import Geometric
+from factorwise.inference.mcmc.shards import ShardedWalk
 from factorwise.kernels.compile.threads import Team
 from factorwise.types import Ints
 
@@ -144,7 +144,7 @@ class LinkSearch:
 
     def run(
         self,
-        walk: LinkWalk,
+        walk: ShardedWalk,
         key: Ints | None = None,
         *,
         seed: int,
@@ -217,7 +217,9 @@ class LinkSearch:
 class _WalkRounds:
     """Rounds over one walk in memory: clusters with the same key meet in a shard, shards run in threads."""
 
-    def __init__(self, search: LinkSearch, walk: LinkWalk, key: Ints | None, seed: int, team: Team) -> None:
+    def __init__(
+        self, search: LinkSearch, walk: ShardedWalk, key: Ints | None, seed: int, team: Team
+    ) -> None:
         self.search, self.walk, self.seed, self.team = search, walk, seed, team
         many = shard_count(walk.n_items) > 1
         self.key = (walk_parts(walk) if key is None else key) if many else None
@@ -286,13 +288,12 @@ def parts(n: int, first: Ints, second: Ints, link_scores: NDArray[np.float32]) -
     return np.asarray(part, np.int32)
 
 
-def walk_parts(walk: LinkWalk) -> NDArray[np.int32]:
+def walk_parts(walk: ShardedWalk) -> NDArray[np.int32]:
     """Number the parts of a walk's graph."""
-    graph = walk.graph
-    return parts(walk.n_items, graph.first, graph.second, walk.link_scores)
+    return parts(walk.n_items, walk.links.first, walk.links.second, walk.link_worth)
 
 
-def shards_by_key(walk: LinkWalk, key: Ints) -> NDArray[np.int32]:
+def shards_by_key(walk: ShardedWalk, key: Ints) -> NDArray[np.int32]:
     """Return the shard of each cluster, by its id: clusters with the same key lie in the same shard.
 
     The key of a cluster is the largest that its items have; clusters without any are spread evenly.

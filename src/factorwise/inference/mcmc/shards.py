@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from factorwise.errors import require
-from factorwise.inference.mcmc.link_moves import LinkedGibbs
+from factorwise.errors import NoCompiledFormError, ShapeError, require
+from factorwise.inference.mcmc.link_moves import LinkedGibbs, LinkedJumps
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.kernels.clusterings.arrays import Clustering, has_columns
@@ -31,6 +31,7 @@ from factorwise.model.model import Model
 from factorwise.model.programs import model_programs
 from factorwise.rng import Stream
 from factorwise.types import Ints
+from factorwise.world.links import LinkGraph
 from factorwise.world.partition import Partition
 from factorwise.world.shards import Shards
 
@@ -44,6 +45,9 @@ class ShardedWalk:
         Metropolis steps that follow, such as splits and merges; None for none.
     labels
         Where to start: any labels; None for every item by itself. The model must allow it.
+    worth : float32[links]
+        Which links are worth following, those above zero: they say which items should meet in a shard. None
+        for all of them.
 
     shards
         The clustering; `lay_out` lays it out anew between sweeps.
@@ -55,8 +59,14 @@ class ShardedWalk:
         jumps: Metropolis | None = None,
         *,
         labels: ArrayLike | None = None,
+        worth: ArrayLike | None = None,
     ) -> None:
         self.gibbs, self.jumps = gibbs, jumps
+        self._worth = None if worth is None else np.asarray(worth, np.float32)
+        if self._worth is not None and self._worth.shape != gibbs.links.first.shape:
+            raise ShapeError(
+                f"{len(gibbs.links.first)} links need a worth each, but {self._worth.shape} were given."
+            )
         self.model: Model = gibbs.model
         self.shards = Shards(np.arange(gibbs.links.n_items) if labels is None else labels)
         parts: list[Any] = [gibbs, None if jumps is None else jumps.proposer]
@@ -66,6 +76,26 @@ class ShardedWalk:
         self.offered = 0
         self.changed = 0
         self._idle: SimpleQueue[_Worker] = SimpleQueue()
+
+    @property
+    def links(self) -> LinkGraph:
+        """The links along which changes are proposed."""
+        return self.gibbs.links
+
+    @property
+    def link_worth(self) -> NDArray[np.float32]:
+        """What each link is worth: those above zero are worth following."""
+        return np.ones(len(self.links.first), np.float32) if self._worth is None else self._worth
+
+    @property
+    def proposals(self) -> int:
+        """Clusters that were weighed for an item or a part of a cluster so far."""
+        return self.offered
+
+    @property
+    def changes(self) -> int:
+        """Steps that changed the clustering so far."""
+        return self.changed
 
     @property
     def n_items(self) -> int:
@@ -98,9 +128,17 @@ class ShardedWalk:
             self._idle = SimpleQueue()
         self.shards.lay_out(shard)
 
+    def place_items(self, labels: Ints) -> None:
+        """Set the clustering."""
+        self.shards.place(labels)
+
+    def place_shards(self, shard_of_cluster: Ints) -> None:
+        """Put clusters into shards, which are numbered from 0: ``shard_of_cluster[id]``."""
+        self.lay_out(np.asarray(shard_of_cluster, np.int64)[self.shards.label])
+
     def copy(self) -> ShardedWalk:
         """Return a walk from the same clustering, in one shard, that goes its own way."""
-        return ShardedWalk(self.gibbs, self.jumps, labels=self.shards.leaders())
+        return ShardedWalk(self.gibbs, self.jumps, labels=self.shards.leaders(), worth=self._worth)
 
     def sweep(
         self,
@@ -189,6 +227,26 @@ class ShardedWalk:
             self._idle.put(worker)
 
 
+def walk_along(
+    links: LinkGraph,
+    model: Model,
+    *,
+    labels: ArrayLike | None = None,
+    worth: ArrayLike | None = None,
+    strict: bool = False,
+) -> ShardedWalk:
+    """Return a walk over clusterings under any model, along links: Gibbs steps, splits and merges.
+
+    links
+        Which items may come together by themselves: an item is offered the clusters of those that it is
+        linked with.
+    strict
+        Leave exp(score / temperature) invariant; otherwise search: see `LinkedGibbs`.
+    """
+    jumps = Metropolis(model, LinkedJumps(links, strict))
+    return ShardedWalk(LinkedGibbs(model, links, strict), jumps, labels=labels, worth=worth)
+
+
 class _Worker:
     """The parts of a walk, with scratch of their own, that can be set to any shard."""
 
@@ -196,6 +254,13 @@ class _Worker:
         model, world = gibbs.model, shards.world
         weights = model.weights.copy()
         programs = model_programs(model, world, weights)
+        for program in programs.templates:
+            if not {"gain", "gains"} & program.functions.keys():
+                raise NoCompiledFormError(
+                    f"{program.name} say how statistics change and not what a choice gains, so no walk in"
+                    " shards can choose by them: give their program a function gains(world, mine, move,"
+                    " choice)."
+                )
         self.columns = programs.arrays
         self.side = np.zeros(world.n_items, np.int8)
         self.random = np.zeros(2, np.uint64)
