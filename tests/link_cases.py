@@ -65,6 +65,9 @@ CASES = {
         OnePerSourceTemplate("sources", [1, 0, 2, 1, 0]),
         CannotLinkTemplate("cannot", 5, [(1, 4)]),
     ],
+    "cumulative": lambda: [
+        LinkTemplate("links", 5, SPARSE, levels=links_of(SPARSE).levels, sizes=[3, 2], cumulative=True)
+    ],
     "features": lambda: [LinkTemplate("links", 5, SPARSE, features=np.arange(5.0)[:, None] / 2 - 1)],
     "pair function": lambda: [links_of(SPARSE), PairTemplate("pairs", _fields(), agree, ["same k"])],
     "cluster function": lambda: [

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from chain_cases import Problem, problem
+from factorwise.apps.resolution.lessons import Lesson
 from factorwise.distributed import (
     LinkWeights,
     LocalExecutor,
@@ -21,6 +22,7 @@ from factorwise.distributed import (
     search_shards,
     shard_model,
     shard_walk,
+    split_items,
     step_shard,
 )
 from factorwise.distributed.search import entities_of
@@ -249,6 +251,13 @@ def lesson(seed, n=400):
     telling = np.where(same, *(rng.choice(4, len(same), p=row) for row in chances))
     levels = np.stack([telling, rng.integers(0, 3, len(same))], axis=1).astype(np.uint8)
     return LinkGraph.from_pairs(n, first, second), levels, entity.astype(np.int32)
+
+
+def training_shards(task, shards, training, seed=0):
+    """The shards of a lesson, as `mix_weights` takes them."""
+    whole = Lesson(*lesson(task))
+    parts = split_items(whole.graph, whole.entity, shards, seed)
+    return [training.shard(whole.part(items), SIZES) for items in parts]
 
 
 def sentences_in_parts(kind, seed, count):

@@ -185,9 +185,9 @@ def test_labelled_pairs_are_learned_from_with_and_without_entities(run, fit, fol
     assert result.code == 0
     assert "found from pairs and from what records look like" in result.err
     assert f"{len(PAIRS)} labelled pairs" in result.out
-    other = Knowledge.load(tmp_path / "n.fw").model.weights
+    other = Knowledge.load(tmp_path / "n.fw").weights.values
     run("resolve", "fit", folder / "labelled.csv", *words[:-2], "--quiet")
-    alone = Knowledge.load(tmp_path / "n.fw").model.weights
+    alone = Knowledge.load(tmp_path / "n.fw").weights.values
     assert len(other) != len(alone) or (other != alone).any()
 
 
@@ -513,7 +513,7 @@ def test_inspect_shows_fields_rules_training_and_weights(run, folder):
     lines = run("inspect", folder / "m.fw").out.splitlines()
     assert {"fields", "blocking rules", "training", "largest weights"} <= set(lines)
     everything = json.loads(run("inspect", folder / "m.fw", "--json", "--verbose").out)["resolution"]
-    assert len(everything["weights"]["largest"]) == len(saved.model.weights)
+    assert len(everything["weights"]["largest"]) == len(saved.weights.values)
 
 
 def test_a_search_in_shards_goes_on_after_a_kill_and_depends_on_no_threads(apply, tmp_path, killed):

@@ -223,7 +223,7 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
     def link_scores(self, weights: Floats) -> Floats:
         """Return the score of each link under the weights of this template."""
         if not self.sizes:
-            return self.features @ weights[FIXED_WEIGHTS:] + weights[LINK_WEIGHT]
+            return np.asarray(self.features @ weights[FIXED_WEIGHTS:] + weights[LINK_WEIGHT])
         by_level = LevelWeights(self.sizes, weights)
         return (by_level.cumulated() if self.cumulative else by_level).link_scores(self.levels)
 

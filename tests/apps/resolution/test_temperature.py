@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from factorwise.apps.resolution.temperature import TEMPERATURES, Case, JudgedPairs, calibrate
 from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
 from factorwise.kernels.compile.threads import Team
-from factorwise.learning.linkage_calibration import TEMPERATURES, Case, JudgedPairs, calibrate
 from factorwise.metrics.calibration import reliability
 
 ALONE = Team(1)

@@ -18,13 +18,14 @@ from factorwise.apps.resolution.agreement import check_columns, check_declared
 from factorwise.apps.resolution.answers import Resolution
 from factorwise.apps.resolution.blocking import Candidates, Rule
 from factorwise.apps.resolution.constraints import Constraints
+from factorwise.apps.resolution.explaining import Explainer
 from factorwise.apps.resolution.fields import FieldSpec, override, read_fields
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.kinds import infer_kinds
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.labelled import labelled_pairs
 from factorwise.apps.resolution.link_learning import LinkTraining
-from factorwise.apps.resolution.linking import Linked, link
+from factorwise.apps.resolution.linking import Linked, link, record_model
 from factorwise.apps.resolution.naming import entity_names
 from factorwise.apps.resolution.record_items import TemplateMaker
 from factorwise.apps.resolution.resolving import (
@@ -47,6 +48,7 @@ from factorwise.io.tables import ids_of, read_table
 from factorwise.kernels.compile.threads import Team, thread_count
 from factorwise.learning.samplerank import PassRecord
 from factorwise.metrics.clustering import b_cubed
+from factorwise.model.model import Model
 
 Records = Any
 
@@ -84,6 +86,9 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
     ----------
     knowledge_
         Fields, rules, comparisons and weights that were learned.
+    model_
+        The model of the records that it was fitted on, or of those last resolved where it was read from a
+        file: links with levels in each comparison, and the templates of your own, with the weights learned.
     history_
         One `PassRecord` per pass of the walks that the weights are from; none where they are not from walks.
         Of the ways that were tried before, ``knowledge_.training["ways"]`` has the quality.
@@ -149,7 +154,7 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
             Called with a line on what is being done, with the candidates and the normal
             forms, and after each pass.
         """
-        table = read_table(records)
+        table = self._table = read_table(records)
         hidden = [*leave_out, *(name for name in (entity, id) if isinstance(name, str))]
         fields = self._fields(table, hidden, alone=table.num_rows == 1 and entity is None)
         labelled = None if pairs is None else labelled_pairs(pairs, _ids(table, id))
@@ -197,6 +202,15 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
                     self.history_ = passes[-self.passes :]  # the way that was chosen is walked last
         return self
 
+    @property
+    def model_(self) -> Model:
+        """The model of the records as items, made when it is asked for."""
+        self._check_fitted()
+        if not hasattr(self, "_table"):
+            raise NotFittedError("a model that was read from a file has no records: resolve some first.")
+        with Team(thread_count(self.n_jobs)) as team:
+            return record_model(self._table, self.knowledge_, templates=self.templates, team=team)
+
     def predict(self, records: Records) -> NDArray[np.int32]:
         """Return a number for each record: records with the same number are of one entity."""
         return self.resolve(records).labels
@@ -239,6 +253,8 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         """
         self._check_fitted()
         table = read_table(records)
+        if not hasattr(self, "_table"):
+            self._table = table
         ids = _ids(table, id)
         check_columns(table, self.knowledge_.fields, [] if id is None else [id])
         if constraints is not None:
@@ -294,6 +310,17 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         with Team(thread_count(self.n_jobs)) as team:
             drawn = draw_posterior(resolved.linked, temperature, seed=seed, team=team, watch=watch)
         return replace(resolved, posterior=drawn)
+
+    def explain(self, records: Records, *, id: str | None = None) -> Explainer:  # noqa: A002
+        """Return what says why two records, or a record and an entity, belong together or not.
+
+        id
+            The column with the ids of the records, which is not compared.
+        """
+        self._check_fitted()
+        table = read_table(records)
+        check_columns(table, self.knowledge_.fields, [] if id is None else [id])
+        return Explainer(table, self.knowledge_, templates=self.templates, team=Team(1))
 
     def update(
         self,

@@ -1,9 +1,10 @@
 """Why two records are together or apart: what each factor contributes.
 
 The score of a clustering is a sum over clusters and over the pairs inside them (see `LinkTemplate`), and of
-what templates of one's own add. Putting two records that stand alone together changes it by the score of their
-pair minus that of a cluster, of which there is one less, and by what those templates say. Divided by the temperature that was found on held-out entities, this is the log of
-the odds that they are of one entity, as far as nothing but the two is looked at.
+what templates of one's own add. Putting two records that stand alone together changes it by the score of
+their pair, minus that of a cluster, as there is one less, and by what those templates say. Divided by the
+temperature that was found on held-out entities, this is the log of the odds that they are of one entity, as
+far as nothing but the two is looked at.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """SampleRank over linked records: weights of comparison levels and of further templates, from known entities.
 
-A walk moves a random record to the cluster of one that it is linked with, or to one of its own. The truth says
-what the move does to B-cubed F1, and a move that the weights rank the other way corrects them. The levels of a
-comparison have cumulative weights: what is learned of one level moves those above it along.
+A walk moves a random record to the cluster of one that it is linked with, or to one of its own. The truth
+says what the move does to B-cubed F1, and a move that the weights rank the other way corrects them. Levels of
+a comparison have cumulative weights: what is learned of one level moves those above it along.
 Implements: wick2009samplerank, Alg. 1, with passive-aggressive updates.
 """
 
@@ -16,19 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.lessons import Lesson
+from factorwise.apps.resolution.record_items import LINKS
 from factorwise.distributed.mixing import Mixer, TrainingShard, mix_weights, split_items
-from factorwise.errors import InvalidArgumentError, require
+from factorwise.errors import InvalidArgumentError, ShapeError, require
 from factorwise.inference.mcmc.partition_moves import Relocate, RelocateToCandidate
 from factorwise.learning.preferences import TruthPreference
 from factorwise.learning.samplerank import PassRecord, SampleRank
 from factorwise.learning.updates import PassiveAggressive
 from factorwise.learning.walkers import TrainingWorld
-from factorwise.model.link_templates import LinkTemplate, LevelWeights
+from factorwise.model.link_templates import LevelWeights, LinkTemplate
 from factorwise.model.model import Model
 from factorwise.world.partition import Partition
 
 EACH = 5  # steps for a record in a walk, however many there are
-LINKS = "links"  # name of the template of links
 
 
 class Weights(NamedTuple):
@@ -86,6 +86,10 @@ class LinkTraining:
         mixer
             Who takes the walks, in shards; None for one after the other here.
         """
+        if len(lesson.entity) != lesson.graph.n_items:
+            raise ShapeError(
+                f"{lesson.graph.n_items} records need an entity each, but {len(lesson.entity)} have one."
+            )
         if not (lesson.entity >= 0).any():
             raise InvalidArgumentError("nothing can be learned: no record's entity is known.")
         sizes = start.links.sizes

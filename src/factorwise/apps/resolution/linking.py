@@ -17,6 +17,7 @@ from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.apps.resolution.record_items import (
+    LINKS,
     RecordItems,
     TemplateMaker,
     flat_weights,
@@ -27,6 +28,8 @@ from factorwise.distributed.executors import Executor
 from factorwise.inference.mcmc.linkage import LinkWalk
 from factorwise.inference.mcmc.linkage_search import parts
 from factorwise.kernels.compile.threads import Team
+from factorwise.model.link_templates import LinkTemplate
+from factorwise.model.model import Model
 from factorwise.types import Ints
 from factorwise.world.links import LinkGraph
 
@@ -125,6 +128,26 @@ def joined(
         further=further_model(own, flat_weights(own, knowledge.further)),
     )
     return Linked(normal, candidates, scores, unit, walk)
+
+
+def record_model(
+    table: pa.Table, knowledge: Knowledge, *, templates: Sequence[TemplateMaker] = (), team: Team
+) -> Model:
+    """Return the model of the records of a table, each an item: links by levels, and further templates."""
+    normal, n = normalize(table, knowledge.fields), table.num_rows
+    candidates = knowledge.candidates(normal, threads=team.threads)
+    comparer = Comparer(normal, knowledge.comparisons)
+    links = LinkTemplate(
+        LINKS,
+        n,
+        LinkGraph.from_pairs(n, candidates.first, candidates.second),
+        levels=comparer.all_levels(candidates.first, candidates.second, team),
+        sizes=knowledge.weights.sizes,
+        statistics=[comparison.name for comparison in knowledge.comparisons],
+    )
+    own = make_templates(templates, RecordItems(table, np.arange(n, dtype=np.int32), n))
+    weights = np.concatenate([knowledge.weights.values, flat_weights(own, knowledge.further)])
+    return Model([links, *own], weights)
 
 
 class Links(NamedTuple):

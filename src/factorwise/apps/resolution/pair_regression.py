@@ -31,7 +31,7 @@ def logistic_links(
     linked: float = 1.0,
     seed: int,
 ) -> LevelWeights:
-    """Fit the weights of comparisons with so many levels to pairs of which it is known whether they are the same.
+    """Fit the weights of comparisons with so many levels to pairs that are known to be the same, or not.
 
     share
         How much each pair counts for, relative to the others; None for all the same.

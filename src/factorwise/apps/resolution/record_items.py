@@ -15,6 +15,8 @@ from factorwise.model.model import Model
 from factorwise.model.template import AnyTemplate, Template
 from factorwise.variables.bags import Bags
 
+LINKS = "links"  # name of the template of links
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordItems:
@@ -76,12 +78,12 @@ def make_templates(makers: Sequence[TemplateMaker], items: RecordItems) -> tuple
         if not isinstance(template, Template):
             raise TemplateError(
                 f"{getattr(maker, '__name__', maker)!r} returned {type(template).__name__}, not a template:"
-                " give functions of the records that return a TallyTemplate, ClusterTemplate, PairTemplate, ..."
+                " give functions of the records that return one, such as a TallyTemplate or PairTemplate."
             )
         made.append(template)
     names = [template.name for template in made]
-    if len({*names, "links"}) <= len(names):
-        raise TemplateError(f"templates need names of their own, and none may be 'links', but have {names}.")
+    if len({*names, LINKS}) <= len(names):
+        raise TemplateError(f"each template needs a name of its own other than {LINKS!r}, not {names}.")
     return tuple(made)
 
 
@@ -90,9 +92,7 @@ def further_model(templates: Sequence[AnyTemplate], weights: NDArray[np.float64]
     return Model(list(templates), weights) if templates else None
 
 
-def flat_weights(
-    templates: Sequence[AnyTemplate], weights: Mapping[str, ArrayLike]
-) -> NDArray[np.float64]:
+def flat_weights(templates: Sequence[AnyTemplate], weights: Mapping[str, ArrayLike]) -> NDArray[np.float64]:
     """Return the weights of templates in turn, from those of each by name."""
     names = [template.name for template in templates]
     if set(names) != set(weights):
@@ -113,6 +113,8 @@ def weights_by_template(
     templates: Sequence[AnyTemplate], weights: NDArray[np.float64]
 ) -> dict[str, NDArray[np.float64]]:
     """Return the weights of each template by its name."""
-    ends = np.cumsum([template.size for template in templates])[:-1] if templates else []
-    parts = np.split(weights, ends)
-    return {template.name: part for template, part in zip(templates, parts, strict=False)}
+    ends = np.cumsum([template.size for template in templates])
+    return {
+        template.name: weights[end - template.size : end]
+        for template, end in zip(templates, ends.tolist(), strict=True)
+    }

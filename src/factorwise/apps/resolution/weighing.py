@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from factorwise.apps.resolution.lessons import Lesson, Trial, effective_number, trials
-from factorwise.apps.resolution.link_learning import LINKS, LinkTraining, Weights
+from factorwise.apps.resolution.link_learning import LinkTraining, Weights
 from factorwise.apps.resolution.pair_regression import logistic_links
-from factorwise.apps.resolution.record_items import further_model
+from factorwise.apps.resolution.record_items import LINKS, further_model
 from factorwise.apps.resolution.temperature import Calibration, Case, calibrate
 from factorwise.distributed.mixing import Mixer
 from factorwise.inference.mcmc.linkage import LinkWalk

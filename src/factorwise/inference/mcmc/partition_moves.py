@@ -17,6 +17,7 @@ from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
 from factorwise.kernels.clusterings import jumps, relocations
 from factorwise.kernels.compile.programs import Pointers, Program
+from factorwise.types import Ints
 from factorwise.world.pairs import both_ends
 from factorwise.world.partition import Partition
 
@@ -230,13 +231,13 @@ class RelocateToCandidate(Relocate):
         The candidates of item i are ``candidate[start[i]:start[i + 1]]``.
     """
 
-    def __init__(self, start: NDArray[np.int64], candidate: NDArray[np.int64]) -> None:
+    def __init__(self, start: NDArray[np.int64], candidate: Ints) -> None:
         object.__setattr__(self, "start", start)
         object.__setattr__(self, "candidate", candidate)
         super().__init__(to_candidate=1.0, candidates=self)
 
     start: NDArray[np.int64]
-    candidate: NDArray[np.int64]
+    candidate: Ints
 
     @classmethod
     def from_pairs(cls, n_items: int, pairs: ArrayLike) -> RelocateToCandidate:

@@ -134,9 +134,7 @@ def draw_peer(mine: Any, random: Any, n: int, item: int) -> int:
 
 
 @shared
-def shares_of_candidates(
-    world: Any, mine: Any, item: int, first: int, second: int
-) -> tuple[float, float]:
+def shares_of_candidates(world: Any, mine: Any, item: int, first: int, second: int) -> tuple[float, float]:
     """Shares of an item's candidates that are in either of two clusters, the item itself aside."""
     degree = mine.candidate_start[item + 1] - mine.candidate_start[item]
     if degree == 0:
