@@ -106,7 +106,7 @@ class Knowledge:
         arrays = {"weights": self.weights.values}
         if self.further:
             metadata["templates"] = list(self.further)
-            arrays |= {f"template {place}": values for place, values in enumerate(self.further.values())}
+            arrays |= {f"template_{place}": values for place, values in enumerate(self.further.values())}
         write_model(path, ModelFile(kind=KIND, metadata=metadata, arrays=arrays, provenance=record))
 
     @classmethod
@@ -125,7 +125,7 @@ class Knowledge:
                 float(saved["temperature"]),
                 bool(saved.get("thrifty", False)),
                 saved["training"],
-                {name: file.arrays[f"template {place}"] for place, name in enumerate(names)},
+                {name: file.arrays[f"template_{place}"] for place, name in enumerate(names)},
             )
         except (AttributeError, LookupError, TypeError, ValueError, FactorwiseError) as error:
             raise ModelFileError(
