@@ -48,12 +48,6 @@ def _fields(n=5):
     return Fields(k=np.arange(n) % 2)
 
 
-def _table():
-    values = np.random.default_rng(2).integers(0, 2, (10, 2))
-    aggregates = ("count", "all", "exists", "majority", "mean", "per member", "linked")
-    return PairTableTemplate("table", PairTable(5, ["one", "two"], values), aggregates)
-
-
 CASES = {
     "sparse": lambda: [links_of(SPARSE)],
     "complete": lambda: [links_of(COMPLETE)],
@@ -75,8 +69,15 @@ CASES = {
         ClusterTemplate("clusters", _fields(), crowded, ["big", "even"]),
         OnePerSourceTemplate("sources", [1, 0, 2, 1, 0]),
     ],
-    "tables": lambda: [links_of(SPARSE), _table()],
 }
+
+
+def links_and_table():
+    """Four linked items with a table of their pairs: interpreted, a table costs much for each path."""
+    values = np.random.default_rng(2).integers(0, 2, (6, 2))
+    aggregates = ("count", "all", "exists", "majority", "mean", "per member", "linked")
+    table = PairTableTemplate("table", PairTable(4, ["one", "two"], values), aggregates)
+    return [links_of(SPARSE[:4], 4), table]
 
 
 def partitions(n):

@@ -19,6 +19,7 @@ from factorwise.kernels.compile.primitives import AGGREGATES
 from factorwise.model.contributions import Contributions
 from factorwise.model.partition_program import PartitionProgram, check_items
 from factorwise.model.partition_templates import Items, PairTemplate, PartitionTemplate, parts_of
+from factorwise.model.restrictions import copy_with
 from factorwise.model.weights import SparseVector
 from factorwise.variables.fields import Fields
 from factorwise.world.diff import NEW, PartitionDiff, Retype
@@ -51,7 +52,7 @@ class ClusterTemplate(PartitionTemplate):
 
     def restrict_to(self, items: NDArray[np.int64]) -> Self:
         """Return the template of some items."""
-        return self._with(fields=self.fields.restrict_to(items)) if self.needs_fields else self
+        return copy_with(self, fields=self.fields.restrict_to(items)) if self.needs_fields else self
 
     def source(self) -> Source:
         """Text of the function, for compiling."""
@@ -178,7 +179,7 @@ class PairAggregate(ClusterTemplate):
     def restrict_to(self, items: NDArray[np.int64]) -> Self:
         """Return the template of some items."""
         pairs = self.pairs.restrict_to(items)
-        return self._with(fields=pairs.fields, pairs=pairs)
+        return copy_with(self, fields=pairs.fields, pairs=pairs)
 
     def source(self) -> Source:
         """Text of the pair function, for compiling."""

@@ -30,6 +30,7 @@ from factorwise.kernels.compile.programs import Program
 from factorwise.model.count_layout import KeptLayout
 from factorwise.model.partition_program import check_items
 from factorwise.model.partition_templates import PairTemplate
+from factorwise.model.restrictions import copy_with, refuse_repulsion
 from factorwise.model.weights import SparseVector
 from factorwise.variables.fields import Fields
 from factorwise.world.partition import Partition
@@ -142,10 +143,10 @@ class CountedTemplate(PairTemplate):
 
     def restrict_to(self, items: NDArray[np.int64]) -> Self:
         """Return the template of some items: the pairs of them."""
-        self._refuse_repulsion()
+        refuse_repulsion(self)
         codes = [codes[items] for codes in self.codes]
         fields = self.fields.restrict_to(items)
-        return self._with(fields=fields, codes=codes, _layout=None, _item_rows=None)
+        return copy_with(self, fields=fields, codes=codes, _layout=None, _item_rows=None)
 
     def source(self) -> Source:
         """Text of the pair function, for compiling."""

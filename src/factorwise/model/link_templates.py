@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -24,6 +23,7 @@ from factorwise.kernels.clusterings.links import CLUSTER_WEIGHT, FIXED_WEIGHTS, 
 from factorwise.kernels.compile.programs import Later, Program
 from factorwise.model.partition_program import check_items
 from factorwise.model.partition_templates import parts_of
+from factorwise.model.restrictions import copy_with
 from factorwise.model.template import Template, finite_difference
 from factorwise.model.weights import SparseVector
 from factorwise.types import Ints
@@ -202,11 +202,15 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
 
     def restrict_to(self, items: NDArray[np.int64]) -> Self:
         """Return the template of some items: the links between them, and all other pairs of them."""
-        twin = copy(self)
-        twin.graph, pairs = self.graph.restrict_to(items)
-        twin.levels, twin.features, twin.counts = self.levels[pairs], self.features[pairs], self.counts[items]
-        twin._scored = None
-        return twin
+        graph, pairs = self.graph.restrict_to(items)
+        return copy_with(
+            self,
+            graph=graph,
+            levels=self.levels[pairs],
+            features=self.features[pairs],
+            counts=self.counts[items],
+            _scored=None,
+        )
 
     def weight_name(self, index: int) -> str:
         """Return what a weight is of.
@@ -358,9 +362,7 @@ class OnePerSourceTemplate(_Constraint):
 
     def restrict_to(self, items: NDArray[np.int64]) -> Self:
         """Return the constraint of some items."""
-        twin = copy(self)
-        twin.sources = self.sources[items]
-        return twin
+        return copy_with(self, sources=self.sources[items])
 
     def is_broken_by(self, members: NDArray[np.int32]) -> bool:
         """Whether two of the items share a source."""
@@ -410,9 +412,7 @@ class CannotLinkTemplate(_Constraint):
 
     def restrict_to(self, items: NDArray[np.int64]) -> Self:
         """Return the constraint of some items: the pairs between them."""
-        twin = copy(self)
-        twin.graph, _ = self.graph.restrict_to(items)
-        return twin
+        return copy_with(self, graph=self.graph.restrict_to(items)[0])
 
     def is_broken_by(self, members: NDArray[np.int32]) -> bool:
         """Whether both items of a pair are among these."""

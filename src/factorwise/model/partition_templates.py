@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import replace
 from itertools import combinations, product
 from typing import Any, Self
@@ -25,6 +24,7 @@ from factorwise.model.contributions import Contributions
 from factorwise.model.model import Model
 from factorwise.model.partition_program import PartitionProgram, check_items
 from factorwise.model.programs import model_programs
+from factorwise.model.restrictions import copy_with, refuse_repulsion
 from factorwise.model.template import Template
 from factorwise.model.weights import SparseVector
 from factorwise.variables.fields import Fields
@@ -62,24 +62,6 @@ class PartitionTemplate(Template[Partition, PartitionDiff]):
     def weight_name(self, index: int) -> str:
         """Return the template and the statistic."""
         return f"{self.name}: {self.statistic_names[index]}"
-
-    def _with(self, **changed: Any) -> Self:
-        """Return a copy with other attributes; a function that is a method of this one becomes its own."""
-        twin = copy(self)
-        for name, value in changed.items():
-            setattr(twin, name, value)
-        if getattr(getattr(self, "function", None), "__self__", None) is self:
-            twin.function = getattr(twin, self.function.__name__)
-        return twin
-
-    def _refuse_repulsion(self) -> None:
-        """Complain of factors between clusters, of which the two may lie in different shards."""
-        if getattr(self, "repels", False):
-            raise TemplateError(
-                f"template {self.name!r} scores pairs of items in different clusters, and walks in shards see"
-                " the clusters of one shard at a time: give it repels=False and its weights with the opposite"
-                " sign, which changes all scores by the same constant."
-            )
 
     def _answer(self, given: str, *arguments: Any) -> Any:
         """Call the user's function; what goes wrong there is told with the template's name."""
@@ -198,8 +180,8 @@ class PairTemplate(PartitionTemplate):
 
     def restrict_to(self, items: NDArray[np.int64]) -> Self:
         """Return the template of some items: the pairs of them."""
-        self._refuse_repulsion()
-        return self._with(fields=self.fields.restrict_to(items))
+        refuse_repulsion(self)
+        return copy_with(self, fields=self.fields.restrict_to(items))
 
     def source(self) -> Source:
         """Text of the function, for compiling."""
@@ -363,12 +345,13 @@ class EdgeTemplate(PartitionTemplate):
 
     def restrict_to(self, items: NDArray[np.int64]) -> Self:
         """Return the template of some items: the edges between them."""
-        self._refuse_repulsion()
+        refuse_repulsion(self)
         start, ends = take_rows(self.start, items)
         among = pairs_among(items, start, self.neighbor[ends])
         edges = np.column_stack([among.first, among.second])
         sides = both_ends(len(items), edges)
-        return self._with(
+        return copy_with(
+            self,
             n_items=len(items),
             edges=edges,
             features=self.features[self.edge[ends[among.place]]],

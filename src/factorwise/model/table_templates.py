@@ -19,6 +19,7 @@ from factorwise.kernels.clusterings.tables import AGGREGATE_CODES
 from factorwise.model.contributions import Contributions
 from factorwise.model.partition_program import PartitionProgram, check_items
 from factorwise.model.partition_templates import Items, PartitionTemplate, parts_of
+from factorwise.model.restrictions import copy_with
 from factorwise.model.weights import SparseVector
 from factorwise.variables.pair_table import PairTable
 from factorwise.world.diff import PartitionDiff, Retype
@@ -68,7 +69,7 @@ class PairTableTemplate(PartitionTemplate):
 
     def restrict_to(self, items: NDArray[np.int64]) -> Self:
         """Return the template of some items: the table of their pairs."""
-        return self._with(table=self.table.restrict_to(items))
+        return copy_with(self, table=self.table.restrict_to(items))
 
     def add_to(self, program: PartitionProgram, offset: int) -> None:
         """Take part in a compiled program, with weights from ``offset`` on."""

@@ -27,6 +27,7 @@ from factorwise.model.contributions import Contributions
 from factorwise.model.count_layout import KeptLayout
 from factorwise.model.partition_program import check_items
 from factorwise.model.partition_templates import Items, PartitionTemplate, parts_of
+from factorwise.model.restrictions import copy_with
 from factorwise.model.weights import SparseVector
 from factorwise.variables.bags import UNIT, Bags
 from factorwise.world.diff import PartitionDiff, Retype
@@ -147,7 +148,7 @@ class TallyTemplate(PartitionTemplate):
         _, entries = take_rows(self.keys.start, items)
         keys = self.keys.restrict_to(items)
         layout = KeptLayout(self.name, keys.start, keys.key, amount=keys.amount)
-        return self._with(keys=keys, _layout=layout, _parts=self._parts[entries])
+        return copy_with(self, keys=keys, _layout=layout, _parts=self._parts[entries])
 
     def program(
         self, world: Partition, offset: int, weights: Floats, groups: NDArray[np.int32] | None = None

@@ -253,7 +253,6 @@ REFUSED = {
         lambda model: Metropolis(model, PartitionMixture([RestrictedGibbs(model, 1)])),
         "leave it out of the mixture, or run with engine='plain'",
     ),
-    "Gibbs": (PartitionGibbs, "use Metropolis, or run with engine='plain'"),
 }
 
 
@@ -272,6 +271,16 @@ def test_what_has_no_compiled_form_with_tables_is_refused_or_walks_plainly(name)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert isinstance(make_engine(kernel, world, "plain"), PlainEngine)
+
+
+def test_gibbs_steps_under_tables_are_exact_and_compiled_as_they_are_written():
+    check_walk(PartitionGibbs(model_for("tables", 4)), all_partitions(4))
+    kernel, world = PartitionGibbs(model_for("tables", 12)), Partition.singletons(12)
+    compiled, interpreted = Walk(kernel, world), Walk(kernel, world, interpreted=True)
+    for walk in (compiled, interpreted):
+        walk.advance(Stream(3), 1.0, 60)
+    assert compiled.view == interpreted.view
+    assert compiled.score == pytest.approx(kernel.model.score(compiled.view))
 
 
 def test_a_world_across_blocks_and_a_proposer_of_ones_own_are_refused():

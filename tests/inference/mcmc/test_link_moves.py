@@ -13,7 +13,7 @@ from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition
-from link_cases import CASES, allowed_worlds, links_of, model_of, target, transition_matrix
+from link_cases import CASES, allowed_worlds, links_and_table, links_of, model_of, target, transition_matrix
 
 TEMPERATURES = (1.0, 0.7, 2.0)
 
@@ -44,6 +44,17 @@ def test_strict_splits_and_merges_are_in_detailed_balance(case):
         flow = wanted[:, None] * matrix
         np.testing.assert_allclose(flow, flow.T, atol=1e-12)
         assert np.trace(matrix) < len(worlds) - 1
+
+
+def test_moves_under_tables_of_pairs_are_in_detailed_balance():
+    model = model_of(links_and_table())
+    worlds, scores = allowed_worlds(model, 4)
+    links = model.templates[0].graph
+    for kernel in (LinkedGibbs(model, links, items=np.array([1])), Metropolis(model, LinkedJumps(links))):
+        for temperature in TEMPERATURES:
+            flow = target(scores, temperature)[:, None] * transition_matrix(kernel, worlds, temperature)
+            np.testing.assert_allclose(flow, flow.T, atol=1e-12)
+            assert np.trace(flow) < 1.0
 
 
 def test_large_unions_are_left_out_alike_in_both_directions(monkeypatch):
