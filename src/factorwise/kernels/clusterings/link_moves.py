@@ -41,7 +41,7 @@ from factorwise.kernels.clusterings.jumps import add_change, end_changes, move_a
 from factorwise.kernels.compile.compiler import shared
 from factorwise.kernels.compile.pointers import call
 from factorwise.kernels.walks.layouts import STAY
-from factorwise.kernels.walks.library import below, tempered, uniform
+from factorwise.kernels.walks.library import below, share_of, tempered, uniform
 
 AT, OFFERED = range(2)
 GAINS, APPLIED, SIDES, CONTEXT = range(4)
@@ -345,6 +345,6 @@ def choose_home(mine: Any, move: Any, choice: Any) -> int:
         best = max(best, choice.out[k])
     total = 0.0
     for k in range(move.choices):
-        total += math.exp(tempered(choice.out[k] - best, move.temperature))
-    mine.chances[move.item] = math.exp(tempered(choice.out[home] - best, move.temperature)) / total
+        total += share_of(tempered(choice.out[k] - best, move.temperature))
+    mine.chances[move.item] = share_of(tempered(choice.out[home] - best, move.temperature)) / total
     return home
