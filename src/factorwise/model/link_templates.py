@@ -179,6 +179,7 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
         arrays = {
             "start": self.graph.start,
             "neighbor": self.graph.neighbor,
+            "graph": [self.graph.neighbor.ctypes.data],
             "score": self._scores(weights[offset : offset + self.size]),
             "pair": self.graph.pair,
             "levels": self.levels,

@@ -193,7 +193,7 @@ def begin_move(move: Any) -> None:
 
     Until a proposer says more.
     """
-    move.changes, move.world, move.known = 1, 0, 0
+    move.changes, move.world, move.known, move.graph = 1, 0, 0, 0
     move.ratio, move.log_ratio, move.better = 1.0, 0.0, 0.0
 
 
@@ -288,7 +288,7 @@ def walk_choices(walk: Walk, steps: int, visits: int) -> None:
 @shared
 def make_choice(walk: Any, plan: Any, tally: Any, choice: Any, move: Any) -> bool:
     """Let one item choose; return whether it went elsewhere."""
-    move.changes, move.world = 1, 0
+    move.changes, move.world, move.graph = 1, 0, 0
     if math.isnan(call(plan[SUPPORT], plan[SUPPORT + 1])):
         tally[STAYED] += 1
         return False
