@@ -246,10 +246,11 @@ class OldLinkWalks:
         self.blank = model.LinkModel.blank(self.model.sizes)
         self.scores = self.model.link_scores(links.levels)
 
-    def begin(self, labels: np.ndarray | None) -> None:
+    def begin(self, labels: np.ndarray | None, *, strict: bool = False) -> None:
         """Stand in a clustering, with all items in one shard; None for every item by itself."""
         settings = {"apart": self.model.apart, "cluster": self.model.cluster, "labels": labels}
         self.walk = self.begin_walk(self.graph, self.scores, **settings)
+        self.how = {"team": self.team, "strict": strict}
 
     def search(self, rounds: int, sweeps: int) -> float:
         """Search with falling temperature; return the score of the clustering."""
@@ -260,7 +261,7 @@ class OldLinkWalks:
     def sample(self, sweeps: int, jumps: float) -> int:
         """Sweep as a sampler may, with so many splits or merges per item; return how many changes."""
         for number in range(sweeps):
-            self.walk.sweep(SEED, number, 1.0, team=self.team, jumps=jumps, strict=True)
+            self.walk.sweep(SEED, number, 1.0, jumps=jumps, **self.how)
         return int(self.walk.changes)
 
     def learn(self, passes: int, each: int) -> tuple[int, float]:
@@ -274,10 +275,16 @@ class OldLinkWalks:
 
 
 class NewLinkWalks(OldLinkWalks):
-    """The same by calls of the new tree."""
+    """The same by calls of the new tree, in which a walk is strict or not from its beginning."""
+
+    def begin(self, labels: np.ndarray | None, *, strict: bool = False) -> None:
+        """Stand in a clustering, with all items in one shard; None for every item by itself."""
+        settings = {"apart": self.model.apart, "cluster": self.model.cluster, "labels": labels}
+        self.walk = self.begin_walk(self.graph, self.scores, strict=strict, **settings)
+        self.how = {"team": self.team}
 
 
-link_walks = adapter("factorwise.inference.mcmc.linkage", OldLinkWalks, NewLinkWalks)
+link_walks = adapter("factorwise.kernels.linkage", OldLinkWalks, NewLinkWalks)
 
 
 def old_record_links(records: Any, entity: np.ndarray, resolver: EntityResolver) -> Links:
@@ -577,7 +584,7 @@ def sample_walk(read: Callable[[Scale], Links], sweeps: int, scale: Scale) -> Wa
     def run() -> Done:
         return Done(steps, steps, walks.sample(sweeps, 0.5))
 
-    return ready(Walk(run, hash_of(*links), partial(walks.begin, links.entity)))
+    return ready(Walk(run, hash_of(*links), partial(walks.begin, links.entity, strict=True)))
 
 
 def learn_walk(read: Callable[[Scale], Links], each: int, scale: Scale) -> Walk:

@@ -139,8 +139,7 @@ class ProgramJudge:
         self._enter(world, diff)
         walk, move = self._parts.walk, self._parts.walk.step[0]
         before = [array.copy() for array in self._arrays]
-        if weigh_move(walk, move, False):
-            take_back(walk, move, walk.changes, move.changes)
+        take_back(walk, move, walk.changes, weigh_move(walk, move, False))
         for array, old in zip(self._arrays, before, strict=True):
             array[...] = old
         return float(move.better)
@@ -148,7 +147,7 @@ class ProgramJudge:
     def applied(self, world: Any, diff: Any) -> None:
         """Follow the walk to the world after ``diff``, about to be applied."""
         self._enter(world, diff)
-        make_changes(self._parts.walk, self._parts.walk.step[0])
+        make_changes(self._parts.walk, self._parts.walk.step[0], 0)
 
     def _enter(self, world: Any, diff: Any) -> None:
         if world.layout_key() != self._world.layout_key():

@@ -282,6 +282,7 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
         arrays = {
             "start": self.graph.start,
             "neighbor": self.graph.neighbor,
+            "graph": [self.graph.neighbor.ctypes.data],
             "score": Later(lambda: self._scores(weights[offset : offset + self.size]), np.dtype(np.float32)),
             "pair": self.graph.pair,
             "levels": self.levels,

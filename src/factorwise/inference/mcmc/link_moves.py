@@ -124,6 +124,7 @@ def link_arrays(links: LinkGraph, items: NDArray[np.int32], strict: bool) -> dic
     return {
         "start": links.start,
         "neighbor": links.neighbor,
+        "graph": [links.neighbor.ctypes.data],
         "items": items.astype(np.int32),
         "turn": np.zeros(2, np.int64),
         "strict": [int(strict)],

@@ -9,6 +9,8 @@ however many there are.
 
 start, neighbor : int64[n + 1], int32[2 pairs]
     The links of item i stand at ``start[i]`` to ``start[i + 1]``: the other item of each.
+graph : int64[1]
+    Address of the neighbors, by which moves along the same links are known.
 score : float32[2 pairs]
     What each adds while its two items are together, beyond an unlinked pair.
 pair : int32[2 pairs]
@@ -56,17 +58,38 @@ def records_in(world: Any, mine: Any, cluster: int) -> int:
     return mine.total[cluster] if len(mine.count) > 0 else np.int64(world.size[cluster])
 
 
+@shared
+def links_of(mine: Any, item: int) -> range:
+    """Where the links of an item stand.
+
+    Unsigned, as all that they lead to: no time goes into indices that might count from the end.
+    """
+    return range(np.uint64(mine.start[item]), np.uint64(mine.start[item + 1]))
+
+
+@shared
+def neighbor_label(world: Any, mine: Any, at: int) -> int:
+    """The cluster that a link leads into."""
+    return world.label[np.uint32(mine.neighbor[at])]
+
+
 def link_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
     """Scores of the item's links by cluster, and of the pairs that are not linked."""
     item = move.item
-    if move.choices == 1:  # labels tell, without a look at places
+    if move.graph == mine.graph[0]:
+        first = np.uint64(mine.start[item])
+        for at in links_of(mine, item):
+            k = choice.linked[at - first]
+            if k > 0:
+                choice.out[np.uint32(k - 1)] += mine.score[at]
+    elif move.choices == 1:  # labels tell, without a look at places
         target = choice.targets[0]
-        for at in range(mine.start[item], mine.start[item + 1]):
-            if world.label[mine.neighbor[at]] == target:
+        for at in links_of(mine, item):
+            if neighbor_label(world, mine, at) == target:
                 choice.out[0] += mine.score[at]
     else:
-        for at in range(mine.start[item], mine.start[item + 1]):
-            k = choice.place[world.label[mine.neighbor[at]]]
+        for at in links_of(mine, item):
+            k = choice.place[np.uint32(neighbor_label(world, mine, at))]
             if k > 0:
                 choice.out[k - 1] += mine.score[at]
     unlinked = mine.weights[mine.place[0] + UNLINKED_WEIGHT]
@@ -86,8 +109,8 @@ def link_gain(world: Any, mine: Any, move: Any) -> float:
     """Gain of one item's change of cluster."""
     item, source, target = move.item, move.source, move.target
     total = 0.0
-    for at in range(mine.start[item], mine.start[item + 1]):
-        cluster = world.label[mine.neighbor[at]]
+    for at in links_of(mine, item):
+        cluster = neighbor_label(world, mine, at)
         if cluster == source:
             total -= mine.score[at]
         elif cluster == target:
@@ -106,8 +129,8 @@ def link_gradient(world: Any, mine: Any, move: Any, gradient: Any) -> None:
     """
     item, source, target = move.item, move.source, move.target
     links = 0.0
-    for at in range(mine.start[item], mine.start[item + 1]):
-        cluster = world.label[mine.neighbor[at]]
+    for at in links_of(mine, item):
+        cluster = neighbor_label(world, mine, at)
         if cluster == target:
             links += 1.0
             add_link(mine, gradient, mine.pair[at], 1.0)
@@ -147,8 +170,8 @@ def link_sides(world: Any, mine: Any, move: Any, choice: Any) -> None:
     if len(mine.count) > 0:
         count_side(world, mine, item, sizes[0] + sizes[1] == 0)
     weights, head = mine.weights, mine.place[0]
-    for at in range(mine.start[item], mine.start[item + 1]):
-        side = world.side[mine.neighbor[at]]
+    for at in links_of(mine, item):
+        side = world.side[np.uint32(mine.neighbor[at])]
         if side > 0:  # seldom: sums in registers would be vectorised, and read the scores of all links
             choice.out[side - 1] += mine.score[at]
     unlinked = weights[head + UNLINKED_WEIGHT] * records_of(mine, item)
@@ -246,8 +269,8 @@ def begin_sources(world: Any, mine: Any) -> None:
 
 def forbidden_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
     """Forbid the clusters of the items that this one must not be with."""
-    for at in range(mine.start[move.item], mine.start[move.item + 1]):
-        k = choice.place[world.label[mine.neighbor[at]]]
+    for at in links_of(mine, move.item):
+        k = choice.place[np.uint32(neighbor_label(world, mine, at))]
         if k > 0:
             choice.out[k - 1] = -math.inf
 
@@ -258,8 +281,8 @@ def forbidden_gain(world: Any, mine: Any, move: Any) -> float:
     Infinity out of such a cluster.
     """
     gain = 0.0
-    for at in range(mine.start[move.item], mine.start[move.item + 1]):
-        cluster = world.label[mine.neighbor[at]]
+    for at in links_of(mine, move.item):
+        cluster = neighbor_label(world, mine, at)
         if cluster == move.target:
             return -math.inf
         if cluster == move.source:
@@ -269,8 +292,8 @@ def forbidden_gain(world: Any, mine: Any, move: Any) -> float:
 
 def forbidden_sides(world: Any, mine: Any, move: Any, choice: Any) -> None:
     """Forbid a side with an item that this one must not be with."""
-    for at in range(mine.start[move.item], mine.start[move.item + 1]):
-        side = world.side[mine.neighbor[at]]
+    for at in links_of(mine, move.item):
+        side = world.side[np.uint32(mine.neighbor[at])]
         if side > 0:
             choice.out[side - 1] = -math.inf
 

@@ -45,8 +45,8 @@ def draw_best(mine: Any, move: Any, changes: Any, gradient: Any) -> float:
             continue
         several = move.changes > 1
         target = changes[0].target if several else move.target
-        if (learning or move.known == 0) and weigh_move(weighing, move, learning):
-            take_back(weighing, move, changes, move.changes)
+        if learning or move.known == 0:
+            take_back(weighing, move, changes, weigh_move(weighing, move, learning))
         if found and not move.gain > best.gain:
             continue
         found = True
