@@ -12,7 +12,7 @@ from factorwise.model.link_templates import LinkTemplate
 from factorwise.model.model import Model
 from factorwise.world.partition import Partition
 from link_cases import check_layout
-from reference.linkage import Linked
+from plain_links import Linked
 
 # Halves and quarters throughout: sums of them are exact in single precision.
 LINES = [(0, 1, 1.5), (1, 2, 0.75), (2, 3, -0.5), (0, 2, 1.0), (3, 4, 2.0)]

@@ -21,7 +21,7 @@ from linkage_cases import (
     target,
     walk_of,
 )
-from reference.linkage import home_chances
+from plain_links import home_chances
 
 FALSE_ALARM = 1e-4  # chance that a correct sampler fails one statistical test
 ALONE = Team(1)
