@@ -212,13 +212,14 @@ def walk_moves(walk: Walk, steps: int, learning: bool, episode: int) -> None:
     Implements: wick2009samplerank, Alg. 1; rohanimanesh2009inference, Alg. 1.
     """
     plan, tally, move = walk.plan, walk.tally, walk.step[0]
+    asked = plan[JUDGE] != 0 or plan[UPDATE] != 0 or plan[KEPT] != 0 or plan[EPISODE] != 0
     for number in range(1, steps + 1):
         begin_move(move)
         if math.isnan(call(plan[DRAW], plan[DRAW + 1])):
             tally[STAYED] += 1
         else:
             made = 0
-            if move.known == 0 or learning or plan[JUDGE] != 0:
+            if move.known == 0 or asked:
                 made = weigh_move(walk, move, learning)
             if learning and plan[UPDATE] != 0 and move.better != 0.0 and math.isfinite(move.fixed):
                 walk.clock[MISRANKED] += (move.gain if move.better > 0.0 else -move.gain) <= 0.0

@@ -63,8 +63,9 @@ def draw_best(mine: Any, move: Any, changes: Any, gradient: Any) -> float:
     move.target = best.target
     if len(mine.kinds) > 0 and move.world == 0:
         mine.kinds[best.target] = kind
-    if move.changes > 1:
+    if move.changes > 1:  # gains of several changes are never estimates: the loop need not weigh them again
         copy_changes(mine.best_changes, changes, move.changes)
+        move.gain, move.known = best.gain, 1
     return 1.0
 
 
