@@ -238,6 +238,8 @@ MODEL = "factorwise.model.linkage"
 class OldLinkWalks:
     """Search, sampling and learning over links, by `LinkSearch`, `LinkWalk` and `LinkLearner`."""
 
+    searches = "factorwise.inference.mcmc.linkage_search"
+
     def __init__(self, links: Links) -> None:
         walks, model = import_module("factorwise.inference.mcmc.linkage"), import_module(MODEL)
         self.links, self.team, self.begin_walk = links, one_thread(), walks.LinkWalk
@@ -254,7 +256,7 @@ class OldLinkWalks:
 
     def search(self, rounds: int, sweeps: int) -> float:
         """Search with falling temperature; return the score of the clustering."""
-        searches = import_module("factorwise.inference.mcmc.linkage_search")
+        searches = import_module(self.searches)
         search = searches.LinkSearch(rounds=rounds, sweeps=sweeps, extra=0)
         return float(search.run(self.walk, seed=SEED, team=self.team).score)
 
@@ -277,8 +279,10 @@ class OldLinkWalks:
 class NewLinkWalks(OldLinkWalks):
     """The same by calls of the new tree, in which a walk is strict or not from its beginning."""
 
+    searches = "factorwise.inference.mcmc.shards.search"
+
     def __init__(self, links: Links) -> None:
-        walks = import_module("factorwise.inference.mcmc.linkage")
+        walks = import_module("factorwise.inference.mcmc.shards.link_walk")
         levels = import_module("factorwise.model.link_templates").LevelWeights
         self.links, self.team, self.begin_walk = links, one_thread(), walks.LinkWalk
         self.graph = walks.LinkGraph.from_pairs(len(links.entity), links.first, links.second)

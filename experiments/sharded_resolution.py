@@ -46,8 +46,8 @@ from factorwise.distributed.executors import Step
 from factorwise.distributed.ray_executor import RayExecutor
 from factorwise.distributed.search import entities_of
 from factorwise.distributed.stepping import step_shard
-from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
-from factorwise.inference.mcmc.linkage_search import LinkSearch, Progress
+from factorwise.inference.mcmc.shards.link_walk import LinkGraph, LinkWalk
+from factorwise.inference.mcmc.shards.search import LinkSearch, Progress
 from factorwise.io.data import find_data
 from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.clustering import b_cubed

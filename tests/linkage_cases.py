@@ -7,7 +7,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
+from factorwise.inference.mcmc.shards.link_walk import LinkGraph, LinkWalk
 from factorwise.model.link_templates import LinkTemplate
 from factorwise.model.model import Model
 from factorwise.world.partition import Partition

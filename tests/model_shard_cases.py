@@ -11,9 +11,9 @@ from coreference_cases import discourse
 from factorwise.apps.coreference.resolution import discourse_model, training_world
 from factorwise.apps.coreference.sharded import walk_mentions
 from factorwise.distributed import Sharding, search_shards, shard_model, shard_walk
-from factorwise.inference.mcmc.linkage_search import LinkSearch
-from factorwise.inference.mcmc.shards import ShardedWalk, walk_along
-from factorwise.learning.samplerank import SampleRank
+from factorwise.inference.mcmc.shards.search import LinkSearch
+from factorwise.inference.mcmc.shards.sharded_walk import ShardedWalk, walk_along
+from factorwise.learning.samplerank.learner import SampleRank
 from factorwise.model.link_templates import CannotLinkTemplate, LinkTemplate, OnePerSourceTemplate
 from factorwise.model.model import Model
 from factorwise.model.templates import ClusterTemplate, TallyTemplate

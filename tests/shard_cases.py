@@ -28,8 +28,8 @@ from factorwise.distributed import (
 from factorwise.distributed.search import entities_of
 from factorwise.distributed.shard_rows import Checksum, ShardRows
 from factorwise.distributed.stepping import ShardStep
-from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
-from factorwise.inference.mcmc.linkage_search import LinkSearch
+from factorwise.inference.mcmc.shards.link_walk import LinkGraph, LinkWalk
+from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.variables.sparse_rows import SparseRows
 
 SHORT = LinkSearch(rounds=4, sweeps=1, extra=2)

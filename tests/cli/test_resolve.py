@@ -15,8 +15,8 @@ from factorwise.cli import main, resolve_apply, resolve_progress
 from factorwise.cli.learned import TOP
 from factorwise.cli.resolve_progress import progress_text
 from factorwise.distributed import search as distributed_search
-from factorwise.inference.mcmc import linkage_search
-from factorwise.inference.mcmc.linkage_search import Progress
+from factorwise.inference.mcmc.shards import search as linkage_search
+from factorwise.inference.mcmc.shards.search import Progress
 from factorwise.io import pairs
 from factorwise.io.models import read_model
 from factorwise.metrics.clustering import b_cubed

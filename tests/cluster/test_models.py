@@ -53,7 +53,7 @@ def test_checkpoints_of_a_cluster_are_taken_up_by_threads(two_workers, name, tmp
 def test_the_functions_of_a_script_go_with_the_model(two_workers):
     """What no module has is sent by value."""
     from factorwise.distributed import Sharding, search_shards, shard_model, shard_walk
-    from factorwise.inference.mcmc.shards import walk_along
+    from factorwise.inference.mcmc.shards.sharded_walk import walk_along
     from factorwise.model.model import Model
     from factorwise.model.templates import PairTemplate
     from model_shard_cases import SHORT

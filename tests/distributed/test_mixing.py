@@ -8,8 +8,8 @@ from factorwise.apps.resolution.link_learning import LinkTraining, Weights
 from factorwise.distributed import LocalExecutor, Mixer, mix_weights, split_items
 from factorwise.distributed.mixing import walk_shard
 from factorwise.errors import InvalidArgumentError
-from factorwise.inference.mcmc.linkage import LinkWalk
-from factorwise.inference.mcmc.linkage_search import LinkSearch
+from factorwise.inference.mcmc.shards.link_walk import LinkWalk
+from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.clustering import b_cubed
 from factorwise.model.link_templates import LevelWeights

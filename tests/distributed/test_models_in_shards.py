@@ -20,8 +20,8 @@ from factorwise.distributed import (
 from factorwise.distributed.search import entities_of
 from factorwise.distributed.shard_rows import walk_of
 from factorwise.errors import InvalidArgumentError, TemplateError
-from factorwise.inference.mcmc.linkage_search import LinkSearch
-from factorwise.inference.mcmc.shards import walk_along
+from factorwise.inference.mcmc.shards.search import LinkSearch
+from factorwise.inference.mcmc.shards.sharded_walk import walk_along
 from factorwise.io.shard_files import ShardStore
 from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.clustering import b_cubed

@@ -16,7 +16,7 @@ from factorwise.distributed import (
 )
 from factorwise.distributed.search import entities_of
 from factorwise.errors import DataFileError, InvalidArgumentError, LostItemsError
-from factorwise.inference.mcmc.linkage_search import LinkSearch
+from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.io.shard_files import ShardStore
 from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.clustering import b_cubed

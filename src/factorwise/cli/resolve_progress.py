@@ -14,8 +14,8 @@ from factorwise.cli.options import Options
 from factorwise.cli.progress import show_progress
 
 if TYPE_CHECKING:  # numba takes its time to load
-    from factorwise.inference.mcmc.linkage_search import Progress
-    from factorwise.learning.samplerank import PassRecord
+    from factorwise.inference.mcmc.shards.search import Progress
+    from factorwise.learning.samplerank.learner import PassRecord
 
 
 def telling(options: Options) -> Callable[[str], None]:

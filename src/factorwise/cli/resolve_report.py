@@ -29,7 +29,7 @@ from factorwise.report import Chart, Entities, Entity, Facts, PairCase, Pairs, S
 if TYPE_CHECKING:  # numba takes its time to load
     from factorwise.apps.resolution.answers import Resolution
     from factorwise.apps.resolution.knowledge import Knowledge
-    from factorwise.inference.mcmc.linkage_search import Progress
+    from factorwise.inference.mcmc.shards.search import Progress
 
 MOST_RECORDS = 30_000  # that are shown in entities
 MOST_PAIRS = 500

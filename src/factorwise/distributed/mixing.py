@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from factorwise.distributed.executors import Executor
 from factorwise.errors import InvalidArgumentError, require
-from factorwise.inference.mcmc.linkage_search import parts
-from factorwise.learning.samplerank import PassRecord, SampleRank
-from factorwise.learning.walkers import TrainingWorld
+from factorwise.inference.mcmc.shards.search import parts
+from factorwise.learning.samplerank.learner import PassRecord, SampleRank
+from factorwise.learning.samplerank.walkers import TrainingWorld
 from factorwise.rng import Stream, split_mix_words
 from factorwise.types import Ints
 from factorwise.world.links import LinkGraph

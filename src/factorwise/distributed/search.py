@@ -13,7 +13,7 @@ from factorwise.distributed.shard_models import ShardModel
 from factorwise.distributed.shard_rows import Checksum, ShardRows, check_shards
 from factorwise.distributed.stepping import Exchange, ShardReport, ShardStep, step_shard
 from factorwise.errors import InvalidArgumentError, LostItemsError, require
-from factorwise.inference.mcmc.linkage_search import Found, LinkSearch, Progress, Standing
+from factorwise.inference.mcmc.shards.search import Found, LinkSearch, Progress, Standing
 from factorwise.io.shard_files import Manifest, ShardStore
 
 

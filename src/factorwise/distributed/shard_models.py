@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.inference.mcmc.shards import ShardedWalk
+from factorwise.inference.mcmc.shards.sharded_walk import ShardedWalk
 from factorwise.kernels.clusterings.links import CLUSTER_WEIGHT, UNLINKED_WEIGHT
 from factorwise.model.link_templates import CannotLinkTemplate, LinkTemplate, OnePerSourceTemplate
 from factorwise.model.model import Model

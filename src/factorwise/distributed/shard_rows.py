@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from factorwise.distributed.shard_models import ShardModel, split_model
 from factorwise.errors import InvalidArgumentError, require
-from factorwise.inference.mcmc.linkage import LinkWalk
-from factorwise.inference.mcmc.shards import ShardedWalk, walk_along
+from factorwise.inference.mcmc.shards.link_walk import LinkWalk
+from factorwise.inference.mcmc.shards.sharded_walk import ShardedWalk, walk_along
 from factorwise.rng import split_mix_words
 from factorwise.types import Ints
 from factorwise.world.links import LinkGraph

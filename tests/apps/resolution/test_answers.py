@@ -15,8 +15,8 @@ from factorwise.apps.resolution.linking import link
 from factorwise.apps.resolution.naming import entity_names
 from factorwise.apps.resolution.resolving import searched
 from factorwise.errors import InvalidArgumentError
-from factorwise.inference.mcmc.linkage_posterior import link_posterior
-from factorwise.inference.mcmc.linkage_search import LinkSearch
+from factorwise.inference.mcmc.shards.posterior import link_posterior
+from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
 from factorwise.model.link_templates import LevelWeights
 from linkage_cases import partitions

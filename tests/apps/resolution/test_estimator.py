@@ -16,7 +16,7 @@ from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.errors import DataFileError, InvalidArgumentError
-from factorwise.inference.mcmc import linkage_search
+from factorwise.inference.mcmc.shards import search as linkage_search
 from factorwise.io.checkpoints import FILE
 from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.clustering import b_cubed

@@ -5,7 +5,7 @@ import numpy as np
 from factorwise.apps.resolution import lessons
 from factorwise.apps.resolution.labelled import ComparedLabels, LabelledPairs
 from factorwise.apps.resolution.lessons import Lesson, Trial, effective_number, held_out, trials
-from factorwise.inference.mcmc.linkage import LinkGraph
+from factorwise.inference.mcmc.shards.link_walk import LinkGraph
 from factorwise.metrics.clustering import Tally, b_cubed
 from resolution_cases import lesson
 

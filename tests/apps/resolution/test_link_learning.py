@@ -7,8 +7,8 @@ from factorwise.apps.resolution.lessons import Lesson
 from factorwise.apps.resolution.link_learning import LinkTraining, Weights
 from factorwise.apps.resolution.record_items import LINKS, further_model
 from factorwise.errors import InvalidArgumentError, ShapeError
-from factorwise.inference.mcmc.linkage import LinkWalk
-from factorwise.inference.mcmc.linkage_search import LinkSearch
+from factorwise.inference.mcmc.shards.link_walk import LinkWalk
+from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.clustering import b_cubed
 from factorwise.model.link_templates import LevelWeights

@@ -8,8 +8,8 @@ import pytest
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.linking import link
 from factorwise.errors import InvalidArgumentError
-from factorwise.inference.mcmc import linkage_search
-from factorwise.inference.mcmc.linkage_search import LinkSearch, parts, walk_parts
+from factorwise.inference.mcmc.shards import search as linkage_search
+from factorwise.inference.mcmc.shards.search import LinkSearch, parts, walk_parts
 from factorwise.kernels.compile.threads import Team
 from factorwise.model.link_templates import LevelWeights
 from resolution_cases import clusters, compared, known_of, link_score, people_table

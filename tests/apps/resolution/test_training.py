@@ -19,7 +19,7 @@ from factorwise.apps.resolution.training import (
 )
 from factorwise.apps.resolution.weighing import WAYS
 from factorwise.errors import DataFileError, InvalidArgumentError, ShapeError
-from factorwise.inference.mcmc.linkage_search import LinkSearch
+from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
 from resolution_cases import FIELDS, RULES, people_table
 

@@ -9,7 +9,7 @@ from factorwise.apps.resolution.link_learning import LinkTraining
 from factorwise.apps.resolution.training import entity_numbers, learn
 from factorwise.apps.resolution.updating import _start, below, place
 from factorwise.errors import DataFileError, InvalidArgumentError
-from factorwise.inference.mcmc.linkage_search import LinkSearch
+from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
 from resolution_cases import FIELDS, RULES, clusters, compared, people_table
 

@@ -19,8 +19,8 @@ from factorwise.apps.resolution.weighing import (
     learned_from_pairs,
     weigh,
 )
-from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
-from factorwise.inference.mcmc.linkage_search import Found, LinkSearch
+from factorwise.inference.mcmc.shards.link_walk import LinkGraph, LinkWalk
+from factorwise.inference.mcmc.shards.search import Found, LinkSearch
 from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.clustering import Tally, b_cubed
 from factorwise.model.link_templates import LevelWeights

@@ -10,12 +10,12 @@ from scipy.stats import binomtest
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError, ShapeError
 from factorwise.inference.exact.clusterings import PartitionEnumeration, all_partitions
 from factorwise.inference.mcmc.acceptances import ALWAYS, GREEDY
-from factorwise.inference.mcmc.best_of import BestOf
 from factorwise.inference.mcmc.engine import PlainEngine, PlainEngineWarning, make_engine
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
-from factorwise.inference.mcmc.partition_mixture import PartitionMixture
-from factorwise.inference.mcmc.partition_moves import (
+from factorwise.inference.mcmc.proposals.best_of import BestOf
+from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.partition_moves import (
     Blocks,
     Merge,
     RelocateToCluster,
@@ -25,11 +25,11 @@ from factorwise.inference.mcmc.partition_moves import (
     Split,
     SplitMerge,
 )
-from factorwise.inference.mcmc.restricted_gibbs import RestrictedGibbs
+from factorwise.inference.mcmc.proposals.restricted_gibbs import RestrictedGibbs
 from factorwise.inference.mcmc.run import anneal, sample
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.kernels.walks.loops import walk_moves
-from factorwise.learning.contrastive import Path
+from factorwise.learning.samplerank.contrastive import Path
 from factorwise.learning.updates import Unit
 from factorwise.model.model import Model
 from factorwise.model.table_templates import PairTableTemplate

@@ -15,8 +15,8 @@ from factorwise.distributed.search import Sharding, ShardKeeping, entities_of, s
 from factorwise.distributed.shard_models import shard_model
 from factorwise.distributed.shard_rows import shard_walk
 from factorwise.errors import InvalidArgumentError
-from factorwise.inference.mcmc.linkage_search import LinkSearch
-from factorwise.inference.mcmc.shards import ShardedWalk, walk_along
+from factorwise.inference.mcmc.shards.search import LinkSearch
+from factorwise.inference.mcmc.shards.sharded_walk import ShardedWalk, walk_along
 from factorwise.model.model import Model
 from factorwise.model.table_templates import PairTableTemplate
 from factorwise.rng import Stream

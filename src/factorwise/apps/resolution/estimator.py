@@ -41,12 +41,12 @@ from factorwise.apps.resolution.updating import below, place
 from factorwise.apps.resolution.weighing import WAYS
 from factorwise.distributed.mixing import Mixer
 from factorwise.errors import InvalidArgumentError, require
-from factorwise.inference.mcmc.linkage_search import LinkSearch, Progress
+from factorwise.inference.mcmc.shards.search import LinkSearch, Progress
 from factorwise.io.checkpoints import read_checkpoint
 from factorwise.io.shard_files import ShardStore
 from factorwise.io.tables import ids_of, read_table
 from factorwise.kernels.compile.threads import Team, thread_count
-from factorwise.learning.samplerank import PassRecord
+from factorwise.learning.samplerank.learner import PassRecord
 from factorwise.metrics.clustering import b_cubed
 from factorwise.model.model import Model
 

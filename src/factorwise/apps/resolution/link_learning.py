@@ -19,11 +19,11 @@ from factorwise.apps.resolution.lessons import Lesson
 from factorwise.apps.resolution.record_items import LINKS
 from factorwise.distributed.mixing import Mixer, TrainingShard, mix_weights, split_items
 from factorwise.errors import InvalidArgumentError, ShapeError, require
-from factorwise.inference.mcmc.partition_moves import Relocate, RelocateToCandidate
-from factorwise.learning.preferences import TruthPreference
-from factorwise.learning.samplerank import PassRecord, SampleRank
+from factorwise.inference.mcmc.proposals.partition_moves import Relocate, RelocateToCandidate
+from factorwise.learning.samplerank.learner import PassRecord, SampleRank
+from factorwise.learning.samplerank.preferences import TruthPreference
+from factorwise.learning.samplerank.walkers import TrainingWorld
 from factorwise.learning.updates import PassiveAggressive
-from factorwise.learning.walkers import TrainingWorld
 from factorwise.model.link_templates import LevelWeights, LinkTemplate
 from factorwise.model.model import Model
 from factorwise.world.partition import Partition

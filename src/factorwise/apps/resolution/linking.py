@@ -25,8 +25,8 @@ from factorwise.apps.resolution.record_items import (
     make_templates,
 )
 from factorwise.distributed.executors import Executor
-from factorwise.inference.mcmc.linkage import LinkWalk
-from factorwise.inference.mcmc.linkage_search import parts
+from factorwise.inference.mcmc.shards.link_walk import LinkWalk
+from factorwise.inference.mcmc.shards.search import parts
 from factorwise.kernels.compile.threads import Team
 from factorwise.model.link_templates import LinkTemplate
 from factorwise.model.model import Model

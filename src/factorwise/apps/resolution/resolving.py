@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.linking import Linked
-from factorwise.inference.mcmc.linkage_posterior import CHAINS, DRAWS, LinkPosterior, link_posterior
-from factorwise.inference.mcmc.linkage_search import Found, LinkSearch, Progress, SearchState
+from factorwise.inference.mcmc.shards.posterior import CHAINS, DRAWS, LinkPosterior, link_posterior
+from factorwise.inference.mcmc.shards.search import Found, LinkSearch, Progress, SearchState
 from factorwise.io.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from factorwise.kernels.compile.threads import Team
 

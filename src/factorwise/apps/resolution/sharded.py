@@ -14,7 +14,7 @@ from factorwise.distributed.executors import Executor
 from factorwise.distributed.search import Sharding, ShardKeeping, entities_of, search_shards
 from factorwise.distributed.shard_models import shard_model
 from factorwise.distributed.shard_rows import shard_walk
-from factorwise.inference.mcmc.linkage_search import Found, LinkSearch, Progress
+from factorwise.inference.mcmc.shards.search import Found, LinkSearch, Progress
 from factorwise.io.shard_files import ShardStore
 
 

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.inference.mcmc.linkage import LinkWalk
-from factorwise.inference.mcmc.linkage_posterior import link_posterior
+from factorwise.inference.mcmc.shards.link_walk import LinkWalk
+from factorwise.inference.mcmc.shards.posterior import link_posterior
 from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.calibration import Reliability, reliability
 from factorwise.types import Bools, Ints

@@ -38,9 +38,9 @@ from factorwise.apps.resolution.unsupervised import Mixture, fit_mixture, weight
 from factorwise.apps.resolution.weighing import weigh
 from factorwise.distributed.mixing import Mixer
 from factorwise.errors import InvalidArgumentError, ShapeError
-from factorwise.inference.mcmc.linkage_search import LinkSearch
+from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
-from factorwise.learning.samplerank import PassRecord
+from factorwise.learning.samplerank.learner import PassRecord
 from factorwise.model.template import AnyTemplate
 from factorwise.types import Ints
 from factorwise.world.links import LinkGraph

@@ -23,7 +23,7 @@ from factorwise.apps.resolution.linking import Linked, joined, score_pairs
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.apps.resolution.record_items import TemplateMaker
 from factorwise.errors import require
-from factorwise.inference.mcmc.linkage_search import Found, LinkSearch
+from factorwise.inference.mcmc.shards.search import Found, LinkSearch
 from factorwise.io.tables import SOURCE_COLUMN, stack_tables
 from factorwise.kernels.compile.threads import Team
 from factorwise.types import Ints

@@ -22,10 +22,10 @@ from factorwise.apps.resolution.pair_regression import logistic_links
 from factorwise.apps.resolution.record_items import LINKS, further_model
 from factorwise.apps.resolution.temperature import Calibration, Case, calibrate
 from factorwise.distributed.mixing import Mixer
-from factorwise.inference.mcmc.linkage import LinkWalk
-from factorwise.inference.mcmc.linkage_search import LinkSearch
+from factorwise.inference.mcmc.shards.link_walk import LinkWalk
+from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
-from factorwise.learning.samplerank import PassRecord
+from factorwise.learning.samplerank.learner import PassRecord
 from factorwise.metrics.calibration import Reliability
 from factorwise.metrics.clustering import ClusterScore, Tally
 from factorwise.model.link_templates import LevelWeights
