@@ -28,10 +28,10 @@ from factorwise.errors import MissingDataError
 from factorwise.inference.mcmc.acceptances import GREEDY
 from factorwise.io.data import find_data
 from factorwise.kernels.walks.loops import UPDATES
-from factorwise.learning.preferences import TruthPreference
-from factorwise.learning.samplerank import SampleRank
+from factorwise.learning.samplerank.learner import SampleRank
+from factorwise.learning.samplerank.preferences import TruthPreference
+from factorwise.learning.samplerank.walkers import TrainingWorld, Walker, make_walkers
 from factorwise.learning.updates import UpdateArrays, as_rule
-from factorwise.learning.walkers import TrainingWorld, Walker, make_walkers
 from factorwise.rng import Stream
 from factorwise.variables.pair_table import PairTable
 

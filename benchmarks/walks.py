@@ -238,6 +238,8 @@ MODEL = "factorwise.model.linkage"
 class OldLinkWalks:
     """Search, sampling and learning over links, by `LinkSearch`, `LinkWalk` and `LinkLearner`."""
 
+    searches = "factorwise.inference.mcmc.linkage_search"
+
     def __init__(self, links: Links) -> None:
         walks, model = import_module("factorwise.inference.mcmc.linkage"), import_module(MODEL)
         self.links, self.team, self.begin_walk = links, one_thread(), walks.LinkWalk
@@ -246,21 +248,22 @@ class OldLinkWalks:
         self.blank = model.LinkModel.blank(self.model.sizes)
         self.scores = self.model.link_scores(links.levels)
 
-    def begin(self, labels: np.ndarray | None) -> None:
+    def begin(self, labels: np.ndarray | None, *, strict: bool = False) -> None:
         """Stand in a clustering, with all items in one shard; None for every item by itself."""
         settings = {"apart": self.model.apart, "cluster": self.model.cluster, "labels": labels}
         self.walk = self.begin_walk(self.graph, self.scores, **settings)
+        self.how = {"team": self.team, "strict": strict}
 
     def search(self, rounds: int, sweeps: int) -> float:
         """Search with falling temperature; return the score of the clustering."""
-        searches = import_module("factorwise.inference.mcmc.linkage_search")
+        searches = import_module(self.searches)
         search = searches.LinkSearch(rounds=rounds, sweeps=sweeps, extra=0)
         return float(search.run(self.walk, seed=SEED, team=self.team).score)
 
     def sample(self, sweeps: int, jumps: float) -> int:
         """Sweep as a sampler may, with so many splits or merges per item; return how many changes."""
         for number in range(sweeps):
-            self.walk.sweep(SEED, number, 1.0, team=self.team, jumps=jumps, strict=True)
+            self.walk.sweep(SEED, number, 1.0, jumps=jumps, **self.how)
         return int(self.walk.changes)
 
     def learn(self, passes: int, each: int) -> tuple[int, float]:
@@ -274,10 +277,47 @@ class OldLinkWalks:
 
 
 class NewLinkWalks(OldLinkWalks):
-    """The same by calls of the new tree."""
+    """The same by calls of the new tree, in which a walk is strict or not from its beginning."""
+
+    searches = "factorwise.inference.mcmc.shards.search"
+
+    def __init__(self, links: Links) -> None:
+        walks = import_module("factorwise.inference.mcmc.shards.link_walk")
+        levels = import_module("factorwise.model.link_templates").LevelWeights
+        self.links, self.team, self.begin_walk = links, one_thread(), walks.LinkWalk
+        self.graph = walks.LinkGraph.from_pairs(len(links.entity), links.first, links.second)
+        self.model = levels(tuple(links.sizes.tolist()), links.weights)
+        self.blank = levels.zeros(self.model.sizes)
+        self.scores = self.model.link_scores(links.levels)
+
+    def begin(self, labels: np.ndarray | None, *, strict: bool = False) -> None:
+        """Stand in a clustering, with all items in one shard; None for every item by itself."""
+        settings = {"apart": self.model.unlinked, "cluster": self.model.cluster, "labels": labels}
+        self.walk = self.begin_walk(self.graph, self.scores, strict=strict, **settings)
+        self.how = {"team": self.team}
+
+    def sample(self, sweeps: int, jumps: float) -> int:
+        """Sweep as a sampler may, with so many splits or merges per item; return how many changes."""
+        for number in range(sweeps):
+            self.walk.sweep(SEED, number, 1.0, jumps=jumps, **self.how)
+        return int(self.walk.changed)
+
+    def learn(self, passes: int, each: int) -> tuple[int, float]:
+        """Learn from zero, by about ``each`` steps per item and walk; return steps, and updates per step."""
+        learning = import_module("factorwise.apps.resolution.link_learning")
+        lesson = import_module("factorwise.apps.resolution.lessons").Lesson
+        made: list[Any] = []
+        learning.LinkTraining(passes=passes // 2, steps=each).fit(
+            lesson(self.graph, self.links.levels, self.links.entity),
+            learning.Weights(self.blank, np.zeros(0)),
+            seed=SEED,
+            on_pass=made.append,
+        )
+        steps = sum(record.steps for record in made)
+        return steps, sum(record.updates for record in made) / steps
 
 
-link_walks = adapter("factorwise.inference.mcmc.linkage", OldLinkWalks, NewLinkWalks)
+link_walks = adapter("factorwise.kernels.linkage", OldLinkWalks, NewLinkWalks)
 
 
 def old_record_links(records: Any, entity: np.ndarray, resolver: EntityResolver) -> Links:
@@ -291,7 +331,18 @@ def old_record_links(records: Any, entity: np.ndarray, resolver: EntityResolver)
     return Links(found.first, found.second, levels, entity, known.model.weights, sizes)
 
 
-new_record_links = old_record_links
+def new_record_links(records: Any, entity: np.ndarray, resolver: EntityResolver) -> Links:
+    """Find the same in the new tree."""
+    comparer = import_module("factorwise.apps.resolution.comparisons").Comparer
+    known, team = resolver.knowledge_, one_thread()
+    normal = import_module("factorwise.apps.resolution.normal_forms").normalize(records, known.fields)
+    found = known.candidates(normal, threads=1)
+    levels = comparer(normal, known.comparisons).all_levels(found.first, found.second, team)
+    return Links(
+        found.first, found.second, levels, entity, known.weights.values, np.array(known.weights.sizes)
+    )
+
+
 record_links = adapter(MODEL, old_record_links, new_record_links)
 
 
@@ -577,7 +628,7 @@ def sample_walk(read: Callable[[Scale], Links], sweeps: int, scale: Scale) -> Wa
     def run() -> Done:
         return Done(steps, steps, walks.sample(sweeps, 0.5))
 
-    return ready(Walk(run, hash_of(*links), partial(walks.begin, links.entity)))
+    return ready(Walk(run, hash_of(*links), partial(walks.begin, links.entity, strict=True)))
 
 
 def learn_walk(read: Callable[[Scale], Links], each: int, scale: Scale) -> Walk:

@@ -4,8 +4,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 import factorwise as fw
-from factorwise.learning.likelihood import LogLikelihood
-from factorwise.learning.pseudo_likelihood import PseudoLikelihood
+from factorwise.learning.likelihood.marginal_likelihood import LogLikelihood
+from factorwise.learning.likelihood.pseudo_likelihood import PseudoLikelihood
 
 CLEAR = {"person": "then friend {} spoke .", "place": "they live in {} now ."}
 UNCLEAR = ["we think of {} .", "many know {} well .", "{} was in the news ."]

@@ -28,8 +28,8 @@ from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.io.data import find_data
-from factorwise.learning.preferences import TruthPreference
-from factorwise.learning.samplerank import SampleRank
+from factorwise.learning.samplerank.learner import SampleRank
+from factorwise.learning.samplerank.preferences import TruthPreference
 from factorwise.learning.updates import PassiveAggressive
 from factorwise.model.model import Model
 from factorwise.world.partition import Partition

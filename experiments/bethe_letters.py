@@ -23,8 +23,8 @@ from factorwise.inference.message_passing.projection import (
 )
 from factorwise.io.data import find_data
 from factorwise.kernels.compile.threads import Team
-from factorwise.learning.priors import Prior
-from factorwise.learning.projection_features import LabeledChains, learn_feature_weights
+from factorwise.learning.likelihood.priors import Prior
+from factorwise.learning.projections.features import LabeledChains, learn_feature_weights
 from factorwise.types import Bools, Floats, Ints
 
 LETTERS = 26

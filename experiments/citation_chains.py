@@ -30,10 +30,10 @@ from factorwise.inference.exact.chain import chain_k_best
 from factorwise.inference.message_passing.projection import SequenceEnergy, project_sequences
 from factorwise.io.data import find_data
 from factorwise.kernels.compile.threads import Team
-from factorwise.learning.chain_structure import Supervision
-from factorwise.learning.projection import learn_energies
-from factorwise.learning.projection_likelihood import Differentiate, SequenceLikelihood
-from factorwise.learning.projection_scores import GivenScores, LinearScores
+from factorwise.learning.chains.structure import Supervision
+from factorwise.learning.projections.learning import learn_energies
+from factorwise.learning.projections.likelihood import Differentiate, SequenceLikelihood
+from factorwise.learning.projections.scores import GivenScores, LinearScores
 from factorwise.metrics.sequence import SpanCounter
 from factorwise.types import Floats, Ints
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from resolution_tasks import Task, arguments, load, save
 
 from factorwise import EntityResolver
-from factorwise.inference.mcmc.linkage_posterior import SURE
+from factorwise.inference.mcmc.shards.posterior import SURE
 from factorwise.metrics.calibration import Reliability, reliability
 from factorwise.metrics.clustering import b_cubed
 from factorwise.types import Bools

@@ -28,9 +28,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from samplerank_tasks import PASSES, Task, run_tasks, spread
 
-from factorwise.learning.contrastive import ContrastiveDivergence
-from factorwise.learning.perceptron import StructuredPerceptron
-from factorwise.learning.samplerank import Learned, SampleRank
+from factorwise.learning.samplerank.contrastive import ContrastiveDivergence
+from factorwise.learning.samplerank.learner import Learned, SampleRank
+from factorwise.learning.samplerank.perceptron import StructuredPerceptron
 from factorwise.learning.updates import PassiveAggressive
 
 TRIES = 5

@@ -19,7 +19,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from samplerank_tasks import PASSES, Task, run_tasks, spread
 
-from factorwise.learning.samplerank import Learned, SampleRank
+from factorwise.learning.samplerank.learner import Learned, SampleRank
 from factorwise.learning.updates import (
     AdaGrad,
     Arow,

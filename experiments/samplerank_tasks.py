@@ -34,7 +34,7 @@ from factorwise.apps.coreference.resolution import training_world as coreference
 from factorwise.io.alignments import read_alignment
 from factorwise.io.data import find_data
 from factorwise.io.ontologies import read_ontology
-from factorwise.learning.walkers import TrainingWorld
+from factorwise.learning.samplerank.walkers import TrainingWorld
 from factorwise.metrics.alignment import score_matches
 from factorwise.metrics.coreference import score_documents
 

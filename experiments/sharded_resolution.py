@@ -33,13 +33,21 @@ from resolution_tasks import Task, entities_with, load
 from factorwise import EntityResolver
 from factorwise.apps.resolution.linking import Linked, link
 from factorwise.apps.resolution.training import entity_numbers
-from factorwise.distributed import LocalExecutor, Sharding, ShardReport, ShardStep, search_shards, shard_walk
+from factorwise.distributed import (
+    LocalExecutor,
+    Sharding,
+    ShardReport,
+    ShardStep,
+    search_shards,
+    shard_model,
+    shard_walk,
+)
 from factorwise.distributed.executors import Step
 from factorwise.distributed.ray_executor import RayExecutor
 from factorwise.distributed.search import entities_of
 from factorwise.distributed.stepping import step_shard
-from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
-from factorwise.inference.mcmc.linkage_search import LinkSearch, Progress
+from factorwise.inference.mcmc.shards.link_walk import LinkGraph, LinkWalk
+from factorwise.inference.mcmc.shards.search import LinkSearch, Progress
 from factorwise.io.data import find_data
 from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.clustering import b_cubed
@@ -79,10 +87,9 @@ class Problem(NamedTuple):
     def in_shards(self, search: LinkSearch, sharding: Sharding, seed: int, threads: int) -> Outcome:
         """Search in shards, in threads."""
         walk, executor, told = self.linked.walk, LocalExecutor(threads), list[Progress]()
-        apart, cluster = walk.settings.tolist()
         rows = shard_walk(walk, sharding.shards, seed)
         found = search_shards(
-            executor, rows, search, sharding, apart=apart, cluster=cluster, seed=seed, watch=told.append
+            executor, rows, search, sharding, model=shard_model(walk), seed=seed, watch=told.append
         )
         labels = entities_of(executor, walk.n_items)
         return self.judged(labels, found.score, told[-1].proposals)
@@ -181,9 +188,9 @@ class Timed(RayExecutor):
 
     shard_seconds = 0.0
 
-    def step(self, steps: Sequence[ShardStep], function: Step = step_shard) -> list[ShardReport]:
+    def step(self, steps: Sequence[ShardStep], model: Any, function: Step = step_shard) -> list[ShardReport]:
         """Run every shard for a round."""
-        reports = super().step(steps, function)
+        reports = super().step(steps, model, function)
         self.shard_seconds += sum(report.cpu_seconds for report in reports)
         return reports
 
@@ -223,7 +230,6 @@ def mentions(n: int, seed: int = 0) -> LinkWalk:
 
 def engine(options: argparse.Namespace) -> dict[str, Any]:
     walk = mentions(options.mentions)
-    apart, cluster = walk.settings.tolist()
     marks: list[tuple[float, float, float]] = []
     with Timed("local", options.threads) as executor:
 
@@ -236,8 +242,7 @@ def engine(options: argparse.Namespace) -> dict[str, Any]:
             shard_walk(walk, ENGINE_SHARDS, 0),
             ENGINE_SEARCH,
             Sharding(ENGINE_SHARDS),
-            apart=apart,
-            cluster=cluster,
+            model=shard_model(walk),
             seed=0,
             watch=mark,
         )

@@ -9,9 +9,14 @@ from functools import partial
 import numpy as np
 
 from factorwise.inference.mcmc.assignment_gibbs import BlockGibbs, Gibbs
-from factorwise.inference.mcmc.assignment_proposals import LocalRelabel, Mixture, Swap, UniformRelabel
 from factorwise.inference.mcmc.branches import every_path
 from factorwise.inference.mcmc.metropolis import Metropolis
+from factorwise.inference.mcmc.proposals.assignment_proposals import (
+    LocalRelabel,
+    Mixture,
+    Swap,
+    UniformRelabel,
+)
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.model.assignment_templates import (
     Bias,

@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from factorwise.learning.chain_layout import StateFeatures
-from factorwise.learning.chain_likelihood import ChainLikelihood
-from factorwise.learning.chain_structure import FirstOrder, Supervision
+from factorwise.learning.chains.layout import StateFeatures
+from factorwise.learning.chains.likelihood import ChainLikelihood
+from factorwise.learning.chains.structure import FirstOrder, Supervision
 from factorwise.variables.sparse_rows import SparseRows
 from reference import chain_rows as reference
 

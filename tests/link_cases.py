@@ -12,8 +12,9 @@ from factorwise.inference.mcmc.walk import Walk
 from factorwise.kernels.clusterings.arrays import LIVE, SPLITTABLE
 from factorwise.model.link_templates import CannotLinkTemplate, LinkTemplate, OnePerSourceTemplate
 from factorwise.model.model import Model
-from factorwise.model.templates import ClusterTemplate, PairTemplate
+from factorwise.model.templates import ClusterTemplate, PairTableTemplate, PairTemplate
 from factorwise.variables.fields import Fields
+from factorwise.variables.pair_table import PairTable
 from factorwise.world.partition import Partition
 
 SPARSE = [(0, 1), (1, 2), (2, 3), (0, 2), (3, 4)]
@@ -58,6 +59,9 @@ CASES = {
         OnePerSourceTemplate("sources", [1, 0, 2, 1, 0]),
         CannotLinkTemplate("cannot", 5, [(1, 4)]),
     ],
+    "cumulative": lambda: [
+        LinkTemplate("links", 5, SPARSE, levels=links_of(SPARSE).levels, sizes=[3, 2], cumulative=True)
+    ],
     "features": lambda: [LinkTemplate("links", 5, SPARSE, features=np.arange(5.0)[:, None] / 2 - 1)],
     "pair function": lambda: [links_of(SPARSE), PairTemplate("pairs", _fields(), agree, ["same k"])],
     "cluster function": lambda: [
@@ -66,6 +70,14 @@ CASES = {
         OnePerSourceTemplate("sources", [1, 0, 2, 1, 0]),
     ],
 }
+
+
+def links_and_table():
+    """Four linked items with a table of their pairs: interpreted, a table costs much for each path."""
+    values = np.random.default_rng(2).integers(0, 2, (6, 2))
+    aggregates = ("count", "all", "exists", "majority", "mean", "per member", "linked")
+    table = PairTableTemplate("table", PairTable(4, ["one", "two"], values), aggregates)
+    return [links_of(SPARSE[:4], 4), table]
 
 
 def partitions(n):

@@ -7,12 +7,12 @@ from collections import defaultdict
 
 import numpy as np
 
-from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
-from factorwise.learning.linkage import make_rings, place_in_rings
-from factorwise.model.linkage import LinkModel
+from factorwise.inference.mcmc.shards.link_walk import LinkGraph, LinkWalk
+from factorwise.model.link_templates import LinkTemplate
+from factorwise.model.model import Model
 from factorwise.world.partition import Partition
 from link_cases import check_layout
-from reference.linkage import Linked
+from plain_links import Linked
 
 # Halves and quarters throughout: sums of them are exact in single precision.
 LINES = [(0, 1, 1.5), (1, 2, 0.75), (2, 3, -0.5), (0, 2, 1.0), (3, 4, 2.0)]
@@ -53,15 +53,19 @@ def walk_of(case, labels=None, *, strict=False):
 
 
 def model_score(case, labels):
-    """The score by `LinkModel`: an item of weight w is w records, the first of which has its links."""
+    """The score by a `LinkTemplate`: an item of weight w is w records, the first of which has its links."""
     weight = case.get("weight", [1] * case["n"])
     first, second, scores = zip(*case["links"], strict=True)
     starts = np.concatenate([[0], np.cumsum(weight)])
-    weights = np.array([case["apart"], case["cluster"], 0.0, *scores])
-    levels = np.arange(1, len(scores) + 1, dtype=np.uint8)[:, None]
-    records = np.repeat(np.asarray(labels), weight)
-    model = LinkModel((len(scores),), weights)
-    return model.score(records, starts[list(first)], starts[list(second)], levels)
+    pairs = np.column_stack([starts[list(first)], starts[list(second)]])
+    levels = np.arange(1, len(scores) + 1)[:, None]
+    template = LinkTemplate("links", int(starts[-1]), pairs, levels=levels)
+    forbidden = [score == -math.inf for score in scores]
+    if any(labels[a] == labels[b] for a, b, never in zip(first, second, forbidden, strict=True) if never):
+        return -math.inf
+    finite = [0.0 if never else score for score, never in zip(scores, forbidden, strict=True)]
+    model = Model([template], [case["apart"], case["cluster"], 0.0, *finite])
+    return model.score(Partition.from_keys(np.repeat(np.asarray(labels), weight)))
 
 
 def is_allowed(case, labels):
@@ -152,60 +156,6 @@ def check(walk):
             sum(each.bit_count() for each in bits)
             == int(np.bitwise_or.reduce(walk.sources[members])).bit_count()
         )
-
-
-class RingWalk:
-    """A clustering in rings, as the learner of link weights walks over it."""
-
-    def __init__(self, graph, labels):
-        self.graph, self.n_items = graph, graph.n_items
-        self.arrays = make_rings(graph)
-        self.place_items(labels)
-
-    def place_items(self, labels):
-        place_in_rings(self.arrays, np.asarray(labels))
-
-    @property
-    def labels(self):
-        names = {item: min(members) for members in rings(self) for item in members}
-        return np.array([names[item] for item in range(self.n_items)])
-
-    def plain(self):
-        """The same links and clusters, for the plain twins."""
-        arrays, n = self.arrays, self.n_items
-        rows = [
-            [(int(k), 0.0) for k in arrays.neighbor[arrays.start[i] : arrays.start[i + 1]]] for i in range(n)
-        ]
-        return Linked(rows, [1] * n, [0] * n, [0] * n, 0.0, 0.0, rings(self))
-
-
-def rings(walk):
-    """The clusters of a walk, members in the order of their ring, the one that names them first."""
-    clusters = []
-    for name in np.unique(walk.arrays.label).tolist():
-        members, member = [name], int(walk.arrays.after[name])
-        while member != name:
-            members.append(member)
-            member = int(walk.arrays.after[member])
-        clusters.append(members)
-    return clusters
-
-
-def check_rings(walk):
-    """Everything that is kept of the rings is as if it were counted afresh."""
-    arrays, n = walk.arrays, walk.n_items
-    assert np.array_equal(arrays.label[arrays.label], arrays.label)
-    assert np.array_equal(arrays.after[arrays.before], np.arange(n))
-    assert np.array_equal(arrays.before[arrays.after], np.arange(n))
-    listed = rings(walk)
-    assert sorted(member for members in listed for member in members) == list(range(n))
-    for members in listed:
-        assert (arrays.label[members] == members[0]).all()
-        assert arrays.total[members[0]] == len(members)
-
-
-def same_clusters(walk, world):
-    return sorted(rings(walk)) == sorted(world.clusters)
 
 
 def pooled(observed, expected):

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from factorwise.inference.exact import Enumeration
-from factorwise.learning.counts import CliqueCounts
+from factorwise.learning.networks.counts import CliqueCounts
 from factorwise.model.grounding import FactorGraph
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
-from factorwise.inference.mcmc.partition_mixture import PartitionMixture
-from factorwise.inference.mcmc.partition_moves import (
+from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.partition_moves import (
     Blocks,
     Merge,
     RelocateToCandidate,
@@ -20,7 +20,7 @@ from factorwise.inference.mcmc.partition_moves import (
     Split,
     SplitMerge,
 )
-from factorwise.inference.mcmc.restricted_gibbs import RestrictedGibbs
+from factorwise.inference.mcmc.proposals.restricted_gibbs import RestrictedGibbs
 from factorwise.kernels.compile.primitives import overlap
 from factorwise.model.model import Model
 from factorwise.model.templates import (

@@ -9,8 +9,10 @@ from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.lessons import Lesson
 from factorwise.apps.resolution.normal_forms import normalize
-from factorwise.inference.mcmc.linkage import LinkGraph
-from factorwise.model.linkage import LinkModel
+from factorwise.model.link_templates import LevelWeights, LinkTemplate
+from factorwise.model.model import Model
+from factorwise.world.links import LinkGraph
+from factorwise.world.partition import Partition
 from record_cases import people
 
 FIELDS = (
@@ -39,8 +41,8 @@ def known_of(table, *, weights=None, temperature=0.7, seed=5):
     comparisons = tuple(planned(normal, candidates.first, candidates.second))
     sizes = tuple(one.cuts.size for one in comparisons)
     if weights is None:
-        weights = np.random.default_rng(seed).normal(size=len(LinkModel.blank(sizes).weights))
-    return Knowledge(FIELDS, RULES, comparisons, LinkModel(sizes, weights), temperature)
+        weights = np.random.default_rng(seed).normal(size=len(LevelWeights.zeros(sizes).values))
+    return Knowledge(FIELDS, RULES, comparisons, LevelWeights(sizes, weights), temperature)
 
 
 def compared(table, knowledge):
@@ -48,6 +50,13 @@ def compared(table, knowledge):
     normal = normalize(table, knowledge.fields)
     found = find_candidates(normal, knowledge.rules, threads=1)
     return found, Comparer(normal, knowledge.comparisons, found).levels(found.first, found.second)
+
+
+def link_score(weights, labels, first, second, levels):
+    """The score of a clustering of records by the model of their links."""
+    pairs = np.column_stack([first, second])
+    template = LinkTemplate("links", len(labels), pairs, levels=levels, sizes=weights.sizes)
+    return Model([template], weights.values).score(Partition.from_keys(np.asarray(labels)))
 
 
 def clusters(labels):

@@ -13,12 +13,23 @@ from typing import NamedTuple
 import numpy as np
 
 from chain_cases import Problem, problem
-from factorwise.distributed import LocalExecutor, Sharding, search_shards, shard_walk, step_shard
+from factorwise.apps.resolution.lessons import Lesson
+from factorwise.distributed import (
+    LinkWeights,
+    LocalExecutor,
+    Sharding,
+    ShardModel,
+    search_shards,
+    shard_model,
+    shard_walk,
+    split_items,
+    step_shard,
+)
 from factorwise.distributed.search import entities_of
 from factorwise.distributed.shard_rows import Checksum, ShardRows
 from factorwise.distributed.stepping import ShardStep
-from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
-from factorwise.inference.mcmc.linkage_search import LinkSearch
+from factorwise.inference.mcmc.shards.link_walk import LinkGraph, LinkWalk
+from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.variables.sparse_rows import SparseRows
 
 SHORT = LinkSearch(rounds=4, sweeps=1, extra=2)
@@ -30,10 +41,9 @@ STEP = ShardStep(
     temperature=0.5,
     sweeps=2,
     jumps=0.2,
-    apart=-0.25,
-    cluster=0.125,
     exchange="guided",
 )
+MODEL = ShardModel(LinkWeights(-0.25, 0.125))
 
 
 class Planted(NamedTuple):
@@ -59,8 +69,7 @@ class Planted(NamedTuple):
             None if shards is None else self.shards(shards),
             search,
             Sharding(count, exchange),
-            apart=self.apart,
-            cluster=self.cluster,
+            model=shard_model(self.walk()),
             seed=seed,
             **more,
         )
@@ -139,7 +148,7 @@ class Watched:
     def __init__(self, folder, waiting=None, *, spare="", step=step_shard):
         self.folder, self.waiting, self.spare, self.step = Path(folder), waiting, spare, step
 
-    def __call__(self, parts, given):
+    def __call__(self, parts, given, model):
         run = Attempt(given.round, given.shard, os.getpid(), _node())
         (self.folder / f"attempt-{time.time_ns()}-{'-'.join(map(str, run))}").touch()
         if self.waiting is not None and run.round in (self.waiting - 1, self.waiting):
@@ -148,12 +157,12 @@ class Watched:
             try:
                 (self.folder / "waiting").open("x").close()
             except FileExistsError:
-                return self.step(parts, given)
+                return self.step(parts, given, model)
             partial = self.folder / "victim.part"
             partial.write_text("-".join(map(str, run)))
             partial.rename(self.folder / "victim")
             time.sleep(60.0)
-        return self.step(parts, given)
+        return self.step(parts, given, model)
 
 
 class Attempt(NamedTuple):
@@ -192,27 +201,27 @@ def victim(folder, seconds=60.0):
     return Attempt.parsed((Path(folder) / "victim").read_text())
 
 
-def scattered(parts, step):
+def scattered(parts, step, model):
     """A step that is no function of its arguments: entities go to places that no seed decides."""
-    sent, report = step_shard(parts, step)
+    sent, report = step_shard(parts, step, model)
     rows = ShardRows.joined(sent)
     entities, member = np.unique(rows.entity, return_inverse=True)
     place = np.frombuffer(os.urandom(len(entities)), np.uint8)[member] % step.shards
     return [rows.taken(np.flatnonzero(place == shard)) for shard in range(step.shards)], report
 
 
-def losing(parts, step):
+def losing(parts, step, model):
     """A step that drops an item in its second round."""
-    sent, report = step_shard(parts, step)
+    sent, report = step_shard(parts, step, model)
     if step.round == 1 and step.shard == 0:
         largest = max(range(step.shards), key=lambda shard: sent[shard].n_items)
         sent[largest] = sent[largest].taken(np.arange(1, sent[largest].n_items))
     return sent, report._replace(checksum=checksum_of(sent))
 
 
-def doubling(parts, step):
+def doubling(parts, step, model):
     """A step that sends an item to two shards in its second round, and one item fewer than it should."""
-    sent, report = step_shard(parts, step)
+    sent, report = step_shard(parts, step, model)
     if step.round == 1 and step.shard == 0:
         large, other = sorted(range(step.shards), key=lambda shard: -sent[shard].n_items)[:2]
         twin = sent[large].taken(np.array([0]))
@@ -242,6 +251,13 @@ def lesson(seed, n=400):
     telling = np.where(same, *(rng.choice(4, len(same), p=row) for row in chances))
     levels = np.stack([telling, rng.integers(0, 3, len(same))], axis=1).astype(np.uint8)
     return LinkGraph.from_pairs(n, first, second), levels, entity.astype(np.int32)
+
+
+def training_shards(task, shards, training, seed=0):
+    """The shards of a lesson, as `mix_weights` takes them."""
+    whole = Lesson(*lesson(task))
+    parts = split_items(whole.graph, whole.entity, shards, seed)
+    return [training.shard(whole.part(items), SIZES) for items in parts]
 
 
 def sentences_in_parts(kind, seed, count):

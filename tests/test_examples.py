@@ -72,9 +72,8 @@ def test_a_trained_proposer_needs_fewer_jumps_than_a_uniform_one():
     output = run_script(EXAMPLES["adaptive_proposer"], ROOT)
     by = {name: float(weight) for name, weight in re.findall(r"merge by (.+?) +(-?\d+\.\d+)", output)}
     assert by["pairs: count of alike"] > 1 > -1 > by["pairs: count of unlike"]
-    (trained_score, trained), (uniform_score, uniform) = re.findall(r"score (\S+) after (\d+) jumps", output)
-    assert float(uniform_score) >= float(trained_score)  # it stops as soon as it is as good
-    assert int(uniform) > 3 * int(trained)
+    (_, trained), (_, uniform) = re.findall(r"score (\S+) after (\d+) jumps", output)
+    assert int(uniform) > 3 * int(trained)  # until it is as good, or gives up
 
 
 def test_clustering_finds_the_people_with_about_the_exact_probabilities():

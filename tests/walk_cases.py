@@ -6,8 +6,8 @@ from itertools import combinations
 
 import numpy as np
 
-from factorwise.inference.mcmc.partition_mixture import PartitionMixture
-from factorwise.inference.mcmc.partition_moves import (
+from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.partition_moves import (
     Merge,
     RelocateToCluster,
     RelocateToItem,
@@ -16,8 +16,8 @@ from factorwise.inference.mcmc.partition_moves import (
     Split,
     SplitMerge,
 )
-from factorwise.learning.preferences import TruthPreference
-from factorwise.learning.walkers import TrainingWorld
+from factorwise.learning.samplerank.preferences import TruthPreference
+from factorwise.learning.samplerank.walkers import TrainingWorld
 from factorwise.model.model import Model
 from factorwise.model.table_templates import PairTableTemplate
 from factorwise.model.templates import ClusterSize, ClusterTemplate, EdgeTemplate, PairTemplate

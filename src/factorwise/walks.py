@@ -8,8 +8,8 @@ ask for.
 from __future__ import annotations
 
 from factorwise.inference.mcmc.acceptances import Acceptance
-from factorwise.inference.mcmc.partition_moves import PartitionMove
 from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
+from factorwise.inference.mcmc.proposals.partition_moves import PartitionMove
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.kernels.clusterings.arrays import spare_id
 from factorwise.kernels.clusterings.jumps import add_change, end_changes

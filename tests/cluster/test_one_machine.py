@@ -11,21 +11,21 @@ import threading
 
 import pytest
 
-from factorwise.distributed import LocalExecutor, ShardKeeping, SummedObjective, mix_weights, split_lessons
+from factorwise.apps.resolution.link_learning import LinkTraining
+from factorwise.distributed import LocalExecutor, ShardKeeping, SummedObjective, mix_weights
 from factorwise.errors import InvalidArgumentError
 from factorwise.io.shard_files import ShardStore
-from factorwise.learning.linkage import LinkLearner
-from factorwise.model.linkage import LinkModel
+from factorwise.model.link_templates import LevelWeights
 from shard_cases import (
     SIZES,
     Watched,
     attempts,
     digest,
-    lesson,
     likelihood_of,
     local_digest,
     planted,
     sentences_in_parts,
+    training_shards,
     victim,
 )
 
@@ -82,12 +82,11 @@ def test_a_shared_value_is_seen_as_itself(two_workers):
 
 
 def test_mixed_weights_are_the_same_bits(two_workers):
-    parts = split_lessons(*lesson(1), 3)
-    learner, blank = LinkLearner(passes=3, steps=10, fewest=500), LinkModel.blank(SIZES)
-    told, also = [], []
-    one = mix_weights(LocalExecutor(1), parts, learner, blank, seed=5, callback=told.append)
-    two = mix_weights(two_workers, parts, learner, blank, seed=5, callback=also.append)
-    assert one.weights.tobytes() == two.weights.tobytes()
+    shards = training_shards(1, 3, LinkTraining(steps=10, fewest=500))
+    zero, told, also = LevelWeights.zeros(SIZES).values, [], []
+    one = mix_weights(LocalExecutor(1), shards, zero, passes=2, seed=5, on_pass=told.append)
+    two = mix_weights(two_workers, shards, zero, passes=2, seed=5, on_pass=also.append)
+    assert one.tobytes() == two.tobytes()
     assert told == also
 
 

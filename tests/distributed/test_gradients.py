@@ -6,8 +6,8 @@ import pytest
 from chain_cases import KINDS
 from factorwise.distributed import LocalExecutor, SummedObjective
 from factorwise.errors import InvalidArgumentError
+from factorwise.learning.likelihood.priors import Prior
 from factorwise.learning.optimizers import minimize
-from factorwise.learning.priors import Prior
 from shard_cases import likelihood_of, sentences_in_parts
 
 

@@ -5,10 +5,18 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from factorwise.distributed import LocalExecutor, Sharding, ShardKeeping, search_shards, step_shard
+from factorwise.distributed import (
+    LinkWeights,
+    LocalExecutor,
+    Sharding,
+    ShardKeeping,
+    ShardModel,
+    search_shards,
+    step_shard,
+)
 from factorwise.distributed.search import entities_of
 from factorwise.errors import DataFileError, InvalidArgumentError, LostItemsError
-from factorwise.inference.mcmc.linkage_search import LinkSearch
+from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.io.shard_files import ShardStore
 from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.clustering import b_cubed
@@ -27,10 +35,10 @@ def kept(folder, fingerprint="this run", every=2):
 def dying(at_round, *, shard=2):
     """A step during which the program ends, in the middle of a round."""
 
-    def step(parts, given):
+    def step(parts, given, model):
         if (given.round, given.shard) == (at_round, shard):
             raise SystemExit(137)
-        return step_shard(parts, given)
+        return step_shard(parts, given, model)
 
     return step
 
@@ -59,7 +67,7 @@ def test_one_shard_finds_the_best_clustering_of_a_few_items_as_a_walk_in_memory_
         rows = rows_of(
             range(case["n"]), case["links"], weight=case.get("weight"), sources=case.get("sources")
         )
-        settings = {"apart": case["apart"], "cluster": case["cluster"], "seed": seed}
+        settings = {"model": ShardModel(LinkWeights(case["apart"], case["cluster"])), "seed": seed}
         found = search_shards(executor, [rows], LinkSearch(), Sharding(1), **settings)
         labels = entities_of(executor, case["n"]).tolist()
         assert found.score == pytest.approx(model_score(case, labels))
@@ -241,7 +249,7 @@ def test_checkpoints_are_some_rounds_apart():
 
 
 def test_rows_must_be_those_of_all_shards():
-    settings = {"apart": 0.0, "cluster": 0.0, "seed": 0}
+    settings = {"model": ShardModel(LinkWeights(0.0, 0.0)), "seed": 0}
     with pytest.raises(InvalidArgumentError, match="3 shards were given instead of 4"):
         search_shards(LocalExecutor(1), GIVEN.shards(3), SHORT, Sharding(4), **settings)
     with pytest.raises(InvalidArgumentError, match="an item lies in two shards"):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factorwise.distributed import ShardRows, shard_walk
+from factorwise.distributed import LinkWeights, ShardModel, ShardRows, shard_model, shard_walk
 from factorwise.distributed.shard_rows import Checksum, check_shards, walk_of
 from factorwise.errors import InvalidArgumentError
 from factorwise.rng import split_mix, split_mix_words
@@ -16,6 +16,7 @@ from linkage_cases import walk_of as case_walk
 from shard_cases import checksum_of, planted, rows_of, same_rows
 
 NOTHING = rows_of([])
+MODEL = ShardModel(LinkWeights(-1.0, 0.5))
 
 
 def whole(seed=0, n=40):
@@ -85,7 +86,7 @@ def test_other_seeds_put_entities_elsewhere():
 def test_one_shard_is_the_clustering_itself(name):
     case = CASES[name]
     walk = case_walk(case)
-    twin = walk_of(shard_walk(walk, 1, 0)[0], case["apart"], case["cluster"])
+    twin = walk_of(shard_walk(walk, 1, 0)[0], ShardModel(LinkWeights(case["apart"], case["cluster"])))
     assert twin.labels.tolist() == walk.labels.tolist()
     assert twin.score == walk.score
     assert np.array_equal(twin.graph.start, walk.graph.start)
@@ -104,18 +105,19 @@ def test_one_shard_is_the_clustering_itself(name):
 @given(st.integers(0, 10**6), st.integers(1, 9))
 def test_scores_of_the_shards_add_up_to_that_of_the_clustering(seed, shards):
     walk, _ = whole(seed, 30)
-    apart, cluster = walk.settings.tolist()
+    model = shard_model(walk)
+    assert model == ShardModel(LinkWeights(*walk.settings.tolist()))
     cut = shard_walk(walk, shards, seed)
-    walks = [walk_of(rows, apart, cluster) for rows in cut]
+    walks = [walk_of(rows, model) for rows in cut]
     assert sum(part.score for part in walks) == pytest.approx(walk.score, abs=1e-5)
     assert sum(part.n_clusters for part in walks) == walk.n_clusters
 
 
 def test_shards_without_rows_without_links_and_with_one_item_are_clusterings_too():
-    assert walk_of(NOTHING, -1.0, 0.5).score == 0.0
-    assert walk_of(NOTHING, -1.0, 0.5).n_clusters == 0
-    assert walk_of(rows_of([7], [(7, 3, 2.0)]), -1.0, 0.5).score == 0.5
-    loose = walk_of(rows_of([7, 8, 12], entity=[7, 7, 12]), -1.0, 0.5)
+    assert walk_of(NOTHING, MODEL).score == 0.0
+    assert walk_of(NOTHING, MODEL).n_clusters == 0
+    assert walk_of(rows_of([7], [(7, 3, 2.0)]), MODEL).score == 0.5
+    loose = walk_of(rows_of([7, 8, 12], entity=[7, 7, 12]), MODEL)
     assert loose.labels.tolist() == [0, 0, 2]
     assert loose.score == 0.0
     assert NOTHING.checksum == Checksum(0, 0)
@@ -125,7 +127,7 @@ def test_shards_without_rows_without_links_and_with_one_item_are_clusterings_too
 
 def test_links_to_items_of_other_shards_are_left_out():
     links = [(1, 4, 1.0), (4, 6, 2.0), (1, 9, 8.0), (6, 0, 8.0)]
-    walk = walk_of(rows_of([1, 4, 6], links, entity=[1, 1, 1]), -0.5, 0.0)
+    walk = walk_of(rows_of([1, 4, 6], links, entity=[1, 1, 1]), ShardModel(LinkWeights(-0.5, 0.0)))
     assert sorted(zip(walk.graph.first.tolist(), walk.graph.second.tolist(), strict=True)) == [(0, 1), (1, 2)]
     assert walk.score == pytest.approx(1.0 + 2.0 - 0.5)
 

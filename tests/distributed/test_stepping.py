@@ -5,19 +5,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factorwise.distributed import ShardRows, shard_walk, step_shard
+from factorwise.distributed import LinkWeights, ShardModel, ShardRows, shard_walk, step_shard
 from factorwise.distributed.shard_rows import walk_of
 from factorwise.distributed.stepping import destinations
 from linkage_cases import CASES, is_allowed, random_walk
 from linkage_cases import walk_of as case_walk
-from shard_cases import STEP, checksum_of, planted, rows_of, same_rows
+from shard_cases import MODEL, STEP, checksum_of, planted, rows_of, same_rows
 
 GIVEN = planted(300)
 MANY = STEP._replace(shards=1_000)
 
 
-def ran(parts, step=STEP):
-    sent, report = step_shard(parts, step)
+def ran(parts, step=STEP, model=MODEL):
+    sent, report = step_shard(parts, step, model)
     assert len(sent) == step.shards
     return sent, report._replace(cpu_seconds=0.0)
 
@@ -75,12 +75,12 @@ def test_every_item_is_sent_once_with_its_entity_whole_and_named_by_its_smallest
 def test_the_report_tells_the_score_and_what_was_gained():
     (rows,) = GIVEN.shards(1)
     sent, report = ran([rows])
-    before = walk_of(rows, STEP.apart, STEP.cluster)
-    after = walk_of(ShardRows.joined(sent), STEP.apart, STEP.cluster)
+    before = walk_of(rows, MODEL)
+    after = walk_of(ShardRows.joined(sent), MODEL)
     assert report.score == pytest.approx(after.score)
     assert report.gain == pytest.approx(after.score - before.score, abs=1e-3)
     assert report.entities == after.n_clusters < before.n_clusters
-    assert step_shard([rows], STEP)[1].cpu_seconds > 0.0
+    assert step_shard([rows], STEP, MODEL)[1].cpu_seconds > 0.0
 
 
 @pytest.mark.parametrize("name", ["forbidden", "one per source", "everything"])
@@ -89,8 +89,9 @@ def test_forbidden_pairs_and_sources_are_heeded(name):
     (rows,) = shard_walk(case_walk(case), 1, 0)
     seen = set()
     for seed in range(60):
-        step = STEP._replace(seed=seed, apart=case["apart"], cluster=case["cluster"], temperature=2.0)
-        labels = ShardRows.joined(ran([rows], step)[0]).entity.tolist()
+        step = STEP._replace(seed=seed, temperature=2.0)
+        model = ShardModel(LinkWeights(case["apart"], case["cluster"]))
+        labels = ShardRows.joined(ran([rows], step, model)[0]).entity.tolist()
         assert is_allowed(case, labels)
         seen.add(tuple(labels))
     assert len(seen) > 3
@@ -99,9 +100,9 @@ def test_forbidden_pairs_and_sources_are_heeded(name):
 def test_a_heavy_item_counts_as_its_records():
     """Two that like each other by 3 are kept apart by four pairs of records of which three cost 2 each."""
     links = [(0, 1, 3.0)]
-    step = STEP._replace(apart=-2.0, cluster=0.0, temperature=0.01, sweeps=4)
-    light = ShardRows.joined(ran([rows_of([0, 1], links)], step)[0])
-    heavy = ShardRows.joined(ran([rows_of([0, 1], links, weight=[2, 2])], step)[0])
+    step, model = STEP._replace(temperature=0.01, sweeps=4), ShardModel(LinkWeights(-2.0, 0.0))
+    light = ShardRows.joined(ran([rows_of([0, 1], links)], step, model)[0])
+    heavy = ShardRows.joined(ran([rows_of([0, 1], links, weight=[2, 2])], step, model)[0])
     assert light.entity.tolist() == [0, 0]
     assert heavy.entity.tolist() == [0, 1]
 

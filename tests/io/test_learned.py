@@ -6,7 +6,7 @@ import pytest
 from factorwise.errors import ModelFileError
 from factorwise.io.learned import LearnedWeights, damaged, plain_settings, read_learned, write_learned
 from factorwise.io.models import ModelFile, read_model, write_model
-from factorwise.learning.samplerank import PassRecord
+from factorwise.learning.samplerank.learner import PassRecord
 
 KIND = "coreference"
 NAMES = ["pairs: same head", "pairs: größer", "size: one"]

@@ -9,10 +9,17 @@ import pytest
 
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.inference.mcmc.partition_mixture import PartitionMixture
-from factorwise.inference.mcmc.partition_moves import Merge, RelocateToItem, RelocateToNew, Split
+from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.partition_moves import Merge, RelocateToItem, RelocateToNew, Split
 from factorwise.inference.mcmc.walk import Walk
-from factorwise.model.link_templates import CannotLinkTemplate, LinkTemplate, OnePerSourceTemplate
+from factorwise.model.link_templates import (
+    FIXED_NAMES,
+    CannotLinkTemplate,
+    LevelWeights,
+    LinkTemplate,
+    OnePerSourceTemplate,
+)
+from factorwise.model.model import Model
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition
 from link_cases import CASES, SPARSE, allowed_worlds, links_of, model_of, partitions
@@ -103,3 +110,40 @@ def test_weights_have_names():
 def test_what_does_not_fit_is_refused(given, message):
     with pytest.raises((ShapeError, InvalidArgumentError), match=message):
         LinkTemplate("links", 5, SPARSE, **given)
+
+
+def test_tables_and_link_scores_give_level_zero_no_weight():
+    weights = LevelWeights((2, 1), np.array([9.0, 8.0, 0.5, 1.0, 2.0, 4.0]))
+    assert (weights.unlinked, weights.cluster, weights.link) == (9.0, 8.0, 0.5)
+    assert [table.tolist() for table in weights.tables()] == [[0.0, 1.0, 2.0], [0.0, 4.0]]
+    levels = np.array([[0, 0], [1, 0], [2, 1]], np.uint8)
+    assert weights.link_scores(levels).tolist() == [0.5, 1.5, 6.5]
+    assert weights.shifted(0.25).link_scores(levels).tolist() == [0.75, 1.75, 6.75]
+
+
+def test_steps_and_levels_turn_into_each_other():
+    weights = LevelWeights((3, 1), np.array([9.0, 8.0, 0.5, 1.0, 2.0, 4.0, 3.0]))
+    assert weights.cumulated().values.tolist() == [9.0, 8.0, 0.5, 1.0, 3.0, 7.0, 3.0]
+    assert weights.cumulated().steps().values.tolist() == weights.values.tolist()
+
+
+def test_weights_without_comparisons_are_the_fixed_ones_alone():
+    weights = LevelWeights.zeros(())
+    assert len(weights.values) == len(FIXED_NAMES)
+    assert weights.link_scores(np.zeros((2, 0), np.uint8)).tolist() == [0.0, 0.0]
+
+
+def test_weights_that_do_not_fit_the_levels_are_refused():
+    with pytest.raises(ShapeError, match="need 6 weights"):
+        LevelWeights((2, 1), np.zeros(5))
+    with pytest.raises(InvalidArgumentError, match="zero or more levels"):
+        LevelWeights.zeros((2, -1))
+
+
+def test_cumulative_levels_score_as_the_sums_of_their_steps():
+    plain = links_of(SPARSE)
+    steps = LinkTemplate("links", 5, SPARSE, levels=plain.levels, sizes=plain.sizes, cumulative=True)
+    weights = LevelWeights(plain.sizes, np.random.default_rng(1).normal(size=plain.size))
+    one, two = Model([plain], weights.cumulated().values), Model([steps], weights.values)
+    for world in partitions(5):
+        assert two.score(world) == pytest.approx(one.score(world), abs=1e-12)

@@ -11,9 +11,15 @@ from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
 from factorwise.inference.exact.clusterings import all_partitions
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
-from factorwise.inference.mcmc.partition_mixture import PartitionMixture
-from factorwise.inference.mcmc.partition_moves import Merge, RelocateToItem, RelocateToNew, Split, SplitMerge
-from factorwise.inference.mcmc.restricted_gibbs import RestrictedGibbs
+from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.partition_moves import (
+    Merge,
+    RelocateToItem,
+    RelocateToNew,
+    Split,
+    SplitMerge,
+)
+from factorwise.inference.mcmc.proposals.restricted_gibbs import RestrictedGibbs
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.kernels.compile.programs import Bound, Interpreted
 from factorwise.kernels.walks.frames import run

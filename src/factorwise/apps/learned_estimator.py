@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from factorwise.errors import InvalidArgumentError, require
 from factorwise.io.learned import LearnedWeights, read_learned, write_learned
 from factorwise.io.provenance import provenance
-from factorwise.learning.samplerank import Learned, PassRecord
+from factorwise.learning.samplerank.learner import Learned, PassRecord
 from factorwise.model.model import Model
 
 

@@ -55,8 +55,6 @@ def curve_lines(passes: Sequence[Mapping[str, Any]], metric: str, of: str = "") 
     if passes:
         head = ("pass", "steps", "updates", "misranked", "accepted", metric)
         rows: list[tuple[str, ...]] = [head, *map(_pass_row, passes)]
-        if "start" in passes[0]:
-            rows = [(*row, start) for row, start in zip(rows, ["from", *map(_start, passes)], strict=True)]
         yield from aligned(rows)
 
 
@@ -64,9 +62,8 @@ def pass_text(record: NamedTuple, metric: str) -> str:
     """Say in one line how a pass went."""
     entry = curve([record])[0]
     number, steps, updates, misranked, accepted, value = _pass_row(entry)
-    start = f" from {_start(entry)}" if "start" in entry else ""
     return (
-        f"pass {number}{start}: {steps} steps, {updates} updates, {misranked} misranked, {accepted} accepted,"
+        f"pass {number}: {steps} steps, {updates} updates, {misranked} misranked, {accepted} accepted,"
         f" {metric} {value}"
     )
 
@@ -81,11 +78,6 @@ def _pass_row(record: Mapping[str, Any]) -> tuple[str, ...]:
     counts = (str(record[name]) for name in ("number", "steps", "updates", "misranked"))
     value = "-" if record["value"] is None else f"{record['value']:.4f}"
     return (*counts, f"{record['accepted']:.1%}", value)
-
-
-def _start(record: Mapping[str, Any]) -> str:
-    """Say where the walk of a pass began."""
-    return {"alone": "records by themselves", "truth": "the true entities"}[record["start"]]
 
 
 def _finite(value: Any) -> Any:

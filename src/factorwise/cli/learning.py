@@ -11,8 +11,8 @@ from factorwise.cli.learned import pass_text
 from factorwise.cli.numbers import Real, Whole
 from factorwise.cli.options import Options
 from factorwise.inference.mcmc.acceptances import AcceptanceName
-from factorwise.learning.preferences import MetricName
-from factorwise.learning.samplerank import Callback, PassRecord
+from factorwise.learning.samplerank.learner import Callback, PassRecord
+from factorwise.learning.samplerank.preferences import MetricName
 from factorwise.learning.updates import RULES
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # numba and Arrow take their time to load
     from factorwise.apps.resolution.constraints import Constraints
     from factorwise.apps.resolution.estimator import EntityResolver
     from factorwise.apps.resolution.linking import Linked
-    from factorwise.inference.mcmc.linkage_search import Progress
+    from factorwise.inference.mcmc.shards.search import Progress
 
 #: Why the walk ended, for people; after the first two there is nothing to go on from.
 WHY = {

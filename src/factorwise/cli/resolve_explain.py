@@ -161,8 +161,8 @@ def _places(
 def _placing_entry(records: Records, placing: Placing) -> dict[str, Any]:
     return {
         "linked": [{"id": records.ids[row].as_py(), "score": score} for row, score in placing.linked],
-        "unlinked": placing.unlinked,
-        "apart": placing.apart,
+        "unlinked": placing.others,
+        "apart": placing.unlinked,
         "cluster": placing.cluster,
         "gain": placing.gain,
         "log_odds": placing.log_odds,
@@ -182,7 +182,7 @@ def _pair_entry(records: Records, rows: tuple[int, int], pair: PairExplanation) 
         },
         "comparisons": [one._asdict() for one in pair.weighed],
         "link": pair.link,
-        "apart": pair.apart,
+        "apart": pair.unlinked,
         "cluster": pair.cluster,
         "linked_score": pair.linked_score,
         "score": pair.score,

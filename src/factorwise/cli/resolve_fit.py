@@ -72,9 +72,9 @@ LOST = 0.01  # share of the links in entities that candidates may lose before it
 @click.option(
     "--passes",
     type=Whole(min=1),
-    default=4,
+    default=2,
     show_default=True,
-    help="Times to walk over the labelled records.",
+    help="Times to walk over the labelled records, from each by itself and from the true entities.",
 )
 @click.option(
     "--steps",

@@ -54,7 +54,7 @@ def field_entries(fields: Sequence[FieldSpec]) -> list[dict[str, Any]]:
 
 def weight_entries(knowledge: Knowledge, top: int | None) -> dict[str, Any]:
     """Return how many weights there are, and the largest, as JSON values."""
-    weights = knowledge.model.weights
+    weights = knowledge.weights.values
     named = dict(zip(knowledge.weight_names(), weights.tolist(), strict=True))
     ordered = dict(sorted(named.items(), key=lambda item: (-abs(item[1]), item[0])))
     return {

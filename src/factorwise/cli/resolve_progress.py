@@ -14,8 +14,8 @@ from factorwise.cli.options import Options
 from factorwise.cli.progress import show_progress
 
 if TYPE_CHECKING:  # numba takes its time to load
-    from factorwise.inference.mcmc.linkage_search import Progress
-    from factorwise.learning.linkage import LinkPass
+    from factorwise.inference.mcmc.shards.search import Progress
+    from factorwise.learning.samplerank.learner import PassRecord
 
 
 def telling(options: Options) -> Callable[[str], None]:
@@ -53,7 +53,7 @@ class PassBar(_Bar):
             total=passes, desc="learning", unit="pass", disable=not shown, leave=False, mininterval=0
         )
 
-    def __call__(self, record: LinkPass) -> None:
+    def __call__(self, record: PassRecord) -> None:
         """Show one pass; the first one of a further walk begins anew."""
         self._walks += record.number == 1
         if self._verbose:

@@ -29,7 +29,7 @@ from factorwise.report import Chart, Entities, Entity, Facts, PairCase, Pairs, S
 if TYPE_CHECKING:  # numba takes its time to load
     from factorwise.apps.resolution.answers import Resolution
     from factorwise.apps.resolution.knowledge import Knowledge
-    from factorwise.inference.mcmc.linkage_search import Progress
+    from factorwise.inference.mcmc.shards.search import Progress
 
 MOST_RECORDS = 30_000  # that are shown in entities
 MOST_PAIRS = 500
@@ -177,13 +177,13 @@ def sizes_of(found: Resolution) -> Chart:
 
 def weights_of(knowledge: Knowledge) -> Table:
     """Show all weights, the largest first."""
-    named = dict(zip(knowledge.weight_names(), knowledge.model.weights.tolist(), strict=True))
+    named = dict(zip(knowledge.weight_names(), knowledge.weights.values.tolist(), strict=True))
     return weights_table(named, "What each finding adds to the score of a pair in one entity.", "finding")
 
 
 def comparisons_of(knowledge: Knowledge) -> Table:
     """Show how much each comparison can matter."""
-    tables = (table[1:].tolist() for table in knowledge.model.tables())  # the first level is: not compared
+    tables = (table[1:].tolist() for table in knowledge.weights.tables())  # the first level is: not compared
     groups = dict(zip((one.name for one in knowledge.comparisons), tables, strict=True))
     return template_table(
         groups, "The least and the most that a comparison can add to a score.", "comparison"

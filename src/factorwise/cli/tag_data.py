@@ -20,8 +20,8 @@ from factorwise.errors import DataFileError, ImpossibleError, InvalidArgumentErr
 from factorwise.io.conll import ColumnFile
 from factorwise.io.listing import some
 from factorwise.kernels.compile.threads import Team
-from factorwise.learning.chain_structure import Supervision
-from factorwise.learning.priors import Prior
+from factorwise.learning.chains.structure import Supervision
+from factorwise.learning.likelihood.priors import Prior
 from factorwise.rng import Stream
 
 MOST_STRANGE = 0.1  # share of held-out sentences that may have labels which the training data lack

@@ -48,7 +48,7 @@ from factorwise.cli.tag_scores import Judged
 from factorwise.cli.tag_summary import held_out_scores, summary, summary_lines
 from factorwise.io.provenance import provenance
 from factorwise.kernels.compile.threads import Team
-from factorwise.learning.priors import Prior
+from factorwise.learning.likelihood.priors import Prior
 
 SHOWN = 500  # weights in a report
 HELD_OUT_SHARE = 0.1  # of the training sentences, where constraints are to be learned and nothing is said

@@ -18,7 +18,7 @@ from factorwise.cli.learned import check_kind
 from factorwise.cli.numbers import Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
-from factorwise.learning.second_order import SecondOrder
+from factorwise.learning.chains.second_order import SecondOrder
 from factorwise.types import Floats
 
 

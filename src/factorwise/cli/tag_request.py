@@ -20,7 +20,7 @@ from factorwise.cli.learned import check_kind
 from factorwise.cli.reports import check_report
 from factorwise.cli.tag_data import ClassWeights
 from factorwise.cli.tag_options import Layout
-from factorwise.learning.priors import Prior
+from factorwise.learning.likelihood.priors import Prior
 
 #: Algorithms that have no penalty at all.
 WITHOUT_PRIOR = ("ap", "pa", "arow")

@@ -1,32 +1,38 @@
 """The same sampler over shards of entities, in threads or on a Ray cluster.
 
 Items lie in K shards, an entity wholly in one of them. In a round each shard runs the compiled sampler on its
-own entities; then entities move to where those are that share candidates with them. What a shard does is a
-function of its rows and of (seed, round, shard) alone, so the result does not depend on where or how often it
-was computed: that is what makes recovery from lost machines correct.
+own entities, under the part of the model for its items; then entities move to where those are that share
+candidates with them. The model may be any over clusterings whose factors lie within clusters. What a shard
+does is a function of its rows, the model and (seed, round, shard) alone, so the result does not depend on
+where or how often it was computed: that is what makes recovery from lost machines correct.
 """
 
 from factorwise.distributed.executors import Executor, LocalExecutor
 from factorwise.distributed.gradients import SummedObjective
-from factorwise.distributed.mixing import Mixer, ShardLesson, mix_weights, split_lessons
-from factorwise.distributed.search import Sharding, ShardKeeping, search_shards
+from factorwise.distributed.mixing import Mixer, TrainingShard, mix_weights, split_items
+from factorwise.distributed.search import Sharding, ShardKeeping, entities_of, search_shards
+from factorwise.distributed.shard_models import LinkWeights, ShardModel, shard_model
 from factorwise.distributed.shard_rows import ShardRows, shard_walk
 from factorwise.distributed.stepping import ShardReport, ShardStep, step_shard
 
 __all__ = [
     "Executor",
+    "LinkWeights",
     "LocalExecutor",
     "Mixer",
     "ShardKeeping",
-    "ShardLesson",
+    "ShardModel",
     "ShardReport",
     "ShardRows",
     "ShardStep",
     "Sharding",
     "SummedObjective",
+    "TrainingShard",
+    "entities_of",
     "mix_weights",
     "search_shards",
+    "shard_model",
     "shard_walk",
-    "split_lessons",
+    "split_items",
     "step_shard",
 ]

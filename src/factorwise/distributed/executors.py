@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
+from factorwise.distributed.shard_models import ShardModel
 from factorwise.distributed.shard_rows import ShardRows
 from factorwise.distributed.stepping import ShardReport, ShardStep, step_shard
 from factorwise.io.shard_files import PartFile, ShardStore
 from factorwise.kernels.compile.threads import thread_count
 
-Step = Callable[[Sequence[ShardRows], ShardStep], tuple[list[ShardRows], ShardReport]]
+Step = Callable[[Sequence[ShardRows], ShardStep, ShardModel], tuple[list[ShardRows], ShardReport]]
 
 
 class Executor(Protocol):
@@ -24,8 +25,12 @@ class Executor(Protocol):
         """Take over the rows of all shards."""
         ...
 
-    def step(self, steps: Sequence[ShardStep], function: Step = step_shard) -> list[ShardReport]:
-        """Run every shard for a round, and send what comes out where it belongs."""
+    def step(self, steps: Sequence[ShardStep], model: Any, function: Step = step_shard) -> list[ShardReport]:
+        """Run every shard for a round, and send what comes out where it belongs.
+
+        model
+            What `share` returned for the `ShardModel`.
+        """
         ...
 
     def map(self, function: Callable[..., Any], items: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -64,9 +69,10 @@ class LocalExecutor:
         """Take over the rows of all shards."""
         self._inbox = [[rows] for rows in shards]
 
-    def step(self, steps: Sequence[ShardStep], function: Step = step_shard) -> list[ShardReport]:
+    def step(self, steps: Sequence[ShardStep], model: Any, function: Step = step_shard) -> list[ShardReport]:
         """Run every shard for a round, and send what comes out where it belongs."""
-        done = self.map(function, list(zip(self._inbox, steps, strict=True)))
+        work = [(parts, step, model) for parts, step in zip(self._inbox, steps, strict=True)]
+        done = self.map(function, work)
         self._inbox = [[sent[shard] for sent, _ in done] for shard in range(len(steps))]
         return [report for _, report in done]
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
 
 from factorwise.distributed.executors import Step, read_shard, write_shard
+from factorwise.distributed.shard_models import ShardModel
 from factorwise.distributed.shard_rows import ShardRows
 from factorwise.distributed.stepping import ShardReport, ShardStep, step_shard
 from factorwise.errors import ClusterError, InvalidArgumentError, MissingExtraError
@@ -68,11 +69,11 @@ class RayExecutor:
         """Take over the rows of all shards."""
         self._inbox = [[self._ray.put(rows)] for rows in shards]
 
-    def step(self, steps: Sequence[ShardStep], function: Step = step_shard) -> list[ShardReport]:
+    def step(self, steps: Sequence[ShardStep], model: Any, function: Step = step_shard) -> list[ShardReport]:
         """Run every shard for a round, and send what comes out where it belongs."""
         count = len(steps)
         made = [
-            self._stepping.options(num_returns=count + 1).remote(function, step, *parts)
+            self._stepping.options(num_returns=count + 1).remote(function, step, model, *parts)
             for step, parts in zip(steps, self._inbox, strict=True)
         ]
         reports: list[ShardReport] = self._got([refs[count] for refs in made])
@@ -120,8 +121,8 @@ class RayExecutor:
             ) from error
 
 
-def _step(function: Step, step: ShardStep, *parts: ShardRows) -> tuple[Any, ...]:
-    sent, report = function(parts, step)
+def _step(function: Step, step: ShardStep, model: ShardModel, *parts: ShardRows) -> tuple[Any, ...]:
+    sent, report = function(parts, step, model)
     return (*sent, report)
 
 

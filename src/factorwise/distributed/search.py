@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.distributed.executors import Executor, Step
+from factorwise.distributed.shard_models import ShardModel
 from factorwise.distributed.shard_rows import Checksum, ShardRows, check_shards
 from factorwise.distributed.stepping import Exchange, ShardReport, ShardStep, step_shard
 from factorwise.errors import InvalidArgumentError, LostItemsError, require
-from factorwise.inference.mcmc.linkage_search import Found, LinkSearch, Progress, Standing
+from factorwise.inference.mcmc.shards.search import Found, LinkSearch, Progress, Standing
 from factorwise.io.shard_files import Manifest, ShardStore
 
 
@@ -53,8 +54,7 @@ def search_shards(
     search: LinkSearch,
     sharding: Sharding,
     *,
-    apart: float,
-    cluster: float,
+    model: ShardModel,
     seed: int,
     keeping: ShardKeeping | None = None,
     watch: Callable[[Progress], None] | None = None,
@@ -64,12 +64,14 @@ def search_shards(
 
     shards
         Where to begin; None to go on from the checkpoint of ``keeping``, which must be there.
+    model
+        What scores the shards besides their rows; of a walk that `shard_walk` cut, `shard_model`.
     function
         What a shard does in a round.
 
     Raises `LostItemsError` if the items after a round are not those before it.
     """
-    stage = _ShardRounds(executor, search, sharding, apart, cluster, seed, function)
+    stage = _ShardRounds(executor, search, sharding, model, seed, function)
     saved = None if keeping is None else keeping.store.latest(keeping.fingerprint)
     if keeping is not None and saved is not None:
         executor.restore(keeping.store, saved.files)
@@ -104,15 +106,14 @@ class _ShardRounds:
         executor: Executor,
         search: LinkSearch,
         sharding: Sharding,
-        apart: float,
-        cluster: float,
+        model: ShardModel,
         seed: int,
         function: Step,
     ) -> None:
         self.executor = executor
         self.search = search
         self.sharding = sharding
-        self.apart, self.cluster, self.seed = apart, cluster, seed
+        self.model, self.seed = executor.share(model), seed
         self.function = function
         self.expected = Checksum(0, 0)
         self.score = np.nan
@@ -134,12 +135,10 @@ class _ShardRounds:
             temperature=temperature,
             sweeps=self.search.sweeps,
             jumps=self.search.jumps,
-            apart=self.apart,
-            cluster=self.cluster,
             exchange=self.sharding.exchange,
         )
         steps = [step._replace(shard=shard) for shard in range(self.sharding.shards)]
-        reports: list[ShardReport] = self.executor.step(steps, self.function)
+        reports: list[ShardReport] = self.executor.step(steps, self.model, self.function)
         self.check(sum((report.checksum for report in reports), Checksum(0, 0)))
         self.score = float(np.sum([report.score for report in reports]))
         self.n_clusters = sum(report.entities for report in reports)

@@ -8,10 +8,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.distributed.shard_models import ShardModel, split_model
 from factorwise.errors import InvalidArgumentError, require
-from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
+from factorwise.inference.mcmc.shards.link_walk import LinkWalk
+from factorwise.inference.mcmc.shards.sharded_walk import ShardedWalk, walk_along
 from factorwise.rng import split_mix_words
 from factorwise.types import Ints
+from factorwise.world.links import LinkGraph
+from factorwise.world.pairs import pairs_among, take_rows
 
 
 class Checksum(NamedTuple):
@@ -36,7 +40,8 @@ class ShardRows(NamedTuple):
     sources : uint64[rows]
         Bits of the sources it comes from, where an entity may have one record of each.
     start : int64[rows + 1], neighbor : int64[links], score : float32[links]
-        Where the links of each item begin, whom they lead to in whatever shard, and their scores.
+        Where the links of each item begin, whom they lead to in whatever shard, and their scores; what they
+        are worth, if links are no part of the model.
     """
 
     item: NDArray[np.int64]
@@ -59,9 +64,7 @@ class ShardRows(NamedTuple):
 
     def taken(self, rows: Ints) -> ShardRows:
         """Return some of the rows, which are given in ascending order."""
-        count = np.diff(self.start)[rows]
-        start = np.append(0, np.cumsum(count))
-        links = np.repeat(self.start[rows] - start[:-1], count) + np.arange(start[-1])
+        start, links = take_rows(self.start, rows)
         return ShardRows(
             self.item[rows],
             self.entity[rows],
@@ -81,39 +84,49 @@ class ShardRows(NamedTuple):
         return whole.taken(np.argsort(whole.item, kind="stable"))
 
 
-def shard_walk(walk: LinkWalk, shards: int, seed: int) -> list[ShardRows]:
-    """Cut a clustering into shards: its clusters are spread by hashes of their smallest items."""
+def shard_walk(walk: ShardedWalk, shards: int, seed: int) -> list[ShardRows]:
+    """Cut a clustering into shards: its clusters are spread by hashes of their smallest items.
+
+    What scores the shards besides is `shard_model` of the walk.
+    """
     require(shards >= 1, "shards", shards, "at least 1")
-    graph = walk.graph
+    graph, (columns, _) = walk.links, split_model(walk)
     whole = ShardRows(
         np.arange(walk.n_items),
         walk.labels.astype(np.int64),
-        walk.weight,
-        walk.sources,
+        columns.counts,
+        columns.sources,
         graph.start,
         graph.neighbor.astype(np.int64),
-        walk.link_scores[graph.pair],
+        columns.score[graph.pair],
     )
     place = split_mix_words(whole.entity.astype(np.uint64) ^ np.uint64(seed % 2**64)) % np.uint64(shards)
     return [whole.taken(np.flatnonzero(place == shard)) for shard in range(shards)]
 
 
-def walk_of(rows: ShardRows, apart: float, cluster: float) -> LinkWalk:
-    """Return the clustering of one shard: links that lead out of it are left out."""
-    place = np.searchsorted(rows.item, rows.neighbor)
-    place[place == rows.n_items] = 0
-    owner = np.repeat(np.arange(rows.n_items), np.diff(rows.start))
-    here = (rows.item[place] == rows.neighbor) & (owner < place) if rows.n_items else owner < 0
-    graph = LinkGraph.from_pairs(rows.n_items, owner[here], place[here])
-    return LinkWalk(
-        graph,
-        rows.score[here],
-        apart=apart,
-        cluster=cluster,
-        labels=rows.entity,
-        weight=rows.weight,
-        sources=rows.sources,
-    )
+def walk_of(rows: ShardRows, model: ShardModel) -> ShardedWalk:
+    """Return the clustering of one shard, which has an item: links that lead out of it are left out."""
+    among = pairs_among(rows.item, rows.start, rows.neighbor)
+    graph = LinkGraph.from_pairs(rows.n_items, among.first, among.second)
+    score = rows.score[among.place]
+    further = None if model.further is None else model.further.restrict_to(rows.item)
+    if model.links is not None:
+        return LinkWalk(
+            graph,
+            score,
+            apart=model.links.unlinked,
+            cluster=model.links.cluster,
+            labels=rows.entity,
+            weight=rows.weight,
+            sources=rows.sources,
+            further=further,
+        )
+    if further is None:
+        raise InvalidArgumentError(
+            "nothing scores the shards: give ShardModel(links=LinkWeights(...)), further=Model([...]) or"
+            " both."
+        )
+    return walk_along(graph, further, labels=rows.entity, worth=score)
 
 
 def check_shards(shards: Sequence[ShardRows]) -> Checksum:

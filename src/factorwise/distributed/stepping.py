@@ -1,6 +1,7 @@
 """What a shard does in a round: sweeps over its entities, then each entity chooses where to go.
 
-Pure functions of the shard's rows and a `ShardStep`: run twice, anywhere, they give the same bits.
+Pure functions of the shard's rows, a `ShardStep` and the model that all shards share: run twice, anywhere,
+they give the same bits.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.distributed.shard_models import ShardModel
 from factorwise.distributed.shard_rows import Checksum, ShardRows, walk_of
 from factorwise.kernels.compile.threads import Team
 from factorwise.rng import Stream, split_mix_words
@@ -20,14 +22,12 @@ Exchange = Literal["guided", "random", "none"]
 
 
 class ShardStep(NamedTuple):
-    """All that a shard's run depends on besides its rows.
+    """All that a shard's run depends on besides its rows and the model.
 
     seed, round, shard, shards
         The shard's number of so many, and where its random numbers come from.
     temperature, sweeps, jumps
         Of the sampler: see `LinkSearch`.
-    apart, cluster
-        Score of two members that are not linked, and of an entity.
     exchange
         Where entities go: to others that share candidates with them, anywhere, or nowhere.
     """
@@ -39,8 +39,6 @@ class ShardStep(NamedTuple):
     temperature: float
     sweeps: int
     jumps: float
-    apart: float
-    cluster: float
     exchange: Exchange
 
 
@@ -48,8 +46,8 @@ class ShardReport(NamedTuple):
     """What a shard tells of its run.
 
     gain, score
-        By how much the score of its clustering rose, and that score. Only links within an entity count, so
-        the scores of all shards add up to that of all items.
+        By how much the score of its clustering rose, and that score. Only factors within an entity count,
+        so the scores of all shards add up to that of all items.
     entities, proposals
         Entities it ended with; clusters that were weighed.
     checksum
@@ -66,11 +64,15 @@ class ShardReport(NamedTuple):
     cpu_seconds: float
 
 
-def step_shard(parts: Sequence[ShardRows], step: ShardStep) -> tuple[list[ShardRows], ShardReport]:
+def step_shard(
+    parts: Sequence[ShardRows], step: ShardStep, model: ShardModel
+) -> tuple[list[ShardRows], ShardReport]:
     """Run one shard for a round; return what goes to each shard, and a report."""
     begun = time.thread_time()
     rows = ShardRows.joined(parts)
-    walk = walk_of(rows, step.apart, step.cluster)
+    if not rows.n_items:
+        return [rows] * step.shards, ShardReport(0.0, 0.0, 0, 0, rows.checksum, time.thread_time() - begun)
+    walk = walk_of(rows, model)
     with Team(1) as team:
         gain = walk.sweep(
             step.seed,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from factorwise.errors import ModelFileError
 from factorwise.io.models import ModelFile, read_model, write_model
-from factorwise.learning.samplerank import PassRecord
+from factorwise.learning.samplerank.learner import PassRecord
 
 
 class LearnedWeights(NamedTuple):

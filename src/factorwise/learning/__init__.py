@@ -6,7 +6,7 @@ directed models with tables. `SampleRank` learns from the steps of a walk over w
 update rule and a preference; `ContrastiveDivergence` and `StructuredPerceptron` are its rivals on the same
 `TrainingWorld`s, `RelocationLikelihood` and `EnumeratedLikelihood` those that need no walk. `learn_energies`
 learns the energies of Bethe projections from a `SequenceLikelihood`. What chain CRFs are trained with
-is in the modules whose names begin with ``chain``; `factorwise.ChainCRF` puts it together.
+is in `learning.chains`; `factorwise.ChainCRF` puts it together.
 Names are loaded when they are first used.
 """
 
@@ -16,15 +16,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 _HOMES = {
-    "constraint_preferences": ["ConstraintPreference"],
-    "contrastive": ["ContrastiveDivergence"],
-    "counts": ["CliqueCounts"],
-    "enumerated_likelihood": ["EnumeratedLikelihood"],
-    "iterative_scaling": ["LogLinearFit", "LogLinearNetwork", "fit_maximum_likelihood", "fit_scaling"],
-    "likelihood": ["LogLikelihood"],
+    "samplerank.constraint_preferences": ["ConstraintPreference"],
+    "samplerank.contrastive": ["ContrastiveDivergence"],
+    "networks.counts": ["CliqueCounts"],
+    "samplerank.enumerated_likelihood": ["EnumeratedLikelihood"],
+    "networks.iterative_scaling": [
+        "LogLinearFit",
+        "LogLinearNetwork",
+        "fit_maximum_likelihood",
+        "fit_scaling",
+    ],
+    "likelihood.marginal_likelihood": ["LogLikelihood"],
     "optimizers": ["OptimizerConfig", "Optimum", "minimize"],
-    "perceptron": ["StructuredPerceptron"],
-    "preferences": [
+    "samplerank.perceptron": ["StructuredPerceptron"],
+    "samplerank.preferences": [
         "AccuracyPreference",
         "DiffPreference",
         "Preference",
@@ -32,20 +37,20 @@ _HOMES = {
         "TruthPreference",
         "WorldPreference",
     ],
-    "priors": ["Prior"],
-    "proportional_fitting": ["NetworkFit", "fit_decomposable", "fit_proportional"],
-    "projection": ["EnergyFit", "EnergyLearning", "learn_energies"],
-    "projection_features": ["LabeledChains", "learn_feature_weights"],
-    "projection_likelihood": ["SequenceLikelihood", "energy_gradient"],
-    "projection_scores": ["GivenScores", "LinearScores"],
-    "pseudo_likelihood": ["PseudoLikelihood"],
-    "ranking_bounds": ["largest_margin", "noisy_bound", "sample_size", "separable_bound"],
-    "relocation_likelihood": ["RelocationLikelihood"],
-    "samplerank": ["Learned", "PassRecord", "SampleRank"],
-    "tables": ["TableNetwork", "fit_tables"],
-    "walk_constraints": ["collect_constraints"],
+    "likelihood.priors": ["Prior"],
+    "networks.proportional_fitting": ["NetworkFit", "fit_decomposable", "fit_proportional"],
+    "projections.learning": ["EnergyFit", "EnergyLearning", "learn_energies"],
+    "projections.features": ["LabeledChains", "learn_feature_weights"],
+    "projections.likelihood": ["SequenceLikelihood", "energy_gradient"],
+    "projections.scores": ["GivenScores", "LinearScores"],
+    "likelihood.pseudo_likelihood": ["PseudoLikelihood"],
+    "samplerank.ranking_bounds": ["largest_margin", "noisy_bound", "sample_size", "separable_bound"],
+    "samplerank.relocation_likelihood": ["RelocationLikelihood"],
+    "samplerank.learner": ["Learned", "PassRecord", "SampleRank"],
+    "networks.tables": ["TableNetwork", "fit_tables"],
+    "samplerank.walk_constraints": ["collect_constraints"],
     "updates": ["AdaGrad", "Arow", "ConfidenceWeighted", "Mira", "OwnRule", "PassiveAggressive", "Unit"],
-    "walkers": ["TrainingWorld"],
+    "samplerank.walkers": ["TrainingWorld"],
 }
 _WHERE = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -105,20 +110,33 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from factorwise.learning.constraint_preferences import ConstraintPreference
-    from factorwise.learning.contrastive import ContrastiveDivergence
-    from factorwise.learning.counts import CliqueCounts
-    from factorwise.learning.enumerated_likelihood import EnumeratedLikelihood
-    from factorwise.learning.iterative_scaling import (
+    from factorwise.learning.likelihood.marginal_likelihood import LogLikelihood
+    from factorwise.learning.likelihood.priors import Prior
+    from factorwise.learning.likelihood.pseudo_likelihood import PseudoLikelihood
+    from factorwise.learning.networks.counts import CliqueCounts
+    from factorwise.learning.networks.iterative_scaling import (
         LogLinearFit,
         LogLinearNetwork,
         fit_maximum_likelihood,
         fit_scaling,
     )
-    from factorwise.learning.likelihood import LogLikelihood
+    from factorwise.learning.networks.proportional_fitting import (
+        NetworkFit,
+        fit_decomposable,
+        fit_proportional,
+    )
+    from factorwise.learning.networks.tables import TableNetwork, fit_tables
     from factorwise.learning.optimizers import OptimizerConfig, Optimum, minimize
-    from factorwise.learning.perceptron import StructuredPerceptron
-    from factorwise.learning.preferences import (
+    from factorwise.learning.projections.features import LabeledChains, learn_feature_weights
+    from factorwise.learning.projections.learning import EnergyFit, EnergyLearning, learn_energies
+    from factorwise.learning.projections.likelihood import SequenceLikelihood, energy_gradient
+    from factorwise.learning.projections.scores import GivenScores, LinearScores
+    from factorwise.learning.samplerank.constraint_preferences import ConstraintPreference
+    from factorwise.learning.samplerank.contrastive import ContrastiveDivergence
+    from factorwise.learning.samplerank.enumerated_likelihood import EnumeratedLikelihood
+    from factorwise.learning.samplerank.learner import Learned, PassRecord, SampleRank
+    from factorwise.learning.samplerank.perceptron import StructuredPerceptron
+    from factorwise.learning.samplerank.preferences import (
         AccuracyPreference,
         DiffPreference,
         Preference,
@@ -126,17 +144,15 @@ if TYPE_CHECKING:
         TruthPreference,
         WorldPreference,
     )
-    from factorwise.learning.priors import Prior
-    from factorwise.learning.projection import EnergyFit, EnergyLearning, learn_energies
-    from factorwise.learning.projection_features import LabeledChains, learn_feature_weights
-    from factorwise.learning.projection_likelihood import SequenceLikelihood, energy_gradient
-    from factorwise.learning.projection_scores import GivenScores, LinearScores
-    from factorwise.learning.proportional_fitting import NetworkFit, fit_decomposable, fit_proportional
-    from factorwise.learning.pseudo_likelihood import PseudoLikelihood
-    from factorwise.learning.ranking_bounds import largest_margin, noisy_bound, sample_size, separable_bound
-    from factorwise.learning.relocation_likelihood import RelocationLikelihood
-    from factorwise.learning.samplerank import Learned, PassRecord, SampleRank
-    from factorwise.learning.tables import TableNetwork, fit_tables
+    from factorwise.learning.samplerank.ranking_bounds import (
+        largest_margin,
+        noisy_bound,
+        sample_size,
+        separable_bound,
+    )
+    from factorwise.learning.samplerank.relocation_likelihood import RelocationLikelihood
+    from factorwise.learning.samplerank.walk_constraints import collect_constraints
+    from factorwise.learning.samplerank.walkers import TrainingWorld
     from factorwise.learning.updates import (
         AdaGrad,
         Arow,
@@ -146,8 +162,6 @@ if TYPE_CHECKING:
         PassiveAggressive,
         Unit,
     )
-    from factorwise.learning.walk_constraints import collect_constraints
-    from factorwise.learning.walkers import TrainingWorld
 
 
 def __getattr__(name: str) -> object:

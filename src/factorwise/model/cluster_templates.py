@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from factorwise.kernels.compile.primitives import AGGREGATES
 from factorwise.model.contributions import Contributions
 from factorwise.model.partition_program import PartitionProgram, check_items
 from factorwise.model.partition_templates import Items, PairTemplate, PartitionTemplate, parts_of
+from factorwise.model.restrictions import copy_with
 from factorwise.model.weights import SparseVector
 from factorwise.variables.fields import Fields
 from factorwise.world.diff import NEW, PartitionDiff, Retype
@@ -48,6 +49,10 @@ class ClusterTemplate(PartitionTemplate):
         self.needs_fields = fields is not None
         self.function = function
         self.of(np.arange(1, dtype=np.int32), 0)
+
+    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+        """Return the template of some items."""
+        return copy_with(self, fields=self.fields.restrict_to(items)) if self.needs_fields else self
 
     def source(self) -> Source:
         """Text of the function, for compiling."""
@@ -170,6 +175,11 @@ class PairAggregate(ClusterTemplate):
         self.aggregate = aggregate
         self.pairs = PairTemplate(name, fields, function, statistics)
         super().__init__(name, fields, lambda cluster: (0.0,) * len(statistics), statistics)
+
+    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+        """Return the template of some items."""
+        pairs = self.pairs.restrict_to(items)
+        return copy_with(self, fields=pairs.fields, pairs=pairs)
 
     def source(self) -> Source:
         """Text of the pair function, for compiling."""

@@ -153,6 +153,10 @@ class KeptLayout:
         self._given = (name, start, key, more)
         self._kept: tuple[Int32s | None, CountLayout] | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the layout out of what is sent or written: it follows from the rest."""
+        return self.__dict__ | {"_kept": None}
+
     def of(self, groups: Int32s | None) -> CountLayout:
         """Return the layout for these groups."""
         kept = self._kept

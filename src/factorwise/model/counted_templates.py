@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from factorwise.kernels.compile.programs import Program
 from factorwise.model.count_layout import KeptLayout
 from factorwise.model.partition_program import check_items
 from factorwise.model.partition_templates import PairTemplate
+from factorwise.model.restrictions import copy_with, refuse_repulsion
 from factorwise.model.weights import SparseVector
 from factorwise.variables.fields import Fields
 from factorwise.world.partition import Partition
@@ -139,6 +140,13 @@ class CountedTemplate(PairTemplate):
                 else:
                     found.append(first > 0 and second > 0 and first != second)
         return (*found, 1) if self.has_constant else tuple(found)
+
+    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+        """Return the template of some items: the pairs of them."""
+        refuse_repulsion(self)
+        codes = [codes[items] for codes in self.codes]
+        fields = self.fields.restrict_to(items)
+        return copy_with(self, fields=fields, codes=codes, _layout=None, _item_rows=None)
 
     def source(self) -> Source:
         """Text of the pair function, for compiling."""

@@ -2,14 +2,17 @@
 
 The score of a clustering by its links is the sum over its clusters of a weight, and over every two records of
 a cluster of the weight of an unlinked pair if they are not linked, and else of the weight of a link and of
-their features, or of their level in each comparison. Level 0, nothing to compare, has no weight.
+their features, or of their level in each comparison. Level 0, nothing to compare, has no weight. A level may
+also have the weights of all levels up to it (`cumulative`): then what is learned of one level moves those
+above it along.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,9 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 from factorwise.errors import InvalidArgumentError, ShapeError, require
 from factorwise.kernels.clusterings import links
 from factorwise.kernels.clusterings.links import CLUSTER_WEIGHT, FIXED_WEIGHTS, LINK_WEIGHT, UNLINKED_WEIGHT
-from factorwise.kernels.compile.programs import Program
+from factorwise.kernels.compile.programs import Later, Program
 from factorwise.model.partition_program import check_items
 from factorwise.model.partition_templates import parts_of
+from factorwise.model.restrictions import copy_with
 from factorwise.model.template import Template, finite_difference
 from factorwise.model.weights import SparseVector
 from factorwise.types import Ints
@@ -33,6 +37,91 @@ FIXED_NAMES = ("two members not linked", "a cluster", "two members linked")
 Floats = NDArray[np.float64]
 
 
+@dataclass(frozen=True, eq=False)
+class LevelWeights:
+    """Weights of links by their comparison levels, in the order in which a `LinkTemplate` has them.
+
+    sizes
+        Levels of each comparison, without level 0.
+    values : float64[weights]
+        Weights of an unlinked pair, of a cluster and of a link, then those of the levels of each comparison.
+    """
+
+    sizes: tuple[int, ...]
+    values: Floats
+    offsets: NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        require(all(size >= 0 for size in self.sizes), "sizes", self.sizes, "zero or more levels each")
+        offsets = link_offsets(self.sizes)
+        object.__setattr__(self, "offsets", offsets[:-1])
+        if self.values.shape != (offsets[-1],):
+            raise ShapeError(
+                f"comparisons with {self.sizes} levels need {offsets[-1]} weights,"
+                f" but {self.values.shape} were given."
+            )
+
+    @classmethod
+    def zeros(cls, sizes: Sequence[int]) -> LevelWeights:
+        """Return weights that are all zero."""
+        return cls(tuple(sizes), np.zeros(FIXED_WEIGHTS + sum(sizes)))
+
+    @property
+    def unlinked(self) -> float:
+        """Weight of two members that are not linked."""
+        return float(self.values[UNLINKED_WEIGHT])
+
+    @property
+    def cluster(self) -> float:
+        """Weight of a cluster."""
+        return float(self.values[CLUSTER_WEIGHT])
+
+    @property
+    def link(self) -> float:
+        """Weight of two members that are linked, whatever their levels."""
+        return float(self.values[LINK_WEIGHT])
+
+    def tables(self) -> list[Floats]:
+        """Return for each comparison the weights of its levels, level 0 included."""
+        return [np.append(0.0, self.values[part]) for part in self._parts()]
+
+    def shifted(self, shift: float) -> LevelWeights:
+        """Return the same weights but for that of a link, which is larger by ``shift``."""
+        values = self.values.copy()
+        values[LINK_WEIGHT] += shift
+        return LevelWeights(self.sizes, values)
+
+    def cumulated(self) -> LevelWeights:
+        """Return weights of levels, where these are of the steps from each level to the next."""
+        return self._mapped(np.cumsum)
+
+    def steps(self) -> LevelWeights:
+        """Return weights of the steps from each level to the next, where these are of levels."""
+        return self._mapped(lambda values: np.diff(values, prepend=0.0))
+
+    def link_scores(self, levels: NDArray[np.uint8]) -> Floats:
+        """Return the scores of links with these levels: uint8[links, comparisons]."""
+        scores = np.full(len(levels), self.link)
+        for column, table in enumerate(self.tables()):
+            scores += table[levels[:, column]]
+        return scores
+
+    def _parts(self) -> list[slice]:
+        ends = self.offsets + np.asarray(self.sizes, np.int64)
+        return [slice(*bounds) for bounds in zip(self.offsets.tolist(), ends.tolist(), strict=True)]
+
+    def _mapped(self, function: Callable[[Floats], Floats]) -> LevelWeights:
+        values = self.values.copy()
+        for part in self._parts():
+            values[part] = function(self.values[part])
+        return LevelWeights(self.sizes, values)
+
+
+def link_offsets(sizes: Sequence[int]) -> NDArray[np.int64]:
+    """Return where the weights of each comparison begin, and where the last ones end."""
+    return FIXED_WEIGHTS + np.append(0, np.cumsum(sizes)).astype(np.int64)
+
+
 class LinkTemplate(Template[Partition, PartitionDiff]):
     """Factors for given pairs of items, for all other pairs of a cluster alike, and for each cluster.
 
@@ -43,6 +132,9 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
         compare.
     sizes
         Levels of each comparison, without level 0; by default as many as occur.
+    cumulative
+        Whether a level has the weights of all levels up to it, so that its own weight is what it adds to the
+        level below.
     features : float[pairs, statistics]
         Instead of levels: numbers that weights multiply.
     statistics
@@ -60,6 +152,7 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
         *,
         levels: ArrayLike | None = None,
         sizes: Sequence[int] | None = None,
+        cumulative: bool = False,
         features: ArrayLike | None = None,
         statistics: Sequence[str] | None = None,
         counts: ArrayLike | None = None,
@@ -93,7 +186,8 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
         self.statistic_names = tuple(statistics or (f"feature {k}" for k in range(columns)))
         if len(self.statistic_names) != columns:
             raise ShapeError(f"{columns} comparisons or features need {columns} names.")
-        self.offsets = FIXED_WEIGHTS + np.append(0, np.cumsum(self.sizes)).astype(np.int64)
+        self.cumulative = cumulative
+        self.offsets = link_offsets(self.sizes)
         self.size = int(self.offsets[-1]) + self.features.shape[1]
         self.counts = np.ones(n_items, np.int32) if counts is None else np.asarray(counts, np.int32)
         if self.counts.shape != (n_items,):
@@ -105,6 +199,18 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
     def n_items(self) -> int:
         """Number of items."""
         return self.graph.n_items
+
+    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+        """Return the template of some items: the links between them, and all other pairs of them."""
+        graph, pairs = self.graph.restrict_to(items)
+        return copy_with(
+            self,
+            graph=graph,
+            levels=self.levels[pairs],
+            features=self.features[pairs],
+            counts=self.counts[items],
+            _scored=None,
+        )
 
     def weight_name(self, index: int) -> str:
         """Return what a weight is of.
@@ -120,13 +226,10 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
 
     def link_scores(self, weights: Floats) -> Floats:
         """Return the score of each link under the weights of this template."""
-        found = np.full(len(self.levels), float(weights[LINK_WEIGHT]))
-        for column, (first, size) in enumerate(zip(self.offsets.tolist(), self.sizes, strict=False)):
-            table = np.append(0.0, weights[first : first + size])
-            found += table[self.levels[:, column]]
-        if self.features.shape[1]:
-            found += self.features @ weights[FIXED_WEIGHTS:]
-        return found
+        if not self.sizes:
+            return np.asarray(self.features @ weights[FIXED_WEIGHTS:] + weights[LINK_WEIGHT])
+        by_level = LevelWeights(self.sizes, weights)
+        return (by_level.cumulated() if self.cumulative else by_level).link_scores(self.levels)
 
     def statistics(self, world: Partition) -> SparseVector:
         """Count unlinked pairs, clusters, links and their levels, or sum their features."""
@@ -154,8 +257,8 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
         found = np.zeros(self.size)
         found[LINK_WEIGHT] = len(pairs)
         for column, (first, size) in enumerate(zip(self.offsets.tolist(), self.sizes, strict=False)):
-            counts = np.bincount(self.levels[pairs, column], minlength=size + 1)
-            found[first : first + size] = counts[1:]
+            counts = np.bincount(self.levels[pairs, column], minlength=size + 1)[1:]
+            found[first : first + size] = np.cumsum(counts[::-1])[::-1] if self.cumulative else counts
         if self.features.shape[1]:
             found[FIXED_WEIGHTS:] = self.features[pairs].sum(axis=0)
         return found
@@ -179,11 +282,14 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
         arrays = {
             "start": self.graph.start,
             "neighbor": self.graph.neighbor,
-            "score": self._scores(weights[offset : offset + self.size]),
+            "graph": [self.graph.neighbor.ctypes.data],
+            "score": Later(lambda: self._scores(weights[offset : offset + self.size]), np.dtype(np.float32)),
             "pair": self.graph.pair,
             "levels": self.levels,
             "features": self.features,
             "place": offset + np.append(0, self.offsets[:-1]),
+            "level_start": (self.offsets if self.cumulative else self.offsets[:1]) - FIXED_WEIGHTS,
+            "level_count": np.zeros(sum(self.sizes) if self.cumulative else 0),
             "weights": weights,
             "count": self.counts if counted else self.counts[:0],
             "total": np.zeros(len(world.arrays.size) if counted else 0, np.int64),
@@ -255,6 +361,10 @@ class OnePerSourceTemplate(_Constraint):
         super().__init__(name)
         self.sources = np.asarray(sources, np.uint64)
 
+    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+        """Return the constraint of some items."""
+        return copy_with(self, sources=self.sources[items])
+
     def is_broken_by(self, members: NDArray[np.int32]) -> bool:
         """Whether two of the items share a source."""
         held = 0
@@ -300,6 +410,10 @@ class CannotLinkTemplate(_Constraint):
         super().__init__(name)
         self.graph = pairs if isinstance(pairs, LinkGraph) else _graph(n_items, pairs)
         check_items(name, self.graph.n_items, n_items)
+
+    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+        """Return the constraint of some items: the pairs between them."""
+        return copy_with(self, graph=self.graph.restrict_to(items)[0])
 
     def is_broken_by(self, members: NDArray[np.int32]) -> bool:
         """Whether both items of a pair are among these."""

@@ -63,6 +63,20 @@ class Model:
             yield template, offset
             offset += template.size
 
+    def restrict_to(self, items: ArrayLike) -> Model:
+        """Return the model of some items of a clustering, ascending, which are numbered anew from 0.
+
+        Its templates must have factors within clusters only: the score of a clustering is then the sum of the
+        scores of its parts, if each cluster lies in one of them.
+        """
+        given = np.array(items, np.int64)
+        if given.ndim != 1 or not len(given) or given[0] < 0 or (np.diff(given) <= 0).any():
+            raise InvalidArgumentError(
+                "a model is restricted to one or more items in ascending order, each once: give"
+                " np.unique(items)."
+            )
+        return Model([template.restrict_to(given) for template in self.templates], self._weights.copy())
+
     def statistics(self, world: Any) -> SparseVector:
         """Sufficient statistics of a whole world."""
         return SparseVector.sum(placed(t, t.statistics(world), offset) for t, offset in self.parts())

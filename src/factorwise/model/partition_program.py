@@ -130,7 +130,7 @@ class PartitionProgram:
         if self._edge_features:
             found.append(self._edge_program(weights))
         if self._tables:
-            found.append(self._table_program())
+            found.append(self._table_program(weights))
         return found
 
     def _pair_program(self, weights: Floats) -> Program:
@@ -201,7 +201,7 @@ class PartitionProgram:
             arrays=arrays,
         )
 
-    def _table_program(self) -> Program:
+    def _table_program(self, weights: Floats) -> Program:
         padded = [table.padded for table in self._tables]
         rows = padded[0] if len(padded) == 1 else np.hstack(padded)
         width = rows.shape[1]
@@ -216,10 +216,12 @@ class PartitionProgram:
             "fresh": np.zeros(width, np.uint8),
             "change": np.full(3, -1, np.int64),
             "blocks": np.array(self._table_blocks, np.int64),
+            "weights": weights,
         }
         return Program(
             name="tables of pairs",
             begin=tables.begin_tables,
+            gains=tables.tables_gains,
             gradient=tables.tables_gradient,
             applied=tables.tables_applied,
             arrays=arrays,

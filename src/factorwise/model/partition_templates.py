@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations, product
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,11 +24,12 @@ from factorwise.model.contributions import Contributions
 from factorwise.model.model import Model
 from factorwise.model.partition_program import PartitionProgram, check_items
 from factorwise.model.programs import model_programs
+from factorwise.model.restrictions import copy_with, refuse_repulsion
 from factorwise.model.template import Template
 from factorwise.model.weights import SparseVector
 from factorwise.variables.fields import Fields
 from factorwise.world.diff import NEW, PartitionDiff, Retype, Transfer
-from factorwise.world.pairs import both_ends
+from factorwise.world.pairs import both_ends, pairs_among, take_rows
 from factorwise.world.partition import Partition
 
 Items = NDArray[np.int32]
@@ -176,6 +177,11 @@ class PairTemplate(PartitionTemplate):
     def _of(self, a: Any, b: Any) -> tuple[float, ...]:
         given = f"{a} and {b}"
         return self._checked(self._answer(given, a, b), given)
+
+    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+        """Return the template of some items: the pairs of them."""
+        refuse_repulsion(self)
+        return copy_with(self, fields=self.fields.restrict_to(items))
 
     def source(self) -> Source:
         """Text of the function, for compiling."""
@@ -336,6 +342,23 @@ class EdgeTemplate(PartitionTemplate):
         if (ordered[:, 0] == ordered[:, 1]).any() or len(np.unique(ordered, axis=0)) != len(ordered):
             raise InvalidArgumentError("edges must connect two different items and name each pair once.")
         self.start, self.neighbor, self.edge = both_ends(n_items, self.edges)
+
+    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+        """Return the template of some items: the edges between them."""
+        refuse_repulsion(self)
+        start, ends = take_rows(self.start, items)
+        among = pairs_among(items, start, self.neighbor[ends])
+        edges = np.column_stack([among.first, among.second])
+        sides = both_ends(len(items), edges)
+        return copy_with(
+            self,
+            n_items=len(items),
+            edges=edges,
+            features=self.features[self.edge[ends[among.place]]],
+            start=sides.start,
+            neighbor=sides.neighbor,
+            edge=sides.pair,
+        )
 
     def add_to(self, program: PartitionProgram, offset: int) -> None:
         """Take part in a compiled program, with weights from ``offset`` on."""

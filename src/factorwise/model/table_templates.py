@@ -9,6 +9,7 @@ aggregates.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from factorwise.kernels.clusterings.tables import AGGREGATE_CODES
 from factorwise.model.contributions import Contributions
 from factorwise.model.partition_program import PartitionProgram, check_items
 from factorwise.model.partition_templates import Items, PartitionTemplate, parts_of
+from factorwise.model.restrictions import copy_with
 from factorwise.model.weights import SparseVector
 from factorwise.variables.pair_table import PairTable
 from factorwise.world.diff import PartitionDiff, Retype
@@ -64,6 +66,10 @@ class PairTableTemplate(PartitionTemplate):
     def pieces(self) -> list[PairTableTemplate]:
         """Return a template for each aggregate, in the order of the weights."""
         return [PairTableTemplate(f"{self.name}: {a}", self.table, (a,)) for a in self.aggregates]
+
+    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+        """Return the template of some items: the table of their pairs."""
+        return copy_with(self, table=self.table.restrict_to(items))
 
     def add_to(self, program: PartitionProgram, offset: int) -> None:
         """Take part in a compiled program, with weights from ``offset`` on."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +27,11 @@ from factorwise.model.contributions import Contributions
 from factorwise.model.count_layout import KeptLayout
 from factorwise.model.partition_program import check_items
 from factorwise.model.partition_templates import Items, PartitionTemplate, parts_of
+from factorwise.model.restrictions import copy_with
 from factorwise.model.weights import SparseVector
 from factorwise.variables.bags import UNIT, Bags
 from factorwise.world.diff import PartitionDiff, Retype
+from factorwise.world.pairs import take_rows
 from factorwise.world.partition import Partition
 
 Floats = NDArray[np.float64]
@@ -140,6 +142,13 @@ class TallyTemplate(PartitionTemplate):
         given = f"a total of {total * self.unit} and a cluster of {size}"
         answer = self._answer(given, total * self.unit, size)
         return self._checked((answer,) if self.single else answer, given)
+
+    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+        """Return the template of some items and the keys that they have."""
+        _, entries = take_rows(self.keys.start, items)
+        keys = self.keys.restrict_to(items)
+        layout = KeptLayout(self.name, keys.start, keys.key, amount=keys.amount)
+        return copy_with(self, keys=keys, _layout=layout, _parts=self._parts[entries])
 
     def program(
         self, world: Partition, offset: int, weights: Floats, groups: NDArray[np.int32] | None = None

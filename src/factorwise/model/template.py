@@ -8,7 +8,7 @@ template's ``constant``.
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,21 @@ class Template(Generic[WorldType, DiffType]):
     def constant_gain(self, world: WorldType, diff: DiffType) -> float:
         """Change of `constant` under ``diff``, from the touched factors only."""
         return 0.0
+
+    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+        """Return the same template for some items of a clustering: its factors among these items alone.
+
+        items
+            Ascending; in the template that is returned they are numbered from 0.
+
+        Shards need it: the score of a clustering must be the sum of the scores of its shards, of which each
+        has whole clusters.
+        """
+        raise TemplateError(
+            f"template {self.name!r} ({type(self).__name__}) does not say what it is for some of the items,"
+            " which walks in shards need: give it a method restrict_to(items) that returns the template for"
+            " these items alone, numbered from 0 in the order given."
+        )
 
     def contributions(
         self, world: WorldType, diff: DiffType, weights: NDArray[np.float64], *, bounds: bool = False

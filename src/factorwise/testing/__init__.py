@@ -15,12 +15,14 @@ from factorwise.testing.proposers import (
     proposer_checks,
     transition_matrix,
 )
+from factorwise.testing.restrictions import check_restriction
 from factorwise.testing.templates import check_template
 from factorwise.testing.walks import check_walk, walk_transition_matrix
 
 __all__ = [
     "awkward_graphs",
     "check_name",
+    "check_restriction",
     "check_template",
     "check_walk",
     "exact_distribution",

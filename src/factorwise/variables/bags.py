@@ -106,6 +106,13 @@ class Bags:
         here = slice(self.start[item], self.start[item + 1])
         return dict(zip(self.key[here].tolist(), self.amount[here].tolist(), strict=True))
 
+    def restrict_to(self, items: NDArray[np.int64]) -> Bags:
+        """Return the bags of some items, which are numbered anew in the order given, and so are the keys."""
+        count = np.diff(self.start)[items]
+        start = np.append(0, np.cumsum(count))
+        entry = np.repeat(self.start[items] - start[:-1], count) + np.arange(start[-1])
+        return Bags(start, self.key[entry], self.amount[entry])
+
     def present(self) -> Bags:
         """Return the same keys with an amount of 1 each."""
         return Bags(self.start, self.key)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import keyword
 from collections import namedtuple
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,6 +48,8 @@ class Fields:
         self.n_items = next(iter(lengths.values()))
         if self.n_items == 0:
             raise EmptyWorldError("fields need at least one item, but the columns are empty.")
+        self._restrictions: WeakValueDictionary[int, Fields] = WeakValueDictionary()
+        self._items: NDArray[np.int64] | None = None
         self.record_type = _tuple_type("Record", [*columns])
         self.cluster_type = _tuple_type("Cluster", [*columns, "size", "type"])
 
@@ -54,6 +57,23 @@ class Fields:
         if name not in self.columns:
             raise InvalidArgumentError(f"no field is called {name!r}: there are {list(self.columns)}.")
         return self.columns[name]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let the columns alone be written; the types of records are made anew."""
+        return _from_columns, ({name: field.values for name, field in self.columns.items()},)
+
+    def restrict_to(self, items: NDArray[np.int64]) -> Fields:
+        """Return the fields of some items, which are numbered anew in the order given.
+
+        Templates that share fields share what this returns for one and the same array of items.
+        """
+        known = self._restrictions.get(id(items))
+        if known is not None and known._items is items:
+            return known
+        found = Fields(**{name: field.values[items] for name, field in self.columns.items()})
+        found._items = items
+        self._restrictions[id(items)] = found
+        return found
 
     def record(self, item: int) -> Any:
         """Return the fields of one item as plain Python numbers, rows as tuples."""
@@ -76,6 +96,10 @@ class Fields:
         chosen = np.asarray(items, dtype=np.int64)
         arrays = (field.values[chosen] for field in self.columns.values())
         return self.cluster_type(*arrays, len(chosen), cluster_type)
+
+
+def _from_columns(columns: dict[str, NDArray[Any]]) -> Fields:
+    return Fields(**columns)
 
 
 def _tuple_type(name: str, attributes: list[str]) -> Any:

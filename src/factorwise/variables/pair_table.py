@@ -79,6 +79,15 @@ class PairTable:
         """Number of features."""
         return len(self.names)
 
+    def restrict_to(self, items: NDArray[np.int64]) -> PairTable:
+        """Return the table of the pairs of some items, ascending, which are numbered anew."""
+        first, second = np.tril_indices(len(items), -1)
+        larger, smaller = items[first], items[second]
+        found = object.__new__(PairTable)
+        found.n_items, found.names = len(items), self.names
+        found.padded = self.padded[larger * (larger - 1) // 2 + smaller]
+        return found
+
     def row(self, first: int, second: int) -> NDArray[np.uint8]:
         """Return the features of two different items."""
         if first == second:

@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.kernels.clusterings.links import link_rows
+from factorwise.types import Ints
+from factorwise.world.pairs import pairs_among, take_rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,3 +51,24 @@ class LinkGraph:
     def n_items(self) -> int:
         """Number of items."""
         return len(self.start) - 1
+
+    def find_pairs(self, first: Ints, second: Ints) -> NDArray[np.int64]:
+        """Return which link each of some pairs of items is; -1 for pairs that are not linked."""
+        start, entries = take_rows(self.start, first)
+        asked = np.repeat(np.arange(len(first)), np.diff(start))
+        hits = np.flatnonzero(self.neighbor[entries] == second[asked])
+        found = np.full(len(first), -1, np.int64)
+        found[asked[hits]] = self.pair[entries[hits]]
+        return found
+
+    def restrict_to(self, items: Ints) -> tuple[LinkGraph, NDArray[np.int32]]:
+        """Return the links between some items, ascending and numbered anew, and which pairs they were.
+
+        Links keep their order.
+        """
+        start, links = take_rows(self.start, items)
+        among = pairs_among(items, start, self.neighbor[links])
+        pair = self.pair[links[among.place]]
+        order = np.argsort(pair)
+        graph = LinkGraph.from_pairs(len(items), among.first[order], among.second[order])
+        return graph, pair[order]

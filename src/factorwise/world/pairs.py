@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.types import Ints
+
 
 class BothEnds(NamedTuple):
     """Given pairs by item.
@@ -18,6 +20,44 @@ class BothEnds(NamedTuple):
     start: NDArray[np.int64]
     neighbor: NDArray[np.int64]
     pair: NDArray[np.int64]
+
+
+class PairsAmong(NamedTuple):
+    """Pairs of which both ends are among some items, numbered anew.
+
+    first, second : int64[pairs]
+        Places of the two in the list of items.
+    place : int64[pairs]
+        Where each pair stands among those that the items' rows list.
+    """
+
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+    place: NDArray[np.int64]
+
+
+def take_rows(start: Ints, rows: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where some rows of lists begin once they stand one after the other, and their entries."""
+    count = np.diff(start)[rows]
+    begin = np.append(0, np.cumsum(count))
+    return begin, np.repeat(start[rows] - begin[:-1], count) + np.arange(begin[-1])
+
+
+def pairs_among(items: Ints, start: Ints, neighbor: Ints) -> PairsAmong:
+    """Return the pairs between ``items``, each once.
+
+    items
+        Some items, ascending.
+    start, neighbor
+        A row for each of them: the items that it is paired with, by their own numbers, whether or not they
+        are among the items.
+    """
+    owner = np.repeat(np.arange(len(items)), np.diff(start))
+    second = np.searchsorted(items, neighbor)
+    second[second == len(items)] = 0
+    inside = (items[second] == neighbor) & (owner < second) if len(items) else owner < 0
+    place = np.flatnonzero(inside)
+    return PairsAmong(owner[place], second[place], place)
 
 
 def both_ends(n_items: int, pairs: NDArray[np.int64]) -> BothEnds:

@@ -15,12 +15,12 @@ from factorwise.apps.resolution.linking import link
 from factorwise.apps.resolution.naming import entity_names
 from factorwise.apps.resolution.resolving import searched
 from factorwise.errors import InvalidArgumentError
-from factorwise.inference.mcmc.linkage_posterior import link_posterior
-from factorwise.inference.mcmc.linkage_search import LinkSearch
+from factorwise.inference.mcmc.shards.posterior import link_posterior
+from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
-from factorwise.model.linkage import LinkModel
+from factorwise.model.link_templates import LevelWeights
 from linkage_cases import partitions
-from resolution_cases import compared, known_of, people_table
+from resolution_cases import compared, known_of, link_score, people_table
 
 ALONE = Team(1)
 FALSE_ALARM = 1e-5
@@ -65,12 +65,12 @@ def tiny():
     everyone = people_table(23)
     rows = [row for row, person in enumerate(everyone.column("person").to_pylist()) if person in NAMESAKES]
     table = everyone.take(rows)
-    sizes = known_of(everyone).model.sizes
-    weights = 0.35 * np.random.default_rng(4).normal(size=len(LinkModel.blank(sizes).weights))
+    sizes = known_of(everyone).weights.sizes
+    weights = 0.35 * np.random.default_rng(4).normal(size=len(LevelWeights.zeros(sizes).values))
     knowledge = known_of(everyone, weights=weights)
     pairs, levels = compared(table, knowledge)
     worlds = partitions(7)
-    scores = [knowledge.model.score(world, pairs.first, pairs.second, levels) for world in worlds]
+    scores = [link_score(knowledge.weights, world, pairs.first, pairs.second, levels) for world in worlds]
     odds = np.exp((np.array(scores) - max(scores)) / TEMPERATURE)
     return table, knowledge, worlds, odds / odds.sum()
 

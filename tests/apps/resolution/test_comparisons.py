@@ -301,7 +301,7 @@ def test_levels_and_scores_of_many_pairs_are_those_of_each(monkeypatch):
     knowledge = known_of(data)
     pairs, levels = compared(data, knowledge)
     comparer = Comparer(normalize(data, FIELDS), knowledge.comparisons, pairs)
-    tables = knowledge.model.tables()
+    tables = knowledge.weights.tables()
     with Team(2) as team:
         assert np.array_equal(comparer.all_levels(pairs.first, pairs.second, team), levels)
         scores = comparer.scores(tables, pairs.first, pairs.second, team)
@@ -313,7 +313,7 @@ def test_a_record_that_says_nothing_has_no_weight_in_any_pair_and_changes_no_oth
     records = people(20)
     nobody = dict.fromkeys(records[0], "")
     knowledge = known_of(table_of(records))
-    tables = knowledge.model.tables()
+    tables = knowledge.weights.tables()
     rows = np.arange(1, len(records))
     among = Pairs(rows - 1, rows)
     before = Comparer(normalize(table_of(records), FIELDS), knowledge.comparisons, among)

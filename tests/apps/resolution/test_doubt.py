@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from factorwise.apps.resolution.doubt import CLEAR, doubtful_groups
-from factorwise.inference.mcmc.linkage import LinkGraph
-from factorwise.inference.mcmc.linkage_posterior import LinkPosterior
+from factorwise.inference.mcmc.shards.link_walk import LinkGraph
+from factorwise.inference.mcmc.shards.posterior import LinkPosterior
 
 
 def groups_of(draws, pairs, most=100):

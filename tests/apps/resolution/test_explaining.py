@@ -15,8 +15,9 @@ from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.compile.threads import Team
-from factorwise.model.linkage import LinkModel
+from factorwise.model.link_templates import LevelWeights
 from record_cases import people
+from resolution_cases import link_score
 
 FIELDS = (FieldSpec("first_name", "name", {"part": "first"}), FieldSpec("surname", "name", {"part": "last"}),
           FieldSpec("town", "category"))  # fmt: skip
@@ -33,8 +34,8 @@ def case():
     candidates = find_candidates(normal, RULES, threads=1)
     comparisons = tuple(planned(normal, candidates.first, candidates.second))
     sizes = tuple(one.cuts.size for one in comparisons)
-    weights = np.random.default_rng(5).normal(size=len(LinkModel.blank(sizes).weights))
-    knowledge = Knowledge(FIELDS, RULES, comparisons, LinkModel(sizes, weights), TEMPERATURE)
+    weights = np.random.default_rng(5).normal(size=len(LevelWeights.zeros(sizes).values))
+    knowledge = Knowledge(FIELDS, RULES, comparisons, LevelWeights(sizes, weights), TEMPERATURE)
     levels = Comparer(normal, comparisons, candidates).levels(candidates.first, candidates.second)
     return table, knowledge, candidates, levels
 
@@ -46,7 +47,7 @@ def explainer(case):
 
 def score(case, labels):
     _, knowledge, candidates, levels = case
-    return knowledge.model.score(labels, candidates.first, candidates.second, levels)
+    return link_score(knowledge.weights, labels, candidates.first, candidates.second, levels)
 
 
 def alone(case):
@@ -109,7 +110,7 @@ def test_the_gain_in_an_entity_is_that_of_joining_it(case, explainer, inside):
         assert found.gain == pytest.approx(score(case, joined) - score(case, apart), abs=1e-4)
         linked = are_candidates(candidates, row, members)
         assert {mate for mate, _ in found.linked} == set(members[linked].tolist())
-        assert found.unlinked == int((~linked).sum())
+        assert found.others == int((~linked).sum())
         scores = [value for _, value in found.linked]
         assert scores == sorted(scores, reverse=True)
         kinds |= set(linked.tolist())

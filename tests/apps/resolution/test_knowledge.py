@@ -13,13 +13,13 @@ KNOWN = known_of(people_table(20))
 
 def test_what_was_saved_is_loaded(tmp_path):
     (tmp_path / "data.csv").write_text("a\n1\n")
-    parts = KNOWN.fields, KNOWN.rules, KNOWN.comparisons, KNOWN.model
+    parts = KNOWN.fields, KNOWN.rules, KNOWN.comparisons, KNOWN.weights
     saved = Knowledge(*parts, temperature=0.3, thrifty=True, training={"way": "x", "b": 0.5})
     saved.save(tmp_path / "m.fw", seed=7, data=[tmp_path / "data.csv"])
     found = Knowledge.load(tmp_path / "m.fw")
     assert (found.fields, found.rules, found.comparisons) == (KNOWN.fields, KNOWN.rules, KNOWN.comparisons)
-    assert found.model.weights.tolist() == KNOWN.model.weights.tolist()
-    assert (found.model.sizes, found.temperature) == (KNOWN.model.sizes, 0.3)
+    assert found.weights.values.tolist() == KNOWN.weights.values.tolist()
+    assert (found.weights.sizes, found.temperature) == (KNOWN.weights.sizes, 0.3)
     assert (found.thrifty, found.training) == (True, {"way": "x", "b": 0.5})
     record = read_model(tmp_path / "m.fw", KIND).provenance
     assert (record["seed"], record["data"][0]["name"]) == (7, "data.csv")
@@ -27,18 +27,18 @@ def test_what_was_saved_is_loaded(tmp_path):
 
 def test_every_weight_has_a_name_of_its_own():
     names = KNOWN.weight_names()
-    assert len(names) == len(set(names)) == len(KNOWN.model.weights)
+    assert len(names) == len(set(names)) == len(KNOWN.weights.values)
     assert names[:3] == ["two members not linked", "a cluster", "two members linked"]
     assert "first_name: given names of first, one is an initial of the other" in names
 
 
 def test_weights_are_named_in_their_order():
-    names, tables = KNOWN.weight_names()[3:], KNOWN.model.tables()
+    names, tables = KNOWN.weight_names()[3:], KNOWN.weights.tables()
     place = 0
     for one, table in zip(KNOWN.comparisons, tables, strict=True):
         for level in range(1, one.cuts.size + 1):
             assert names[place] == f"{one.name}, {one.level_text(level)}"
-            assert KNOWN.model.weights[3 + place] == table[level]
+            assert KNOWN.weights.values[3 + place] == table[level]
             place += 1
     assert place == len(names)
 

@@ -8,11 +8,11 @@ import pytest
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.linking import link
 from factorwise.errors import InvalidArgumentError
-from factorwise.inference.mcmc import linkage_search
-from factorwise.inference.mcmc.linkage_search import LinkSearch, parts, walk_parts
+from factorwise.inference.mcmc.shards import search as linkage_search
+from factorwise.inference.mcmc.shards.search import LinkSearch, parts, walk_parts
 from factorwise.kernels.compile.threads import Team
-from factorwise.model.linkage import LinkModel
-from resolution_cases import clusters, compared, known_of, people_table
+from factorwise.model.link_templates import LevelWeights
+from resolution_cases import clusters, compared, known_of, link_score, people_table
 
 ALONE = Team(1)
 PEOPLE = people_table(24)
@@ -26,8 +26,8 @@ def pairs(*rows):
 
 def eager():
     """Knowledge by which everything wants to be together."""
-    sizes = KNOWN.model.sizes
-    weights = np.zeros(len(LinkModel.blank(sizes).weights))
+    sizes = KNOWN.weights.sizes
+    weights = np.zeros(len(LevelWeights.zeros(sizes).values))
     weights[:3] = 0.5, -0.5, 1.0
     return known_of(PEOPLE, weights=weights)
 
@@ -42,7 +42,7 @@ def test_scores_of_candidates_are_those_of_the_model():
     linked = link(PEOPLE, KNOWN, team=ALONE)
     pairs_of, levels = compared(PEOPLE, KNOWN)
     assert np.array_equal(linked.candidates.first, pairs_of.first)
-    np.testing.assert_allclose(linked.scores, KNOWN.model.link_scores(levels), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(linked.scores, KNOWN.weights.link_scores(levels), rtol=1e-4, atol=1e-4)
 
 
 def test_every_record_is_an_item_and_those_of_one_part_are_neighbors():
@@ -82,7 +82,8 @@ def test_a_walk_over_items_scores_as_the_model_does_up_to_a_constant(must, seed)
         by_unit = rng.integers(0, groups, linked.walk.n_items)
         labels = by_unit[linked.unit]
         gaps.append(
-            KNOWN.model.score(labels, pairs_of.first, pairs_of.second, levels) - score_of(linked, labels)
+            link_score(KNOWN.weights, labels, pairs_of.first, pairs_of.second, levels)
+            - score_of(linked, labels)
         )
     np.testing.assert_allclose(gaps, gaps[0], atol=2e-3)
     assert np.ptp(linked.walk.weight) == (2 if len(must) else 0)

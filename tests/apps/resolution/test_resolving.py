@@ -8,8 +8,8 @@ from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.linking import link
 from factorwise.apps.resolution.resolving import Keeping, draw_posterior, fingerprint, searched
 from factorwise.errors import DataFileError
-from factorwise.inference.mcmc import linkage_search
-from factorwise.inference.mcmc.linkage_search import LinkSearch
+from factorwise.inference.mcmc.shards import search as linkage_search
+from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.io.checkpoints import FILE, read_checkpoint
 from factorwise.kernels.compile.threads import Team
 from linkage_cases import check

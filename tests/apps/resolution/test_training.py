@@ -8,6 +8,7 @@ import pytest
 from factorwise.apps.resolution import training
 from factorwise.apps.resolution.blocking import find_candidates
 from factorwise.apps.resolution.labelled import LabelledPairs, labelled_pairs
+from factorwise.apps.resolution.link_learning import LinkTraining
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.apps.resolution.training import (
     entity_column,
@@ -18,9 +19,8 @@ from factorwise.apps.resolution.training import (
 )
 from factorwise.apps.resolution.weighing import WAYS
 from factorwise.errors import DataFileError, InvalidArgumentError, ShapeError
-from factorwise.inference.mcmc.linkage_search import LinkSearch
+from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
-from factorwise.learning.linkage import LinkLearner
 from resolution_cases import FIELDS, RULES, people_table
 
 ALONE = Team(1)
@@ -35,7 +35,7 @@ def taught(entity=ENTITY, table=PEOPLE, **more):
         FIELDS,
         entity,
         rules=RULES,
-        learner=LinkLearner(passes=2, steps=2, fewest=500),
+        learner=LinkTraining(passes=1, steps=2, fewest=500),
         search=LinkSearch(rounds=4),
         seed=1,
         team=ALONE,
@@ -61,9 +61,9 @@ def judged(count, seed=2):
 
 def test_what_is_learned_fits_together_and_says_how_it_was_come_by():
     passes, blocks = [], []
-    knowledge, told = taught(watch=passes.append, blocked=lambda *found: blocks.append(found))
+    knowledge, told = taught(on_pass=passes.append, blocked=lambda *found: blocks.append(found))
     assert (knowledge.fields, knowledge.rules) == (FIELDS, RULES)
-    assert knowledge.model.sizes == tuple(one.cuts.size for one in knowledge.comparisons)
+    assert knowledge.weights.sizes == tuple(one.cuts.size for one in knowledge.comparisons)
     record = knowledge.training
     assert (record["labelled"], record["records"], record["labelled_pairs"]) == (len(ENTITY), len(ENTITY), 0)
     assert record["way"] in {way.name for way in WAYS}
@@ -78,7 +78,7 @@ def test_what_is_learned_fits_together_and_says_how_it_was_come_by():
 
 def test_the_same_seed_learns_the_same():
     one, two = taught()[0], taught()[0]
-    assert one.model.weights.tolist() == two.model.weights.tolist()
+    assert one.weights.values.tolist() == two.weights.values.tolist()
     assert one.temperature == two.temperature
 
 
@@ -86,14 +86,14 @@ def test_labelled_pairs_change_what_entities_teach():
     pairs = judged(100)
     told = taught(pairs=pairs._replace(same=~pairs.same))[0]
     assert told.training["labelled_pairs"] == 100
-    assert told.model.weights.tolist() != taught()[0].model.weights.tolist()
+    assert told.weights.values.tolist() != taught()[0].weights.values.tolist()
 
 
 def test_labelled_pairs_change_what_is_found_without_entities():
     plain, told = untaught(), untaught(pairs=judged(100))
     assert (plain.training["labelled_pairs"], told.training["labelled_pairs"]) == (0, 100)
     assert plain.comparisons == told.comparisons
-    assert plain.model.weights.tolist() != told.model.weights.tolist()
+    assert plain.weights.values.tolist() != told.weights.values.tolist()
     assert plain.temperature == told.temperature == 1.0
 
 

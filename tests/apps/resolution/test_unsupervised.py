@@ -7,16 +7,16 @@ from factorwise.apps.resolution import unsupervised
 from factorwise.apps.resolution.comparisons import Comparison, Cuts
 from factorwise.apps.resolution.labelled import ComparedLabels, LabelledPairs
 from factorwise.apps.resolution.unsupervised import (
-    APART,
     LABELLED,
     SHARED,
     SHARES,
     SMOOTHING,
+    UNLINKED,
     different_rows,
     field_powers,
     fit_mixture,
-    model_of,
     surprise,
+    weights_of,
 )
 
 SIZES = (3, 2, 4)
@@ -62,9 +62,9 @@ def test_a_planted_mixture_is_found(seed):
 def test_weights_are_logs_of_ratios_and_a_missing_value_has_none():
     levels, _ = drawn(1, 5_000)
     found = fit_mixture(levels, drawn(2, 2_000, share=0.0)[0], comparisons(), expected=500)
-    model = model_of(found, comparisons())
+    model = weights_of(found, comparisons())
     assert model.link == pytest.approx(np.log(found.share / (1.0 - found.share)))
-    assert (model.apart, model.cluster) == (APART, 0.0)
+    assert (model.unlinked, model.cluster) == (UNLINKED, 0.0)
     for table, alike, other in zip(model.tables(), found.same, found.other, strict=True):
         assert table[0] == 0.0
         np.testing.assert_allclose(table[1:], np.log(alike / other))
@@ -74,7 +74,7 @@ def test_comparisons_of_one_field_share_what_it_says():
     assert field_powers(comparisons("aab")) == pytest.approx([0.5**SHARED, 0.5**SHARED, 1.0])
     levels, _ = drawn(1, 5_000)
     found = fit_mixture(levels, drawn(2, 2_000, share=0.0)[0], comparisons("aab"), expected=500)
-    tables = model_of(found, comparisons("aab")).tables()
+    tables = weights_of(found, comparisons("aab")).tables()
     np.testing.assert_allclose(tables[0][1:], 0.5**SHARED * np.log(found.same[0] / found.other[0]))
     np.testing.assert_allclose(tables[2][1:], np.log(found.same[2] / found.other[2]))
 
@@ -85,10 +85,10 @@ def test_pairs_that_say_nothing_change_no_frequency():
     random = drawn(2, 2_000, share=0.0)[0]
     silent = np.zeros((3_000, 3), np.uint8)
     plain, padded = (
-        model_of(fit_mixture(given, random, comparisons(), expected=2_000), comparisons())
+        weights_of(fit_mixture(given, random, comparisons(), expected=2_000), comparisons())
         for given in (levels, np.concatenate([levels, silent]))
     )
-    np.testing.assert_allclose(padded.weights[3:], plain.weights[3:], atol=0.05)
+    np.testing.assert_allclose(padded.values[3:], plain.values[3:], atol=0.05)
 
 
 def test_weights_never_fall_where_pairs_become_more_alike():
@@ -116,7 +116,7 @@ def test_blocking_does_not_pass_for_belonging_together(seed):
     levels[~rule, 2] = 4
     found = fit_mixture(levels, drawn(seed + 1, 20_000, share=0.0)[0], comparisons(), expected=400)
     assert found.share < 0.2
-    odds = model_of(found, comparisons()).link_scores(levels)
+    odds = weights_of(found, comparisons()).link_scores(levels)
     assert odds[same].mean() > odds[~same].mean() + 1.0
 
 
@@ -165,8 +165,8 @@ def test_without_candidates_or_comparisons_there_is_a_model_all_the_same():
     for width in (0, 2):
         one = comparisons("ab"[:width], (2, 3)[:width])
         none = np.zeros((0, width), np.uint8)
-        model = model_of(fit_mixture(none, none, one, expected=0.0), one)
-        assert not model.weights[2:].any()
+        model = weights_of(fit_mixture(none, none, one, expected=0.0), one)
+        assert not model.values[2:].any()
     alike = np.zeros((4, 0), np.uint8)
     assert fit_mixture(alike, alike, [], expected=1.0).share == SHARES[1]
 

@@ -5,12 +5,12 @@ import pyarrow as pa
 import pytest
 
 from factorwise.apps.resolution.constraints import Constraints
+from factorwise.apps.resolution.link_learning import LinkTraining
 from factorwise.apps.resolution.training import entity_numbers, learn
 from factorwise.apps.resolution.updating import _start, below, place
 from factorwise.errors import DataFileError, InvalidArgumentError
-from factorwise.inference.mcmc.linkage_search import LinkSearch
+from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
-from factorwise.learning.linkage import LinkLearner
 from resolution_cases import FIELDS, RULES, clusters, compared, people_table
 
 ALONE = Team(1)
@@ -23,7 +23,7 @@ SEARCH = LinkSearch(rounds=6)
 def knowledge():
     """What was learned of other people."""
     others = people_table(120)
-    learner = LinkLearner(passes=3, steps=10)
+    learner = LinkTraining(passes=2, steps=10)
     entity = entity_numbers(others, "person")
     how = {"learner": learner, "search": SEARCH, "seed": 1, "team": ALONE, "tell": lambda text: None}
     return learn(others, FIELDS, entity, rules=RULES, **how)

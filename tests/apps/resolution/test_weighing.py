@@ -6,6 +6,8 @@ import pytest
 from factorwise.apps.resolution import weighing
 from factorwise.apps.resolution.labelled import ComparedLabels, LabelledPairs
 from factorwise.apps.resolution.lessons import Lesson, Trial
+from factorwise.apps.resolution.link_learning import LinkTraining, Weights
+from factorwise.apps.resolution.temperature import Calibration
 from factorwise.apps.resolution.weighing import (
     DOUBT,
     PAIRS_ALONE,
@@ -17,22 +19,26 @@ from factorwise.apps.resolution.weighing import (
     learned_from_pairs,
     weigh,
 )
-from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
-from factorwise.inference.mcmc.linkage_search import Found, LinkSearch
+from factorwise.inference.mcmc.shards.link_walk import LinkGraph, LinkWalk
+from factorwise.inference.mcmc.shards.search import Found, LinkSearch
 from factorwise.kernels.compile.threads import Team
-from factorwise.learning.linkage import LinkLearner
-from factorwise.learning.linkage_calibration import Calibration
 from factorwise.metrics.clustering import Tally, b_cubed
-from factorwise.model.linkage import LinkModel
+from factorwise.model.link_templates import LevelWeights
 from resolution_cases import lesson
 
 ALONE = Team(1)
 SIZES = (2,)
-LEARNER = LinkLearner(passes=2, steps=2, fewest=200)
+LEARNER = LinkTraining(passes=1, steps=2, fewest=200)
 SEARCH = LinkSearch(rounds=4, extra=2)
-GOOD = LinkModel(SIZES, np.array([-1.0, 0.0, 0.0, -2.0, 2.0]))
-UNLABELLED = LinkModel(SIZES, np.array([-2.0, 0.0, 0.0, -1.0, 1.0]))
-POOR = LinkModel(SIZES, np.array([-1.0, 0.0, 0.0, -2.0, -2.0]))
+
+
+def of_levels(*values):
+    return Weights(LevelWeights(SIZES, np.array(values)), np.zeros(0))
+
+
+GOOD = of_levels(-1.0, 0.0, 0.0, -2.0, 2.0)
+UNLABELLED = of_levels(-2.0, 0.0, 0.0, -1.0, 1.0)
+POOR = of_levels(-1.0, 0.0, 0.0, -2.0, -2.0)
 
 
 def weighed(monkeypatch, models, given=None):
@@ -48,7 +54,7 @@ def test_the_way_that_does_best_on_entities_kept_apart_is_taken(monkeypatch, bes
     models = [POOR] * len(WAYS)
     models[best] = GOOD
     found = weighed(monkeypatch, models)
-    assert (found.way, found.model) == (WAYS[best].name, GOOD)
+    assert (found.way, found.weights) == (WAYS[best].name, GOOD)
     assert found.scores[found.way].f1 == 1.0
     assert [found.scores[way.name].f1 < 0.8 for way in WAYS] == [k != best for k in range(len(WAYS))]
     assert (found.temperature, found.held_out) == (0.5, 120)
@@ -84,8 +90,9 @@ def test_an_interrupted_search_ends_the_learning(monkeypatch):
 def test_every_way_learns_a_rule_that_is_in_the_data(way):
     given = lesson()
     start = beginning(way.start, given, UNLABELLED, seed=1)
-    model = learned(given, way, start, LinkLearner(passes=6, steps=20), seed=1)
-    walk = LinkWalk(given.graph, model.link_scores(given.levels), apart=model.apart, cluster=model.cluster)
+    links = learned(given, way, start, LinkTraining(passes=3, steps=20), seed=1).links
+    scores = links.link_scores(given.levels)
+    walk = LinkWalk(given.graph, scores, apart=links.unlinked, cluster=links.cluster)
     SEARCH.run(walk, seed=0, team=ALONE)
     assert b_cubed(given.entity, walk.labels).f1 > 0.95
 
@@ -94,7 +101,7 @@ def test_weights_temperature_and_way_come_from_the_data_in_earnest():
     found = weigh(lesson(), UNLABELLED, LEARNER, SEARCH, seed=0, team=ALONE)
     assert list(found.scores) == [way.name for way in WAYS]
     assert found.scores[found.way].f1 > 0.95
-    table = found.model.tables()[0]
+    table = found.weights.links.tables()[0]
     assert table[2] > table[1]
     assert found.temperature > 0.0
     assert found.reliability.cases.sum() > found.held_out  # a pair for each record at least, on average
@@ -133,6 +140,6 @@ def test_the_shift_of_a_way_goes_to_the_weight_of_links():
     ways = [way for way in WAYS if way.start is Start.PAIRS and way.temperature is None]
     assert sorted(way.shift for way in ways) == [-1.0, 0.0, 1.0]
     for way in ways:
-        model = learned(given, way, start, LEARNER, seed=0)
-        assert model.link == start.link + way.shift
-        assert np.array_equal(model.tables()[0], start.tables()[0])
+        links = learned(given, way, Weights(start, np.zeros(0)), LEARNER, seed=0).links
+        assert links.link == start.link + way.shift
+        assert np.array_equal(links.tables()[0], start.tables()[0])

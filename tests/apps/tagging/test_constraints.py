@@ -8,7 +8,7 @@ import pytest
 
 from factorwise.apps.tagging.constraints import SCHEMES, Constraints
 from factorwise.errors import ImpossibleError, InvalidArgumentError
-from factorwise.learning.chain_structure import Supervision
+from factorwise.learning.chains.structure import Supervision
 
 # Valid sequences, a letter for the prefix and a digit for the type of each token.
 GRAMMAR = {

@@ -23,9 +23,9 @@ from factorwise.apps.tagging.supervision import random_share
 from factorwise.apps.tagging.templates import TemplateSet
 from factorwise.apps.tagging.warm import carried_over
 from factorwise.errors import FactorwiseError, ImpossibleError, InvalidArgumentError, ShapeError
-from factorwise.learning.chain_layout import StateFeatures
-from factorwise.learning.chain_structure import FirstOrder
-from factorwise.learning.second_order import SecondOrder
+from factorwise.learning.chains.layout import StateFeatures
+from factorwise.learning.chains.second_order import SecondOrder
+from factorwise.learning.chains.structure import FirstOrder
 from factorwise.metrics.sequence import score_spans, token_accuracy
 from tagging_cases import BIO, AllPaths, agrees_with, separable, task, with_weights
 

@@ -17,7 +17,7 @@ from factorwise.apps.tagging.training import Sentences, train
 from factorwise.errors import DataFileError, ImpossibleError, InvalidArgumentError, ModelFileError
 from factorwise.inference.message_passing.projection import TiedMeasurement
 from factorwise.io.models import read_model, write_model
-from factorwise.learning.chain_structure import Supervision
+from factorwise.learning.chains.structure import Supervision
 
 LABELS = ["O", "B-name", "I-name", "B-year", "I-year", "I-note"]
 

@@ -27,16 +27,16 @@ from factorwise.apps.tagging.supervision import (
 )
 from factorwise.apps.tagging.training import HeldOut, Sentences, repeated_rows, train
 from factorwise.errors import ImpossibleError, InvalidArgumentError, ShapeError
-from factorwise.learning.chain_likelihood import ChainLikelihood
-from factorwise.learning.chain_online import (
+from factorwise.learning.chains.likelihood import ChainLikelihood
+from factorwise.learning.chains.online import (
     AdaGrad,
     Arow,
     AveragedPerceptron,
     PassiveAggressive,
     StochasticGradient,
 )
-from factorwise.learning.chain_structure import Supervision
-from factorwise.learning.priors import Prior
+from factorwise.learning.chains.structure import Supervision
+from factorwise.learning.likelihood.priors import Prior
 from tagging_cases import BIO, separable, task
 
 CONVERGED = {"epsilon": 1e-7, "delta": 1e-12, "period": 20}

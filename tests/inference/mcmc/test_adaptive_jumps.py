@@ -5,12 +5,12 @@ import pytest
 
 from adaptive_cases import CLOSE, SOME, assert_odds_are_kept, jumps_for, model_for, proposer_for
 from factorwise.inference.mcmc.adaptive.jumps import Jumps
-from factorwise.inference.mcmc.best_of import BestOf
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.parts import Surroundings
+from factorwise.inference.mcmc.proposals.best_of import BestOf
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.kernels.clusterings.jump_odds import MERGE, MOVE, SPLIT
-from factorwise.learning.preferences import TruthPreference
+from factorwise.learning.samplerank.preferences import TruthPreference
 from factorwise.rng import Stream
 
 THIRDS = np.arange(9) % 3

@@ -23,7 +23,7 @@ from factorwise.inference.mcmc.adaptive.tuning import SMALLEST_KIND, Tuning, tun
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.kernels.clusterings.jump_odds import MERGE, MOVE, SPLIT
-from factorwise.learning.preferences import TruthPreference
+from factorwise.learning.samplerank.preferences import TruthPreference
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition
 

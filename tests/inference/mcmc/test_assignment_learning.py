@@ -8,13 +8,18 @@ import pytest
 from assignment_cases import CASES, TAG, all_worlds
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.acceptances import METROPOLIS
-from factorwise.inference.mcmc.assignment_proposals import LocalRelabel, Mixture, Swap, UniformRelabel
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.parts import Surroundings
+from factorwise.inference.mcmc.proposals.assignment_proposals import (
+    LocalRelabel,
+    Mixture,
+    Swap,
+    UniformRelabel,
+)
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.walks.library import merge, put, squares
-from factorwise.learning.preferences import AccuracyPreference
+from factorwise.learning.samplerank.preferences import AccuracyPreference
 from factorwise.model.assignment_templates import Bias, Transitions, UnaryFeatures
 from factorwise.model.model import Model
 from factorwise.model.template import Template

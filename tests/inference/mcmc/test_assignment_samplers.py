@@ -19,8 +19,13 @@ from assignment_cases import (
 )
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.assignment_gibbs import BlockGibbs, Gibbs
-from factorwise.inference.mcmc.assignment_proposals import LocalRelabel, Mixture, Swap, UniformRelabel
 from factorwise.inference.mcmc.metropolis import Metropolis
+from factorwise.inference.mcmc.proposals.assignment_proposals import (
+    LocalRelabel,
+    Mixture,
+    Swap,
+    UniformRelabel,
+)
 from factorwise.model.assignment_templates import Transitions
 from factorwise.model.model import Model
 from factorwise.rng import Stream

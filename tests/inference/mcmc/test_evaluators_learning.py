@@ -18,10 +18,10 @@ from factorwise.inference.mcmc import (
 from factorwise.inference.mcmc.acceptances import GREEDY
 from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.walks.loops import CLOCK
-from factorwise.learning.plain_walks import PlainWalk
-from factorwise.learning.preferences import TruthPreference
-from factorwise.learning.samplerank import SampleRank
-from factorwise.learning.walkers import TrainingWorld, make_walkers
+from factorwise.learning.samplerank.learner import SampleRank
+from factorwise.learning.samplerank.plain_walks import PlainWalk
+from factorwise.learning.samplerank.preferences import TruthPreference
+from factorwise.learning.samplerank.walkers import TrainingWorld, make_walkers
 from factorwise.model.model import Model
 from factorwise.model.templates import PairTemplate
 from factorwise.rng import Stream

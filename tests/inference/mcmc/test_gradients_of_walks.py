@@ -10,12 +10,12 @@ from scipy.stats import binomtest
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError, ShapeError
 from factorwise.inference.exact.clusterings import PartitionEnumeration, all_partitions
 from factorwise.inference.mcmc.acceptances import ALWAYS, GREEDY
-from factorwise.inference.mcmc.best_of import BestOf
 from factorwise.inference.mcmc.engine import PlainEngine, PlainEngineWarning, make_engine
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
-from factorwise.inference.mcmc.partition_mixture import PartitionMixture
-from factorwise.inference.mcmc.partition_moves import (
+from factorwise.inference.mcmc.proposals.best_of import BestOf
+from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.partition_moves import (
     Blocks,
     Merge,
     RelocateToCluster,
@@ -25,11 +25,11 @@ from factorwise.inference.mcmc.partition_moves import (
     Split,
     SplitMerge,
 )
-from factorwise.inference.mcmc.restricted_gibbs import RestrictedGibbs
+from factorwise.inference.mcmc.proposals.restricted_gibbs import RestrictedGibbs
 from factorwise.inference.mcmc.run import anneal, sample
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.kernels.walks.loops import walk_moves
-from factorwise.learning.contrastive import Path
+from factorwise.learning.samplerank.contrastive import Path
 from factorwise.learning.updates import Unit
 from factorwise.model.model import Model
 from factorwise.model.table_templates import PairTableTemplate
@@ -253,7 +253,6 @@ REFUSED = {
         lambda model: Metropolis(model, PartitionMixture([RestrictedGibbs(model, 1)])),
         "leave it out of the mixture, or run with engine='plain'",
     ),
-    "Gibbs": (PartitionGibbs, "use Metropolis, or run with engine='plain'"),
 }
 
 
@@ -272,6 +271,16 @@ def test_what_has_no_compiled_form_with_tables_is_refused_or_walks_plainly(name)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert isinstance(make_engine(kernel, world, "plain"), PlainEngine)
+
+
+def test_gibbs_steps_under_tables_are_exact_and_compiled_as_they_are_written():
+    check_walk(PartitionGibbs(model_for("tables", 4)), all_partitions(4))
+    kernel, world = PartitionGibbs(model_for("tables", 12)), Partition.singletons(12)
+    compiled, interpreted = Walk(kernel, world), Walk(kernel, world, interpreted=True)
+    for walk in (compiled, interpreted):
+        walk.advance(Stream(3), 1.0, 60)
+    assert compiled.view == interpreted.view
+    assert compiled.score == pytest.approx(kernel.model.score(compiled.view))
 
 
 def test_a_world_across_blocks_and_a_proposer_of_ones_own_are_refused():

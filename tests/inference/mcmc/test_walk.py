@@ -11,8 +11,8 @@ from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.exact.clusterings import all_partitions
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
-from factorwise.inference.mcmc.partition_mixture import PartitionMixture
-from factorwise.inference.mcmc.partition_moves import (
+from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.partition_moves import (
     Blocks,
     Merge,
     RelocateToCandidate,
@@ -22,7 +22,7 @@ from factorwise.inference.mcmc.partition_moves import (
     Split,
     SplitMerge,
 )
-from factorwise.inference.mcmc.restricted_gibbs import RestrictedGibbs
+from factorwise.inference.mcmc.proposals.restricted_gibbs import RestrictedGibbs
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.model.cluster_templates import ClusterSize
 from factorwise.model.model import Model

@@ -180,7 +180,7 @@ def resolver_answers(path, rows):
     return {
         "fields": [[one.name, one.kind, dict(one.options)] for one in known.fields],
         "rules": [[[part.field, part.form] for part in rule.parts] for rule in known.rules],
-        "weights": dict(zip(known.weight_names(), known.model.weights.tolist(), strict=True)),
+        "weights": dict(zip(known.weight_names(), known.weights.values.tolist(), strict=True)),
         "temperature": known.temperature,
         "thrifty": known.thrifty,
         "entities": model.predict(records(rows)).tolist(),

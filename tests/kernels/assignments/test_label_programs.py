@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assignment_cases import BIT, CASES, TAG, all_worlds, with_random_weights
-from factorwise.inference.mcmc.assignment_proposals import joint_scores
 from factorwise.inference.mcmc.parts import Surroundings
+from factorwise.inference.mcmc.proposals.assignment_proposals import joint_scores
 from factorwise.kernels.assignments.choices import pick_share, room_for, take_shares
 from factorwise.kernels.compile.compiler import lean_kernel
 from factorwise.kernels.compile.programs import Bound, Interpreted
 from factorwise.kernels.walks.frames import run
 from factorwise.kernels.walks.layouts import Record
 from factorwise.kernels.walks.library import merge
-from factorwise.learning.preferences import AccuracyPreference
+from factorwise.learning.samplerank.preferences import AccuracyPreference
 from factorwise.model.assignment_base import ScopedTemplate, TableGroup
 from factorwise.model.assignment_templates import Bias, Transitions, UnaryFeatures, WeightedTables
 from factorwise.model.cardinality import Cardinality

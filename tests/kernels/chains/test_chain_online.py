@@ -10,7 +10,7 @@ from factorwise.kernels.chains import chain_descent, chain_online
 from factorwise.kernels.chains.chain_online import Step
 from factorwise.kernels.chains.rows import groups_of, keep_where, load_row, square_root, store_row
 from factorwise.kernels.compile.compiler import lean_kernel
-from factorwise.learning.chain_passes import Corrections, Descent, LaidOut, SquaredDescent
+from factorwise.learning.chains.passes import Corrections, Descent, LaidOut, SquaredDescent
 from factorwise.rng import Stream
 from reference import chain_descent as descent_twin
 from reference import chain_online as twin

@@ -11,7 +11,7 @@ from factorwise.kernels.chains.attribute_rows import AHEAD, Entries, Tokens
 from factorwise.kernels.chains.chain_rows import FAR, FORBIDDEN, Known, Steps
 from factorwise.kernels.chains.rows import GROUP
 from factorwise.kernels.compile.compiler import exposed
-from factorwise.learning.chain_structure import FirstOrder, Supervision
+from factorwise.learning.chains.structure import FirstOrder, Supervision
 from reference import chain_rows as reference
 from reference import chains
 

@@ -13,7 +13,7 @@ from factorwise.kernels.clusterings.arrays import spare_id
 from factorwise.kernels.clusterings.preferences import RIGHT, TRUE_PAIRS
 from factorwise.kernels.compile.programs import Bound, Interpreted
 from factorwise.kernels.walks.frames import run
-from factorwise.learning.preferences import METRICS, TruthPreference
+from factorwise.learning.samplerank.preferences import METRICS, TruthPreference
 from factorwise.world.diff import NEW
 from factorwise.world.partition import Partition
 from reference import preferences as reference

@@ -6,11 +6,11 @@ from scipy import optimize
 
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.numeric.quasi_newton import CHUNK
+from factorwise.learning.likelihood.priors import Prior
 from factorwise.learning.optimizers import OptimizerConfig, minimize
 from factorwise.learning.optimizers.base import Problem
 from factorwise.learning.optimizers.history import CHUNKS_WORTH_SHARING
 from factorwise.learning.optimizers.lbfgs import lbfgs
-from factorwise.learning.priors import Prior
 from optimizer_cases import Quadratic, Softmax, rounded
 
 SEARCHES = ["MoreThuente", "Backtracking", "StrongBacktracking"]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from factorwise.errors import InvalidArgumentError, ShapeError, WeightError
+from factorwise.learning.likelihood.priors import Prior
 from factorwise.learning.optimizers import METHODS, ObjectiveError, OptimizerConfig, minimize
-from factorwise.learning.priors import Prior
 from optimizer_cases import Quadratic, Softmax
 
 TIGHT = OptimizerConfig(epsilon=1e-7, period=0, max_iterations=5_000)

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from factorwise.learning.likelihood.priors import Prior
 from factorwise.learning.optimizers import history, minimize
-from factorwise.learning.priors import Prior
 from optimizer_cases import Quadratic, Softmax, proximal_gradient, rounded
 
 TIGHT = {"epsilon": 1e-7, "period": 0, "max_iterations": 5_000}

@@ -27,8 +27,8 @@ from factorwise.errors import InvalidArgumentError, require
 from factorwise.inference.mcmc.acceptances import AcceptanceName
 from factorwise.io.learned import damaged, plain_settings
 from factorwise.io.ontologies import Ontology
-from factorwise.learning.preferences import MetricName
-from factorwise.learning.samplerank import Callback, SampleRank
+from factorwise.learning.samplerank.learner import Callback, SampleRank
+from factorwise.learning.samplerank.preferences import MetricName
 from factorwise.learning.updates import UpdateRule, capped_rule
 from factorwise.metrics.alignment import score_matches
 from factorwise.metrics.calibration import Reliability, reliability

@@ -19,12 +19,12 @@ from factorwise.apps.alignment.candidates import candidate_pairs
 from factorwise.apps.alignment.concepts import ConceptTable
 from factorwise.apps.alignment.features import pair_features
 from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.inference.mcmc.partition_mixture import PartitionMixture
-from factorwise.inference.mcmc.partition_moves import RelocateToCandidate, RelocateToNew
+from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.partition_moves import RelocateToCandidate, RelocateToNew
 from factorwise.inference.mcmc.run import anneal
 from factorwise.io.ontologies import Ontology
-from factorwise.learning.preferences import MetricName, TruthPreference
-from factorwise.learning.walkers import TrainingWorld
+from factorwise.learning.samplerank.preferences import MetricName, TruthPreference
+from factorwise.learning.samplerank.walkers import TrainingWorld
 from factorwise.model.cluster_templates import ClusterTemplate
 from factorwise.model.model import Model
 from factorwise.model.partition_templates import EdgeTemplate

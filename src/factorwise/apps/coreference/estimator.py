@@ -29,8 +29,8 @@ from factorwise.errors import InvalidArgumentError, require
 from factorwise.inference.mcmc.acceptances import AcceptanceName
 from factorwise.io.learned import plain_settings
 from factorwise.kernels.compile.threads import thread_count
-from factorwise.learning.preferences import MetricName
-from factorwise.learning.samplerank import Callback, SampleRank
+from factorwise.learning.samplerank.learner import Callback, SampleRank
+from factorwise.learning.samplerank.preferences import MetricName
 from factorwise.learning.updates import UpdateRule, capped_rule
 from factorwise.metrics.coreference import ClusteringScores, score_documents
 

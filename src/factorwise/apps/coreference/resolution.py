@@ -18,8 +18,8 @@ from factorwise.apps.coreference.cluster_features import cluster_templates
 from factorwise.apps.coreference.documents import Discourse
 from factorwise.apps.coreference.pair_features import pair_table
 from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.inference.mcmc.partition_mixture import PartitionMixture
-from factorwise.inference.mcmc.partition_moves import (
+from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.partition_moves import (
     RelocateToCluster,
     RelocateToItem,
     RelocateToNew,
@@ -27,8 +27,8 @@ from factorwise.inference.mcmc.partition_moves import (
 )
 from factorwise.inference.mcmc.run import anneal
 from factorwise.inference.mcmc.schedules import Geometric
-from factorwise.learning.preferences import MetricName, TruthPreference
-from factorwise.learning.walkers import TrainingWorld
+from factorwise.learning.samplerank.preferences import MetricName, TruthPreference
+from factorwise.learning.samplerank.walkers import TrainingWorld
 from factorwise.model.cluster_templates import ClusterSize
 from factorwise.model.model import Model
 from factorwise.model.table_templates import PairTableTemplate

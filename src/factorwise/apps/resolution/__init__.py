@@ -17,6 +17,7 @@ _HOMES = {
     "estimator": ["EntityResolver"],
     "fields": ["FieldSpec", "read_fields"],
     "knowledge": ["Knowledge"],
+    "record_items": ["RecordItems"],
 }
 
 _WHERE = {name: home for home, names in _HOMES.items() for name in names}
@@ -27,6 +28,7 @@ __all__ = [
     "FieldSpec",
     "Knowledge",
     "Part",
+    "RecordItems",
     "Resolution",
     "Rule",
     "read_fields",
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from factorwise.apps.resolution.estimator import EntityResolver
     from factorwise.apps.resolution.fields import FieldSpec, read_fields
     from factorwise.apps.resolution.knowledge import Knowledge
+    from factorwise.apps.resolution.record_items import RecordItems
 
 
 def __getattr__(name: str) -> object:

@@ -14,8 +14,8 @@ from factorwise.apps.resolution.forms import ranges
 from factorwise.apps.resolution.linking import Linked
 from factorwise.apps.resolution.naming import id_ranks, smallest_rows
 from factorwise.errors import InvalidArgumentError
-from factorwise.inference.mcmc.linkage_posterior import LinkPosterior
-from factorwise.inference.mcmc.linkage_search import Found
+from factorwise.inference.mcmc.shards.posterior import LinkPosterior
+from factorwise.inference.mcmc.shards.search import Found
 
 MOST_LISTED = 1_000_000  # doubtful pairs
 MOST_GROUPS = 10_000  # doubtful groups that are listed

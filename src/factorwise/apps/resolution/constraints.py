@@ -11,7 +11,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from factorwise.errors import InvalidArgumentError
-from factorwise.inference.mcmc.linkage import MOST_SOURCES
+from factorwise.inference.mcmc.shards.link_walk import MOST_SOURCES
 from factorwise.types import Ints
 
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from factorwise.inference.mcmc.linkage import LinkGraph
-from factorwise.inference.mcmc.linkage_posterior import SURE, LinkPosterior
+from factorwise.inference.mcmc.shards.link_walk import LinkGraph
+from factorwise.inference.mcmc.shards.posterior import SURE, LinkPosterior
 from factorwise.types import Ints
 
 CLEAR = 0.5  # of the draws: two clusterings with so many are worth telling

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
@@ -18,13 +18,16 @@ from factorwise.apps.resolution.agreement import check_columns, check_declared
 from factorwise.apps.resolution.answers import Resolution
 from factorwise.apps.resolution.blocking import Candidates, Rule
 from factorwise.apps.resolution.constraints import Constraints
+from factorwise.apps.resolution.explaining import Explainer
 from factorwise.apps.resolution.fields import FieldSpec, override, read_fields
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.kinds import infer_kinds
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.labelled import labelled_pairs
-from factorwise.apps.resolution.linking import Linked, link
+from factorwise.apps.resolution.link_learning import LinkTraining
+from factorwise.apps.resolution.linking import Linked, link, record_model
 from factorwise.apps.resolution.naming import entity_names
+from factorwise.apps.resolution.record_items import TemplateMaker
 from factorwise.apps.resolution.resolving import (
     Keeping,
     default_budget,
@@ -38,13 +41,14 @@ from factorwise.apps.resolution.updating import below, place
 from factorwise.apps.resolution.weighing import WAYS
 from factorwise.distributed.mixing import Mixer
 from factorwise.errors import InvalidArgumentError, require
-from factorwise.inference.mcmc.linkage_search import LinkSearch, Progress
+from factorwise.inference.mcmc.shards.search import LinkSearch, Progress
 from factorwise.io.checkpoints import read_checkpoint
 from factorwise.io.shard_files import ShardStore
 from factorwise.io.tables import ids_of, read_table
 from factorwise.kernels.compile.threads import Team, thread_count
-from factorwise.learning.linkage import LinkLearner, LinkPass
+from factorwise.learning.samplerank.learner import PassRecord
 from factorwise.metrics.clustering import b_cubed
+from factorwise.model.model import Model
 
 Records = Any
 
@@ -62,8 +66,14 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         are inferred.
     rules
         Blocking rules; None to choose them, by the labels if there are any.
+    templates
+        Templates of your own beside the links: functions of a `RecordItems` that each return a template over
+        its items, such as a `TallyTemplate` or a `PairTemplate`. Their weights are learned with the rest.
+    template_weights
+        By the name of a template, the weights that it begins with; zero by default. Without labels they stay.
     passes, steps
-        SampleRank walks over the labelled records ``passes`` times, ``steps`` steps for each.
+        SampleRank walks over the labelled records ``passes`` times, each time from every record by itself and
+        from the true entities, ``steps`` steps for each record.
     rounds, sweeps, seconds
         The search cools down in so many rounds of so many sweeps (None for twelve of two, and for six of one
         from half a million records on), and begins no further round after so many seconds.
@@ -76,8 +86,11 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
     ----------
     knowledge_
         Fields, rules, comparisons and weights that were learned.
+    model_
+        The model of the records that it was fitted on, or of those last resolved where it was read from a
+        file: links with levels in each comparison, and the templates of your own, with the weights learned.
     history_
-        One `LinkPass` per pass of the walks that the weights are from; none where they are not from walks.
+        One `PassRecord` per pass of the walks that the weights are from; none where they are not from walks.
         Of the ways that were tried before, ``knowledge_.training["ways"]`` has the quality.
     """
 
@@ -86,7 +99,9 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         *,
         fields: Sequence[FieldSpec] | str | PathLike[str] | None = None,
         rules: Sequence[Rule] | None = None,
-        passes: int = 4,
+        templates: Sequence[TemplateMaker] = (),
+        template_weights: Mapping[str, ArrayLike] | None = None,
+        passes: int = 2,
         steps: int = 25,
         rounds: int | None = None,
         sweeps: int | None = None,
@@ -96,6 +111,8 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.fields = fields
         self.rules = rules
+        self.templates = templates
+        self.template_weights = template_weights
         self.passes = passes
         self.steps = steps
         self.rounds = rounds
@@ -115,7 +132,7 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         shards: Shards | None = None,
         tell: Callable[[str], None] = lambda text: None,
         blocked: Callable[[Candidates, NormalTable], None] = lambda candidates, normal: None,
-        watch: Callable[[LinkPass], None] | None = None,
+        watch: Callable[[PassRecord], None] | None = None,
     ) -> Self:
         """Learn from entities that are known, from labelled pairs, from both, or from neither.
 
@@ -137,14 +154,14 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
             Called with a line on what is being done, with the candidates and the normal
             forms, and after each pass.
         """
-        table = read_table(records)
+        table = self._table = read_table(records)
         hidden = [*leave_out, *(name for name in (entity, id) if isinstance(name, str))]
         fields = self._fields(table, hidden, alone=table.num_rows == 1 and entity is None)
         labelled = None if pairs is None else labelled_pairs(pairs, _ids(table, id))
-        self.history_: list[LinkPass] = []
-        passes: list[LinkPass] = []
+        self.history_: list[PassRecord] = []
+        passes: list[PassRecord] = []
 
-        def note(record: LinkPass) -> None:
+        def note(record: PassRecord) -> None:
             passes.append(record)
             if watch is not None:
                 watch(record)
@@ -156,6 +173,8 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
                     fields,
                     pairs=labelled,
                     rules=self.rules,
+                    templates=self.templates,
+                    template_weights=self.template_weights,
                     seed=self._seed(),
                     team=team,
                     tell=tell,
@@ -168,18 +187,29 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
                     entity_numbers(table, entity),
                     pairs=labelled,
                     rules=self.rules,
-                    learner=LinkLearner(passes=self.passes, steps=self.steps),
+                    templates=self.templates,
+                    template_weights=self.template_weights,
+                    learner=LinkTraining(passes=self.passes, steps=self.steps),
                     search=self._search(table.num_rows),
                     seed=self._seed(),
                     team=team,
                     tell=tell,
                     mixer=None if shards is None else Mixer(shards.executor, shards.sharding.shards),
                     blocked=blocked,
-                    watch=note,
+                    on_pass=note,
                 )
                 if self.knowledge_.training["way"] in WALKS:
                     self.history_ = passes[-self.passes :]  # the way that was chosen is walked last
         return self
+
+    @property
+    def model_(self) -> Model:
+        """The model of the records as items, made when it is asked for."""
+        self._check_fitted()
+        if not hasattr(self, "_table"):
+            raise NotFittedError("a model that was read from a file has no records: resolve some first.")
+        with Team(thread_count(self.n_jobs)) as team:
+            return record_model(self._table, self.knowledge_, templates=self.templates, team=team)
 
     def predict(self, records: Records) -> NDArray[np.int32]:
         """Return a number for each record: records with the same number are of one entity."""
@@ -223,6 +253,8 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         """
         self._check_fitted()
         table = read_table(records)
+        if not hasattr(self, "_table"):
+            self._table = table
         ids = _ids(table, id)
         check_columns(table, self.knowledge_.fields, [] if id is None else [id])
         if constraints is not None:
@@ -236,7 +268,14 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
                 ShardStore(fspath(checkpoint)).latest(run, begun=True)
         with Team(thread_count(self.n_jobs)) as team:
             executor = None if shards is None else shards.executor
-            found_links = link(table, self.knowledge_, constraints=constraints, team=team, executor=executor)
+            found_links = link(
+                table,
+                self.knowledge_,
+                constraints=constraints,
+                templates=self.templates,
+                team=team,
+                executor=executor,
+            )
             if linked is not None:
                 linked(found_links)
             if shards is None:
@@ -271,6 +310,17 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         with Team(thread_count(self.n_jobs)) as team:
             drawn = draw_posterior(resolved.linked, temperature, seed=seed, team=team, watch=watch)
         return replace(resolved, posterior=drawn)
+
+    def explain(self, records: Records, *, id: str | None = None) -> Explainer:  # noqa: A002
+        """Return what says why two records, or a record and an entity, belong together or not.
+
+        id
+            The column with the ids of the records, which is not compared.
+        """
+        self._check_fitted()
+        table = read_table(records)
+        check_columns(table, self.knowledge_.fields, [] if id is None else [id])
+        return Explainer(table, self.knowledge_, templates=self.templates, team=Team(1))
 
     def update(
         self,
@@ -318,6 +368,7 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
                 self.knowledge_,
                 self._search(table.num_rows),
                 constraints=constraints,
+                templates=self.templates,
                 seed=self._seed(),
                 team=team,
             )

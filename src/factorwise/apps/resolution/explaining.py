@@ -1,9 +1,10 @@
 """Why two records are together or apart: what each factor contributes.
 
-The score of a clustering is a sum over clusters and over the pairs inside them (`factorwise.model.linkage`).
-Putting two records that stand alone together changes it by the score of their pair minus that of a cluster,
-of which there is one less. Divided by the temperature that was found on held-out entities, this is the log of
-the odds that they are of one entity, as far as nothing but the two is looked at.
+The score of a clustering is a sum over clusters and over the pairs inside them (see `LinkTemplate`), and of
+what templates of one's own add. Putting two records that stand alone together changes it by the score of
+their pair, minus that of a cluster, as there is one less, and by what those templates say. Divided by the
+temperature that was found on held-out entities, this is the log of the odds that they are of one entity, as
+far as nothing but the two is looked at.
 """
 
 from __future__ import annotations
@@ -24,9 +25,18 @@ from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.linking import score_pairs
 from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.record_items import (
+    RecordItems,
+    TemplateMaker,
+    flat_weights,
+    further_model,
+    make_templates,
+)
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.compile.threads import Team
 from factorwise.types import Bools, Floats, Ints
+from factorwise.world.moves import merge
+from factorwise.world.partition import Partition
 
 
 class Weighed(NamedTuple):
@@ -53,24 +63,27 @@ class PairExplanation:
 
     candidates
         Whether they are linked. If not, the comparisons are not weighed: two members of a cluster that are
-        not linked score ``apart``.
+        not linked score ``unlinked``.
     rules
         Names of the blocking rules whose key they share.
     weighed
         The comparisons.
-    link, apart, cluster
+    link, unlinked, cluster
         Weights of two linked members whatever their comparisons, of two that are not linked, of a cluster.
     temperature
         At which scores are probabilities.
+    further
+        What each statistic of templates of one's own adds if the two are put together, by name.
     """
 
     candidates: bool
     rules: tuple[str, ...]
     weighed: tuple[Weighed, ...]
     link: float
-    apart: float
+    unlinked: float
     cluster: float
     temperature: float
+    further: tuple[tuple[str, float], ...] = ()
 
     @property
     def linked_score(self) -> float:
@@ -80,12 +93,12 @@ class PairExplanation:
     @property
     def score(self) -> float:
         """Score of the pair in one cluster."""
-        return self.linked_score if self.candidates else self.apart
+        return self.linked_score if self.candidates else self.unlinked
 
     @property
     def gain(self) -> float:
         """What the score gains if the two, each by itself, are put together."""
-        return self.score - self.cluster
+        return self.score - self.cluster + sum(value for _, value in self.further)
 
     @property
     def log_odds(self) -> float:
@@ -104,24 +117,28 @@ class Placing:
 
     linked
         Rows of the members it is linked with, and the scores of these pairs, the largest first.
-    unlinked
+    others
         How many other members there are.
-    apart, cluster, temperature
+    unlinked, cluster, temperature
         As in `PairExplanation`.
+    further
+        What each statistic of templates of one's own adds, by name.
     """
 
     linked: tuple[tuple[int, float], ...]
-    unlinked: int
-    apart: float
+    others: int
+    unlinked: float
     cluster: float
     temperature: float
+    further: tuple[tuple[str, float], ...] = ()
 
     @property
     def gain(self) -> float:
         """Scores of its pairs with all members, minus that of a cluster; zero with nobody there."""
-        if not self.linked and not self.unlinked:
+        if not self.linked and not self.others:
             return 0.0
-        return sum(score for _, score in self.linked) + self.unlinked * self.apart - self.cluster
+        pairs = sum(score for _, score in self.linked) + self.others * self.unlinked
+        return pairs - self.cluster + sum(value for _, value in self.further)
 
     @property
     def log_odds(self) -> float:
@@ -138,11 +155,19 @@ class Explainer:
     """Explains pairs of records of one table by what was learned.
 
     Candidates are found as they are for resolving: whether two records meet depends on all others.
+
+    templates
+        Those of one's own that the weights were learned with.
     """
 
-    def __init__(self, table: pa.Table, knowledge: Knowledge, *, team: Team) -> None:
+    def __init__(
+        self, table: pa.Table, knowledge: Knowledge, *, templates: Sequence[TemplateMaker] = (), team: Team
+    ) -> None:
         self.knowledge = knowledge
         self._team = team
+        n = table.num_rows
+        own = make_templates(templates, RecordItems(table, np.arange(n, dtype=np.int32), n))
+        self._further = further_model(own, flat_weights(own, knowledge.further))
         self._normal = normalize(table, knowledge.fields)
         self.candidates = knowledge.candidates(self._normal, threads=team.threads)
         self._comparer = Comparer(self._normal, knowledge.comparisons, self.candidates)
@@ -150,24 +175,25 @@ class Explainer:
     def pair(self, first: int, second: int) -> PairExplanation:
         """Explain two different rows."""
         self._check(first, second)
-        model = self.knowledge.model
+        weights = self.knowledge.weights
         values = self._comparer.values(np.array([min(first, second)]), np.array([max(first, second)]))
         return PairExplanation(
             candidates=bool(are_candidates(self.candidates, first, np.array([second]))[0]),
             rules=self._shared_rules(first, second),
             weighed=tuple(
                 _weighed(one, table, value)
-                for one, table, value in zip(self.knowledge.comparisons, model.tables(), values, strict=True)
+                for one, table, value in zip(self.knowledge.comparisons, weights.tables(), values, strict=True)
             ),
-            link=model.link,
-            apart=model.apart,
-            cluster=model.cluster,
+            link=weights.link,
+            unlinked=weights.unlinked,
+            cluster=weights.cluster,
             temperature=self.knowledge.temperature,
+            further=self._further_of(first, [second]),
         )
 
     def placing(self, row: int, members: Ints) -> Placing:
         """Explain what a row gains in an entity; if it is one of the members, with the others."""
-        model = self.knowledge.model
+        weights = self.knowledge.weights
         others = np.unique(np.asarray(members, np.int64))
         others = others[others != row]
         linked = others[are_candidates(self.candidates, row, others)]
@@ -176,11 +202,27 @@ class Explainer:
         order = np.argsort(-scores, kind="stable")
         return Placing(
             linked=tuple(zip(linked[order].tolist(), scores[order].tolist(), strict=True)),
-            unlinked=len(others) - len(linked),
-            apart=model.apart,
-            cluster=model.cluster,
+            others=len(others) - len(linked),
+            unlinked=weights.unlinked,
+            cluster=weights.cluster,
             temperature=self.knowledge.temperature,
+            further=self._further_of(row, others.tolist()),
         )
+
+    def _further_of(self, row: int, members: list[int]) -> tuple[tuple[str, float], ...]:
+        """Return what templates of one's own gain when a row that is by itself joins some others."""
+        if self._further is None or not members:
+            return ()
+        items = np.unique([row, *members])
+        model = self._further.restrict_to(items)
+        labels = np.ones(len(items), np.int64)
+        place = int(np.searchsorted(items, row))
+        labels[place] = 0
+        world = Partition.from_labels(labels)
+        home, there = world.labels[place], world.labels[1 if place == 0 else 0]
+        change = model.difference(world, merge(world, int(home), int(there)))
+        found = zip(change.index.tolist(), (change.value * model.weights[change.index]).tolist(), strict=True)
+        return tuple((model.weight_name(index), value) for index, value in found)
 
     def _check(self, first: int, second: int) -> None:
         rows = self._normal.n_rows
@@ -223,7 +265,7 @@ def contributions(
     low, high = np.minimum(first, second), np.maximum(first, second)
     with Team(1) as team:
         levels = Comparer(normal, knowledge.comparisons, among).all_levels(low, high, team)
-    tables = knowledge.model.tables()
+    tables = knowledge.weights.tables()
     found = []
     for row in levels.tolist():
         steps = [
@@ -231,7 +273,7 @@ def contributions(
             for one, weights, level in zip(knowledge.comparisons, tables, row, strict=True)
         ]
         steps = [step for step in steps if step[1] != 0.0]
-        always = [("linked", knowledge.model.link), ("one entity less", -knowledge.model.cluster)]
+        always = [("linked", knowledge.weights.link), ("one entity less", -knowledge.weights.cluster)]
         found.append([*always, *sorted(steps, key=lambda step: -abs(step[1]))])
     return found
 

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from factorwise.apps.resolution.blocking import (
     Candidates,
     Rule,
@@ -21,7 +24,7 @@ from factorwise.distributed.executors import Executor
 from factorwise.errors import FactorwiseError, ModelFileError
 from factorwise.io.models import ModelFile, read_model, write_model
 from factorwise.io.provenance import provenance
-from factorwise.model.linkage import FIXED_NAMES, LinkModel
+from factorwise.model.link_templates import FIXED_NAMES, LevelWeights
 from factorwise.types import Ints
 
 KIND = "resolution"
@@ -33,23 +36,26 @@ class Knowledge:
 
     fields, rules, comparisons
         What the columns are, which records become candidates, and how those are compared.
-    model
-        The weights.
+    weights
+        Of links and of their comparison levels.
     temperature
         At which the scores are probabilities: of one kept apart while learning, or 1.
     thrifty
         Whether few candidates will do: those that share most found nearly all that more would have found.
     training
         How it was learned, and how well it did on entities that were held out.
+    further
+        Weights of templates of one's own, by name.
     """
 
     fields: tuple[FieldSpec, ...]
     rules: tuple[Rule, ...]
     comparisons: tuple[Comparison, ...]
-    model: LinkModel
+    weights: LevelWeights
     temperature: float = 1.0
     thrifty: bool = False
     training: Mapping[str, Any] = field(default_factory=dict)
+    further: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def candidates(
         self,
@@ -97,7 +103,10 @@ class Knowledge:
             "training": dict(self.training),
         }
         record = provenance(configuration=dict(self.training), seed=seed, data=data)
-        arrays = {"weights": self.model.weights}
+        arrays = {"weights": self.weights.values}
+        if self.further:
+            metadata["templates"] = list(self.further)
+            arrays |= {f"template_{place}": values for place, values in enumerate(self.further.values())}
         write_model(path, ModelFile(kind=KIND, metadata=metadata, arrays=arrays, provenance=record))
 
     @classmethod
@@ -107,14 +116,16 @@ class Knowledge:
         try:
             saved, weights = file.metadata, file.arrays["weights"]
             comparisons = tuple(Comparison.from_dict(one) for one in saved["comparisons"])
+            names = [str(name) for name in saved.get("templates", [])]
             return cls(
                 tuple(FieldSpec(one["name"], one["kind"], one["options"]) for one in saved["fields"]),
                 tuple(Rule.from_dict(one) for one in saved["rules"]),
                 comparisons,
-                LinkModel(tuple(one.cuts.size for one in comparisons), weights),
+                LevelWeights(tuple(one.cuts.size for one in comparisons), weights),
                 float(saved["temperature"]),
                 bool(saved.get("thrifty", False)),
                 saved["training"],
+                {name: file.arrays[f"template_{place}"] for place, name in enumerate(names)},
             )
         except (AttributeError, LookupError, TypeError, ValueError, FactorwiseError) as error:
             raise ModelFileError(

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.labelled import ComparedLabels, LabelledPairs
-from factorwise.inference.mcmc.linkage import LinkGraph
 from factorwise.metrics.clustering import Tally
+from factorwise.model.template import AnyTemplate
 from factorwise.types import Bools, Ints
+from factorwise.world.links import LinkGraph
 
 PARTS = 5  # one entity in so many is kept apart in a trial, or fewer
 MOST_HELD_OUT = 3_000  # records of a trial
@@ -26,24 +27,29 @@ FEWEST_HELD_OUT = 8  # entities; with fewer, nothing is kept apart
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lesson:
-    """Compared pairs among records whose entities are known (-1 where not), and pairs labelled singly."""
+    """Compared pairs among records whose entities are known (-1 where not), and pairs labelled singly.
+
+    templates
+        Further templates over the records.
+    """
 
     graph: LinkGraph
     levels: NDArray[np.uint8]
     entity: NDArray[np.int32]
     labelled: ComparedLabels | None = None
+    templates: tuple[AnyTemplate, ...] = ()
 
-    def part(self, chosen: Bools) -> Lesson:
-        """Return what concerns some of the records, which are numbered anew."""
-        first, second = self.graph.first, self.graph.second
-        number = np.cumsum(chosen) - 1
-        inside = chosen[first] & chosen[second]
-        graph = LinkGraph.from_pairs(int(chosen.sum()), number[first[inside]], number[second[inside]])
-        known = self.entity[chosen]
+    def part(self, records: Ints) -> Lesson:
+        """Return what concerns some of the records, ascending, which are numbered anew."""
+        graph, pairs = self.graph.restrict_to(records)
+        known = self.entity[records]
         dense = np.full(len(known), -1, np.int32)
         dense[known >= 0] = np.unique(known[known >= 0], return_inverse=True)[1]
+        chosen = np.zeros(len(self.entity), bool)
+        chosen[records] = True
         labelled = None if self.labelled is None else self.labelled.part(chosen)
-        return Lesson(graph, self.levels[inside], dense, labelled)
+        templates = tuple(template.restrict_to(np.asarray(records)) for template in self.templates)
+        return Lesson(graph, self.levels[pairs], dense, labelled, templates)
 
     def known_pairs(self, seed: int) -> ComparedLabels | None:
         """Return the pairs that are labelled singly, and if entities are few, some linked pairs of these too.
@@ -98,7 +104,8 @@ def trials(lesson: Lesson, seed: int) -> list[Trial]:
     found = []
     for apart in held_out(lesson.entity, seed):
         there = apart | lesson.linked_with(apart)
-        found.append(Trial(lesson.part(~apart), lesson.part(there), apart[there]))
+        training, among = (lesson.part(np.flatnonzero(chosen)) for chosen in (~apart, there))
+        found.append(Trial(training, among, apart[there]))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,11 +16,22 @@ from factorwise.apps.resolution.constraints import Constraints, tied
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.record_items import (
+    LINKS,
+    RecordItems,
+    TemplateMaker,
+    flat_weights,
+    further_model,
+    make_templates,
+)
 from factorwise.distributed.executors import Executor
-from factorwise.inference.mcmc.linkage import LinkGraph, LinkWalk
-from factorwise.inference.mcmc.linkage_search import parts
+from factorwise.inference.mcmc.shards.link_walk import LinkWalk
+from factorwise.inference.mcmc.shards.search import parts
 from factorwise.kernels.compile.threads import Team
+from factorwise.model.link_templates import LinkTemplate
+from factorwise.model.model import Model
 from factorwise.types import Ints
+from factorwise.world.links import LinkGraph
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,10 +64,15 @@ def link(
     knowledge: Knowledge,
     *,
     constraints: Constraints | None = None,
+    templates: Sequence[TemplateMaker] = (),
     team: Team,
     executor: Executor | None = None,
 ) -> Linked:
-    """Find the candidates of a table, by joins that the executor makes if there is one, and score them."""
+    """Find the candidates of a table, by joins that the executor makes if there is one, and score them.
+
+    templates
+        Those of one's own that the weights were learned with.
+    """
     limits = constraints or Constraints()
     limits.check()
     normal = normalize(table, knowledge.fields)
@@ -67,7 +84,7 @@ def link(
         executor=executor,
     )
     scores = score_pairs(normal, knowledge, candidates.first, candidates.second, team)
-    return joined(normal, candidates, scores, knowledge, limits)
+    return joined(table, normal, candidates, scores, knowledge, limits, templates)
 
 
 def score_pairs(
@@ -79,37 +96,63 @@ def score_pairs(
     among: HasPairs | None = None,
 ) -> NDArray[np.float32]:
     """Return the scores of pairs of rows, of all candidates or of some ``among`` them."""
-    model = knowledge.model
     comparer = Comparer(normal, knowledge.comparisons, among=Pairs(first, second) if among is None else among)
-    scores = comparer.scores(model.tables(), first, second, team)
-    scores += np.float32(model.link)
+    scores = comparer.scores(knowledge.weights.tables(), first, second, team)
+    scores += np.float32(knowledge.weights.link)
     return scores
 
 
 def joined(
+    table: pa.Table,
     normal: NormalTable,
     candidates: Candidates,
     scores: NDArray[np.float32],
     knowledge: Knowledge,
     limits: Constraints,
+    templates: Sequence[TemplateMaker] = (),
 ) -> Linked:
     """Make the items of the walk, and lay out their links.
 
     Items are numbered by the part of the graph that they lie in: linked ones lie together in memory.
     """
-    n, model = normal.n_rows, knowledge.model
+    n, weights = normal.n_rows, knowledge.weights
     part = parts(n, candidates.first, candidates.second, scores)
     unit = _units(n, limits.must, part)
     links = Links(unit[candidates.first], unit[candidates.second], scores)
     if len(limits.must) or len(limits.cannot):
-        links = _merged(links, unit, limits, model.apart)
+        links = _merged(links, unit, limits, weights.unlinked)
     graph = LinkGraph.from_pairs(int(unit.max(initial=-1)) + 1, links.first, links.second)
-    weight = np.bincount(unit, minlength=graph.n_items)
-    sources = limits.source_bits(unit, graph.n_items)
+    own = make_templates(templates, RecordItems(table, unit, graph.n_items))
     walk = LinkWalk(
-        graph, links.score, apart=model.apart, cluster=model.cluster, weight=weight, sources=sources
+        graph,
+        links.score,
+        apart=weights.unlinked,
+        cluster=weights.cluster,
+        weight=np.bincount(unit, minlength=graph.n_items),
+        sources=limits.source_bits(unit, graph.n_items),
+        further=further_model(own, flat_weights(own, knowledge.further)),
     )
     return Linked(normal, candidates, scores, unit, walk)
+
+
+def record_model(
+    table: pa.Table, knowledge: Knowledge, *, templates: Sequence[TemplateMaker] = (), team: Team
+) -> Model:
+    """Return the model of the records of a table, each an item: links by levels, and further templates."""
+    normal, n = normalize(table, knowledge.fields), table.num_rows
+    candidates = knowledge.candidates(normal, threads=team.threads)
+    comparer = Comparer(normal, knowledge.comparisons, candidates)
+    links = LinkTemplate(
+        LINKS,
+        n,
+        LinkGraph.from_pairs(n, candidates.first, candidates.second),
+        levels=comparer.all_levels(candidates.first, candidates.second, team),
+        sizes=knowledge.weights.sizes,
+        statistics=[comparison.name for comparison in knowledge.comparisons],
+    )
+    own = make_templates(templates, RecordItems(table, np.arange(n, dtype=np.int32), n))
+    weights = np.concatenate([knowledge.weights.values, flat_weights(own, knowledge.further)])
+    return Model([links, *own], weights)
 
 
 class Links(NamedTuple):

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.linking import Linked
-from factorwise.inference.mcmc.linkage_posterior import CHAINS, DRAWS, LinkPosterior, link_posterior
-from factorwise.inference.mcmc.linkage_search import Found, LinkSearch, Progress, SearchState
+from factorwise.inference.mcmc.shards.posterior import CHAINS, DRAWS, LinkPosterior, link_posterior
+from factorwise.inference.mcmc.shards.search import Found, LinkSearch, Progress, SearchState
 from factorwise.io.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from factorwise.kernels.compile.threads import Team
 
@@ -72,7 +72,7 @@ def run_mark(ids: pa.Array, knowledge: Knowledge, search: LinkSearch, seed: int)
     """Return what tells a run from others as far as can be said before the work; a fingerprint begins so."""
     ends = (len(ids), ids[0].as_py(), ids[-1].as_py())
     digest = hashlib.sha256(repr((search, seed, knowledge.temperature, ends)).encode())
-    digest.update(np.ascontiguousarray(knowledge.model.weights).data)
+    digest.update(np.ascontiguousarray(knowledge.weights.values).data)
     return f"{digest.hexdigest()[:16]} "
 
 

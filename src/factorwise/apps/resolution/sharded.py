@@ -12,8 +12,9 @@ from factorwise.apps.resolution.linking import Linked
 from factorwise.apps.resolution.resolving import fingerprint
 from factorwise.distributed.executors import Executor
 from factorwise.distributed.search import Sharding, ShardKeeping, entities_of, search_shards
+from factorwise.distributed.shard_models import shard_model
 from factorwise.distributed.shard_rows import shard_walk
-from factorwise.inference.mcmc.linkage_search import Found, LinkSearch, Progress
+from factorwise.inference.mcmc.shards.search import Found, LinkSearch, Progress
 from factorwise.io.shard_files import ShardStore
 
 
@@ -56,14 +57,12 @@ def searched_in_shards(
     if checkpoint is not None:
         mark = f"{run}{fingerprint(linked, search, seed)} {sharding.shards} {sharding.exchange}"
         keeping = ShardKeeping(ShardStore(fspath(checkpoint)), mark, shards.every)
-    apart, cluster = walk.settings.tolist()
     found = search_shards(
         shards.executor,
         shard_walk(walk, sharding.shards, seed),
         search,
         sharding,
-        apart=apart,
-        cluster=cluster,
+        model=shard_model(walk),
         seed=seed,
         keeping=keeping,
         watch=watch,

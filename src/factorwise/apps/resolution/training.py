@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,16 +25,25 @@ from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.labelled import ComparedLabels, LabelledPairs
 from factorwise.apps.resolution.lessons import Lesson
+from factorwise.apps.resolution.link_learning import LinkTraining, Weights
 from factorwise.apps.resolution.normal_forms import normalize
-from factorwise.apps.resolution.unsupervised import Mixture, fit_mixture, model_of
+from factorwise.apps.resolution.record_items import (
+    RecordItems,
+    TemplateMaker,
+    flat_weights,
+    make_templates,
+    weights_by_template,
+)
+from factorwise.apps.resolution.unsupervised import Mixture, fit_mixture, weights_of
 from factorwise.apps.resolution.weighing import weigh
 from factorwise.distributed.mixing import Mixer
 from factorwise.errors import InvalidArgumentError, ShapeError
-from factorwise.inference.mcmc.linkage import LinkGraph
-from factorwise.inference.mcmc.linkage_search import LinkSearch
+from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
-from factorwise.learning.linkage import LinkLearner, LinkPass
+from factorwise.learning.samplerank.learner import PassRecord
+from factorwise.model.template import AnyTemplate
 from factorwise.types import Ints
+from factorwise.world.links import LinkGraph
 
 SAMPLE = 200_000  # pairs that say where levels are cut, and what pairs without labels are like
 EXPECTED = 0.25  # pairs of one entity for each record, to begin with
@@ -53,19 +62,23 @@ def learn(
     *,
     pairs: LabelledPairs | None = None,
     rules: Sequence[Rule] | None = None,
-    learner: LinkLearner,
+    templates: Sequence[TemplateMaker] = (),
+    template_weights: Mapping[str, ArrayLike] | None = None,
+    learner: LinkTraining,
     search: LinkSearch,
     seed: int,
     team: Team,
     tell: Tell,
     mixer: Mixer | None = None,
     blocked: Blocked = lambda candidates, normal: None,
-    watch: Callable[[LinkPass], None] | None = None,
+    on_pass: Callable[[PassRecord], None] | None = None,
 ) -> Knowledge:
     """Learn from records whose entities are known: numbers from 0 on, -1 for records of unknown ones.
 
     pairs
         Further pairs that are labelled one by one.
+    templates, template_weights
+        Templates of one's own, and by name the weights that some of them begin with; the others' are zero.
     mixer
         Who takes the walks that learn, in shards; None for one walk here.
     """
@@ -92,11 +105,12 @@ def learn(
     levels = comparer.all_levels(candidates.first, candidates.second, team)
     tell(f"{len(comparisons)} comparisons of each pair")
     graph = LinkGraph.from_pairs(normal.n_rows, candidates.first, candidates.second)
-    lesson = Lesson(graph, levels, entity, _compared(pairs, comparer))
+    own = _own_templates(table, templates)
+    lesson = Lesson(graph, levels, entity, _compared(pairs, comparer), own)
     some = levels[_sampled_rows(len(candidates), seed)]
     mixture = _mixture(comparer, some, lesson.known_pairs(seed), len(candidates), normal.n_rows, seed, team)
-    unlabelled = model_of(mixture, comparisons)
-    weighed = weigh(lesson, unlabelled, learner, search, seed=seed, team=team, mixer=mixer, watch=watch)
+    unlabelled = Weights(weights_of(mixture, comparisons), _first_weights(own, template_weights))
+    weighed = weigh(lesson, unlabelled, learner, search, seed=seed, team=team, mixer=mixer, on_pass=on_pass)
     training: dict[str, Any] = {
         "labelled": int((entity >= 0).sum()),
         "labelled_pairs": 0 if pairs is None else len(pairs.same),
@@ -111,7 +125,29 @@ def learn(
     }
     training["seconds"] = round(time.monotonic() - begun, 2)
     parts = tuple(fields), tuple(chosen), tuple(comparisons)
-    return Knowledge(*parts, weighed.model, weighed.temperature, thrifty, training)
+    return Knowledge(
+        *parts,
+        weighed.weights.links,
+        weighed.temperature,
+        thrifty,
+        training,
+        weights_by_template(own, weighed.weights.further),
+    )
+
+
+def _own_templates(table: pa.Table, makers: Sequence[TemplateMaker]) -> tuple[AnyTemplate, ...]:
+    """Make the templates of one's own, with an item for each record."""
+    return make_templates(
+        makers, RecordItems(table, np.arange(table.num_rows, dtype=np.int32), table.num_rows)
+    )
+
+
+def _first_weights(
+    templates: Sequence[AnyTemplate], given: Mapping[str, ArrayLike] | None
+) -> NDArray[np.float64]:
+    """Return the weights that templates of one's own begin with: those given, or zero."""
+    zeros = {template.name: np.zeros(template.size) for template in templates}
+    return flat_weights(templates, zeros | dict(given or {}))
 
 
 def _enough_candidates(
@@ -156,6 +192,8 @@ def learn_without_labels(
     *,
     pairs: LabelledPairs | None = None,
     rules: Sequence[Rule] | None = None,
+    templates: Sequence[TemplateMaker] = (),
+    template_weights: Mapping[str, ArrayLike] | None = None,
     seed: int,
     team: Team,
     tell: Tell,
@@ -165,8 +203,11 @@ def learn_without_labels(
 
     pairs
         Pairs that are labelled one by one.
+    templates, template_weights
+        Templates of one's own, and by name their weights, which stay as they are: zero where none are given.
     """
     begun = time.monotonic()
+    own = _own_templates(table, templates)
     normal = normalize(table, fields)
     chosen = list(rules) if rules is not None else default_rules(fields, normal)
     candidates = find_candidates(normal, chosen, threads=team.threads)
@@ -184,8 +225,9 @@ def learn_without_labels(
         tuple(fields),
         tuple(chosen),
         tuple(comparisons),
-        model_of(mixture, comparisons),
+        weights_of(mixture, comparisons),
         training=training,
+        further=weights_by_template(own, _first_weights(own, template_weights)),
     )
 
 

@@ -23,8 +23,8 @@ from sklearn.isotonic import isotonic_regression
 from factorwise.apps.resolution.comparisons import Comparison
 from factorwise.apps.resolution.comparisons.measures import FALLING
 from factorwise.apps.resolution.labelled import ComparedLabels
-from factorwise.kernels.clusterings.linkage_learning import APART_WEIGHT, FIXED_WEIGHTS, LINK_WEIGHT
-from factorwise.model.linkage import LinkModel
+from factorwise.kernels.clusterings.links import FIXED_WEIGHTS, LINK_WEIGHT, UNLINKED_WEIGHT
+from factorwise.model.link_templates import LevelWeights
 from factorwise.types import Ints
 
 SHARES = (1e-6, 0.9)  # of candidates that can be of one entity: a few that share a word prove nothing
@@ -33,7 +33,7 @@ SETTLED = 1e-5
 SMOOTHING = 1.0  # pairs that each level is taken to have been seen in beforehand
 SHARED = 0.75  # power of the number of a field's comparisons: 0 if they told different things, 1 if the same
 LABELLED = 100.0  # pairs that a labelled one counts for
-APART = -2.0  # two members that no blocking rule saw anything in common of
+UNLINKED = -2.0  # two members that no blocking rule saw anything in common of
 
 
 class Mixture(NamedTuple):
@@ -110,15 +110,15 @@ def different_rows(levels: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArra
     return levels[rows], counts
 
 
-def model_of(mixture: Mixture, comparisons: Sequence[Comparison]) -> LinkModel:
+def weights_of(mixture: Mixture, comparisons: Sequence[Comparison]) -> LevelWeights:
     """Turn frequencies into weights."""
     sizes = tuple(one.cuts.size for one in comparisons)
     power = field_powers(comparisons)
     pieces = [p * table for p, table in zip(power, mixture.weights, strict=True)]
     weights = np.concatenate([np.zeros(FIXED_WEIGHTS), *pieces])
     weights[LINK_WEIGHT] = np.log(mixture.share) - np.log1p(-mixture.share)
-    weights[APART_WEIGHT] = APART
-    return LinkModel(sizes, weights)
+    weights[UNLINKED_WEIGHT] = UNLINKED
+    return LevelWeights(sizes, weights)
 
 
 def field_powers(comparisons: Sequence[Comparison]) -> list[float]:

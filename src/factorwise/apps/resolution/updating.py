@@ -21,8 +21,9 @@ from factorwise.apps.resolution.forms import NormalField, NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.linking import Linked, joined, score_pairs
 from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.record_items import TemplateMaker
 from factorwise.errors import require
-from factorwise.inference.mcmc.linkage_search import Found, LinkSearch
+from factorwise.inference.mcmc.shards.search import Found, LinkSearch
 from factorwise.io.tables import SOURCE_COLUMN, stack_tables
 from factorwise.kernels.compile.threads import Team
 from factorwise.types import Ints
@@ -53,6 +54,7 @@ def place(
     search: LinkSearch,
     *,
     constraints: Constraints | None = None,
+    templates: Sequence[TemplateMaker] = (),
     seed: int,
     team: Team,
 ) -> Placed:
@@ -64,6 +66,8 @@ def place(
         The entity of each record, a number from 0 on; -1 for new ones.
     constraints
         What is known for certain, in rows of ``table``.
+    templates
+        Those of one's own that the weights were learned with.
     """
     limits = constraints or Constraints()
     limits.check()
@@ -86,7 +90,7 @@ def place(
         part, sources=limits.sources, within=not limits.one_per_source, threads=team.threads
     )
     scores = score_pairs(normal, knowledge, rows[candidates.first], rows[candidates.second], team)
-    linked = joined(part, candidates, scores, knowledge, limits)
+    linked = joined(table.take(rows), part, candidates, scores, knowledge, limits, templates)
     start = np.where(known[rows] >= 0, known[rows], beyond + np.arange(len(rows)))
     linked.walk.place_items(_start(start, linked.unit, linked.walk.n_items, limits))
     found = replace(search, hot=search.cold).run(linked.walk, seed=seed, team=team)

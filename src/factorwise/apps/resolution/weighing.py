@@ -3,7 +3,8 @@
 Pairs that are labelled one by one give weights by logistic regression; walks that are judged cluster by
 cluster (SampleRank) correct them, or learn from nothing. How much a link by itself is worth, and how warm a
 walk should be, depends on the data: in large complete blocks a warm one teaches more, among sparse links the
-pairs do. What was found without any labels is tried too: a few labels do not always do better.
+pairs do. What was found without any labels is tried too: a few labels do not always do better. Further
+templates learn by walks in any case, with the links or beside links whose weights are held.
 """
 
 from __future__ import annotations
@@ -16,16 +17,18 @@ from typing import NamedTuple
 import numpy as np
 
 from factorwise.apps.resolution.lessons import Lesson, Trial, effective_number, trials
-from factorwise.distributed.mixing import Mixer, ShardLesson
-from factorwise.inference.mcmc.linkage import LinkWalk
-from factorwise.inference.mcmc.linkage_search import LinkSearch
+from factorwise.apps.resolution.link_learning import LinkTraining, Weights
+from factorwise.apps.resolution.pair_regression import logistic_links
+from factorwise.apps.resolution.record_items import LINKS, further_model
+from factorwise.apps.resolution.temperature import Calibration, Case, calibrate
+from factorwise.distributed.mixing import Mixer
+from factorwise.inference.mcmc.shards.link_walk import LinkWalk
+from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
-from factorwise.learning.linkage import LinkLearner, LinkPass
-from factorwise.learning.linkage_calibration import Calibration, Case, calibrate
-from factorwise.learning.linkage_logistic import logistic_links
+from factorwise.learning.samplerank.learner import PassRecord
 from factorwise.metrics.calibration import Reliability
 from factorwise.metrics.clustering import ClusterScore, Tally
-from factorwise.model.linkage import LinkModel
+from factorwise.model.link_templates import LevelWeights
 
 DOUBT = 0.1  # by the root of the entities kept apart: by how much in F1 a way must beat the usual one
 MANY_ENTITIES = 10_000
@@ -80,7 +83,7 @@ class Weighed(NamedTuple):
         Records of entities kept apart.
     """
 
-    model: LinkModel
+    weights: Weights
     temperature: float
     reliability: Reliability | None
     way: str
@@ -90,14 +93,14 @@ class Weighed(NamedTuple):
 
 def weigh(
     lesson: Lesson,
-    unlabelled: LinkModel,
-    learner: LinkLearner,
+    unlabelled: Weights,
+    learner: LinkTraining,
     search: LinkSearch,
     *,
     seed: int,
     team: Team,
     mixer: Mixer | None = None,
-    watch: Callable[[LinkPass], None] | None = None,
+    on_pass: Callable[[PassRecord], None] | None = None,
 ) -> Weighed:
     """Learn weights.
 
@@ -122,8 +125,8 @@ def weigh(
         total, walks[way.name] = Tally(0.0, 0.0, 0.0, 0.0), []
         for trial, start in zip(judged, starts, strict=True):
             first = start[way.start]
-            model = learned(trial.training, way, first, learner, seed=seed, mixer=mixer, watch=watch)
-            walk = searched(trial, model, quick, seed=seed, team=team)
+            weights = learned(trial.training, way, first, learner, seed=seed, mixer=mixer, on_pass=on_pass)
+            walk = searched(trial, weights, quick, seed=seed, team=team)
             total += trial.score(walk.labels)
             walks[way.name].append(walk)
         scores[way.name] = total.score
@@ -138,10 +141,10 @@ def weigh(
         ]
         calibration = calibrate(cases, seed=seed, team=team)
     first = beginning(best.start, lesson, unlabelled, seed=seed)
-    model = learned(lesson, best, first, learner, seed=seed, mixer=mixer, watch=watch)
+    weights = learned(lesson, best, first, learner, seed=seed, mixer=mixer, on_pass=on_pass)
     number = sum(int(trial.judged.sum()) for trial in kept_apart)
     return Weighed(
-        model, calibration.temperature, calibration.reliability, best.name, scores, held_out=number
+        weights, calibration.temperature, calibration.reliability, best.name, scores, held_out=number
     )
 
 
@@ -153,10 +156,16 @@ def usual_way(lesson: Lesson) -> Way:
     return WALKS_FROM_PAIRS if int(lesson.entity.max(initial=-1)) + 1 >= MANY_ENTITIES else PAIRS_ALONE
 
 
-def searched(trial: Trial, model: LinkModel, search: LinkSearch, *, seed: int, team: Team) -> LinkWalk:
+def searched(trial: Trial, weights: Weights, search: LinkSearch, *, seed: int, team: Team) -> LinkWalk:
     """Cluster the records of a trial by some weights."""
-    graph, scores = trial.among.graph, model.link_scores(trial.among.levels)
-    walk = LinkWalk(graph, scores, apart=model.apart, cluster=model.cluster)
+    among, links = trial.among, weights.links
+    walk = LinkWalk(
+        among.graph,
+        links.link_scores(among.levels),
+        apart=links.unlinked,
+        cluster=links.cluster,
+        further=further_model(among.templates, weights.further),
+    )
     if search.run(walk, seed=seed, team=team).reason == "interrupted":
         raise KeyboardInterrupt  # what a search keeps when it is stopped is no use here
     return walk
@@ -165,36 +174,36 @@ def searched(trial: Trial, model: LinkModel, search: LinkSearch, *, seed: int, t
 def learned(
     lesson: Lesson,
     way: Way,
-    model: LinkModel,
-    learner: LinkLearner,
+    start: Weights,
+    learner: LinkTraining,
     *,
     seed: int,
     mixer: Mixer | None = None,
-    watch: Callable[[LinkPass], None] | None = None,
-) -> LinkModel:
-    """Learn weights one way, from those of ``model``."""
+    on_pass: Callable[[PassRecord], None] | None = None,
+) -> Weights:
+    """Learn weights one way, from those given."""
+    start = start._replace(links=start.links.shifted(way.shift))
     if way.temperature is not None:
         walker = replace(learner, temperature=way.temperature)
-        walked = ShardLesson(lesson.graph, lesson.levels, lesson.entity)
-        if mixer is None:
-            model = walker.fit(*walked, model, seed=seed, callback=watch)
-        else:
-            model = mixer.fit(walker, walked, model, seed=seed, callback=watch)
-    return model.shifted(way.shift)
+        return walker.fit(lesson, start, seed=seed, mixer=mixer, on_pass=on_pass)
+    if lesson.templates and (lesson.entity >= 0).any():
+        return learner.fit(lesson, start, fixed=(LINKS,), seed=seed, mixer=mixer)
+    return start
 
 
-def beginning(start: Start, lesson: Lesson, unlabelled: LinkModel, *, seed: int) -> LinkModel:
+def beginning(start: Start, lesson: Lesson, unlabelled: Weights, *, seed: int) -> Weights:
     """Return the weights that a way starts from."""
+    sizes = unlabelled.links.sizes
     match start:
         case Start.UNLABELLED:
             return unlabelled
         case Start.PAIRS:
-            return learned_from_pairs(lesson, unlabelled.sizes, seed=seed)
+            return unlabelled._replace(links=learned_from_pairs(lesson, sizes, seed=seed))
         case Start.NOTHING:
-            return LinkModel.blank(unlabelled.sizes)
+            return unlabelled._replace(links=LevelWeights.zeros(sizes))
 
 
-def learned_from_pairs(lesson: Lesson, sizes: tuple[int, ...], *, seed: int) -> LinkModel:
+def learned_from_pairs(lesson: Lesson, sizes: tuple[int, ...], *, seed: int) -> LevelWeights:
     """Learn weights from linked pairs of known entities, and from those that are labelled singly.
 
     The pairs of a record with others of its entity count for one in all, and so do those with others: what
@@ -214,4 +223,4 @@ def learned_from_pairs(lesson: Lesson, sizes: tuple[int, ...], *, seed: int) -> 
         levels = np.concatenate([levels, lesson.labelled.levels])
         same = np.append(same, lesson.labelled.pairs.same)
         share = np.append(share, np.ones(len(same) - len(share)))
-    return logistic_links(levels, same, LinkModel.blank(sizes), share=share, linked=linked, seed=seed)
+    return logistic_links(levels, same, sizes, share=share, linked=linked, seed=seed)

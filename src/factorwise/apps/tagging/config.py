@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from factorwise.errors import InvalidArgumentError, require
-from factorwise.learning.chain_online import (
+from factorwise.learning.chains.online import (
     AdaGrad,
     Arow,
     AveragedPerceptron,
@@ -18,7 +18,7 @@ from factorwise.learning.chain_online import (
     Rule,
     StochasticGradient,
 )
-from factorwise.learning.priors import Prior
+from factorwise.learning.likelihood.priors import Prior
 
 BATCH = {
     "lbfgs": "lbfgs",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from factorwise.errors import ImpossibleError, InvalidArgumentError
 from factorwise.io.listing import some
-from factorwise.learning.chain_structure import Supervision
+from factorwise.learning.chains.structure import Supervision
 from factorwise.types import Bools
 
 # For each scheme: its prefixes; those that continue a span of the token before; those after which it goes on.

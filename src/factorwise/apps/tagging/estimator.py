@@ -31,7 +31,7 @@ from factorwise.apps.tagging.training import HeldOut, Sentences, Step, Trained, 
 from factorwise.apps.tagging.warm import carried_over
 from factorwise.errors import InvalidArgumentError, require
 from factorwise.io.provenance import provenance
-from factorwise.learning.chain_structure import Supervision
+from factorwise.learning.chains.structure import Supervision
 
 
 class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]

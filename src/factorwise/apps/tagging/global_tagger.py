@@ -21,11 +21,11 @@ from factorwise.inference.message_passing.projection import (
 )
 from factorwise.io.given_texts import text_or_file
 from factorwise.kernels.compile.threads import Team
-from factorwise.learning.chain_structure import FirstOrder
-from factorwise.learning.priors import Prior
-from factorwise.learning.projection import EnergyFit, EnergyLearning, learn_energies, promising
-from factorwise.learning.projection_likelihood import Accuracy, SequenceLikelihood
-from factorwise.learning.projection_scores import GivenScores
+from factorwise.learning.chains.structure import FirstOrder
+from factorwise.learning.likelihood.priors import Prior
+from factorwise.learning.projections.learning import EnergyFit, EnergyLearning, learn_energies, promising
+from factorwise.learning.projections.likelihood import Accuracy, SequenceLikelihood
+from factorwise.learning.projections.scores import GivenScores
 from factorwise.types import Bools, Floats
 from factorwise.variables.sparse_rows import SparseRows
 

@@ -15,9 +15,9 @@ from factorwise.apps.tagging.global_tagger import GlobalTagger
 from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.errors import FactorwiseError, InvalidArgumentError, ModelFileError
 from factorwise.io.models import ModelFile, read_model, write_model
-from factorwise.learning.chain_layout import StateFeatures
-from factorwise.learning.chain_structure import ChainStructure, FirstOrder
-from factorwise.learning.second_order import SecondOrder
+from factorwise.learning.chains.layout import StateFeatures
+from factorwise.learning.chains.second_order import SecondOrder
+from factorwise.learning.chains.structure import ChainStructure, FirstOrder
 
 KIND = "chain-crf"
 _ENCODER = "encoder."

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from factorwise.apps.tagging.labels import EncodedLabels
 from factorwise.apps.tagging.training import HeldOut, Sentences
 from factorwise.errors import InvalidArgumentError, ShapeError, require
-from factorwise.learning.chain_structure import Supervision
+from factorwise.learning.chains.structure import Supervision
 from factorwise.rng import Stream
 from factorwise.types import Bools, Floats, Ints
 

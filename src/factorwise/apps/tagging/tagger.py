@@ -21,8 +21,8 @@ from factorwise.kernels.chains.attribute_rows import AHEAD, Entries, Tokens
 from factorwise.kernels.chains.chain_rows import FORBIDDEN, Steps
 from factorwise.kernels.chains.rows import GROUP, Groups, groups_of
 from factorwise.kernels.compile.threads import Team
-from factorwise.learning.chain_layout import Layout, StateFeatures
-from factorwise.learning.chain_structure import ChainStructure
+from factorwise.learning.chains.layout import Layout, StateFeatures
+from factorwise.learning.chains.structure import ChainStructure
 from factorwise.types import Bools, Floats
 from factorwise.variables.sparse_rows import SparseRows
 

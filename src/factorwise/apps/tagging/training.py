@@ -19,12 +19,12 @@ from factorwise.apps.tagging.constraints import Constraints
 from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.compile.threads import Team
-from factorwise.learning.chain_layout import StateFeatures
-from factorwise.learning.chain_likelihood import ChainLikelihood
-from factorwise.learning.chain_online import OnlineProgress, train_online
-from factorwise.learning.chain_structure import ChainStructure, FirstOrder, Supervision
+from factorwise.learning.chains.layout import StateFeatures
+from factorwise.learning.chains.likelihood import ChainLikelihood
+from factorwise.learning.chains.online import OnlineProgress, train_online
+from factorwise.learning.chains.second_order import SecondOrder
+from factorwise.learning.chains.structure import ChainStructure, FirstOrder, Supervision
 from factorwise.learning.optimizers import Progress, minimize
-from factorwise.learning.second_order import SecondOrder
 from factorwise.metrics.sequence import SpanCounter
 from factorwise.types import Bools, Ints
 from factorwise.variables.sparse_rows import SparseRows

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from factorwise.apps.tagging.encoders import Encoder
 from factorwise.apps.tagging.tagger import ChainTagger
-from factorwise.learning.chain_layout import StateFeatures
-from factorwise.learning.chain_structure import ChainStructure
+from factorwise.learning.chains.layout import StateFeatures
+from factorwise.learning.chains.structure import ChainStructure
 
 
 def carried_over(

@@ -11,7 +11,6 @@ mixed by `Mixture`. Moves for clusterings: `RelocateToCluster`, `RelocateToItem`
 from __future__ import annotations
 
 from factorwise.inference.mcmc.assignment_gibbs import BlockGibbs, Gibbs
-from factorwise.inference.mcmc.assignment_proposals import LocalRelabel, Mixture, Swap, UniformRelabel
 from factorwise.inference.mcmc.diagnostics import (
     effective_sample_size,
     pair_effective_sample_size,
@@ -31,8 +30,14 @@ from factorwise.inference.mcmc.evaluators import (
 from factorwise.inference.mcmc.kernel import Proposal, Proposer, Step, TransitionKernel
 from factorwise.inference.mcmc.metropolis import Metropolis, log_acceptance
 from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
-from factorwise.inference.mcmc.partition_mixture import PartitionMixture
-from factorwise.inference.mcmc.partition_moves import (
+from factorwise.inference.mcmc.proposals.assignment_proposals import (
+    LocalRelabel,
+    Mixture,
+    Swap,
+    UniformRelabel,
+)
+from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.partition_moves import (
     Blocks,
     Merge,
     RelocateToCandidate,
@@ -43,7 +48,7 @@ from factorwise.inference.mcmc.partition_moves import (
     Split,
     SplitMerge,
 )
-from factorwise.inference.mcmc.restricted_gibbs import RestrictedGibbs
+from factorwise.inference.mcmc.proposals.restricted_gibbs import RestrictedGibbs
 from factorwise.inference.mcmc.run import Annealed, Samples, anneal, sample
 from factorwise.inference.mcmc.schedules import Constant, Geometric, Linear, Schedule
 from factorwise.inference.mcmc.walk import Walk

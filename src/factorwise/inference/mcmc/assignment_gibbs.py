@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError
-from factorwise.inference.mcmc.assignment_proposals import JointScores, joint_scores, log_sum, pick
 from factorwise.inference.mcmc.evaluators.base import FactorSampler
 from factorwise.inference.mcmc.evaluators.exact import EXACT, Exact
 from factorwise.inference.mcmc.kernel import Step, tempered
 from factorwise.inference.mcmc.metropolis import require_exact
 from factorwise.inference.mcmc.parts import Surroundings
+from factorwise.inference.mcmc.proposals.assignment_proposals import JointScores, joint_scores, log_sum, pick
 from factorwise.kernels.assignments import blocks as visits
 from factorwise.kernels.assignments import choices
 from factorwise.kernels.compile.programs import Pointers, Program

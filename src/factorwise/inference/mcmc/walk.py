@@ -73,6 +73,10 @@ class Walk:
         gradients = learning or bool(lacking)
         given = [program.for_learning() if gradients else program for program in programs.templates]
         own = kernel.programs(Surroundings(self._world, model, given, self.weights, gradients))
+        if lacking and not learning and "support" in own:  # choices are weighed by gains
+            lacking = [p.name for p in programs.templates if not {"gain", "gains"} & p.functions.keys()]
+            gradients, given = False, list(programs.templates)
+            own = kernel.programs(Surroundings(self._world, model, given, self.weights))
         templates = own.pop("templates", given)  # an evaluator may put others in their place
         if learning and templates is not given:
             raise NoCompiledFormError(
@@ -175,13 +179,20 @@ class Walk:
 
 
 def _groups(kernel: Any, world: Any) -> NDArray[np.int32] | None:
-    """Return numbers such that only items of one number can come together; None where any two may."""
+    """Return numbers such that only items of one number can come together.
+
+    None where any two may, or no template asks.
+    """
     proposer: Any = getattr(kernel, "proposer", None)
-    return proposer.groups(world) if hasattr(proposer, "groups") else None
+    asked = any(getattr(template, "asks_for_groups", False) for template in kernel.model.templates)
+    return proposer.groups(world) if asked and hasattr(proposer, "groups") else None
 
 
 def _has_gain(program: Program) -> bool:
-    return "gain" in program.functions or "gains" in program.functions
+    """Whether the gain of a move is best asked for, and not taken from a gradient."""
+    return "gain" in program.functions or (
+        "gains" in program.functions and "gradient" not in program.functions
+    )
 
 
 def check_start(kernel: Any, world: Any) -> None:

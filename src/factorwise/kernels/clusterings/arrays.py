@@ -166,10 +166,14 @@ def has_columns(world: Any) -> bool:
 
 @shared
 def settle(world: Any, slot: int, item: int) -> None:
-    """Let ``item`` be the member at ``slot``."""
-    world.members[slot] = item
-    world.slot[item] = slot
-    place(world, slot, item)
+    """Let ``item`` be the member at ``slot``.
+
+    Unsigned indices take no time to find out whether they count from the end.
+    """
+    at, who = np.uint64(slot), np.uint64(item)
+    world.members[at] = item
+    world.slot[who] = slot
+    place(world, at, who)
 
 
 @shared
@@ -270,25 +274,28 @@ def grow_block(world: Any, cluster: int) -> None:
 @shared
 def move_item(world: Any, item: int, target: int) -> None:
     """Move ``item`` to another cluster, which may be an id not yet in use; the last member fills the hole."""
-    source = world.label[item]
-    if world.size[target] == 0:
+    who, new = np.uint64(item), np.uint64(target)
+    source = world.label[who]
+    old = np.uint64(source)
+    if world.size[new] == 0:
         create_cluster(world, target)
-    elif world.size[target] == 1 << world.order[target]:
+    elif world.size[new] == 1 << world.order[new]:
         grow_block(world, target)
-    hole = world.slot[item]
-    world.size[source] -= 1
-    last = world.start[source] + world.size[source]
+    hole = world.slot[who]
+    left = np.int64(world.size[old]) - 1
+    world.size[old] = left
+    last = world.start[old] + left
     if hole != last:
-        settle(world, hole, world.members[last])
-    slot = world.start[target] + world.size[target]
-    settle(world, slot, item)
-    world.label[item] = target
-    world.size[target] += 1
-    if world.size[target] == 2:
+        settle(world, hole, world.members[np.uint64(last)])
+    size = np.int64(world.size[new])
+    settle(world, world.start[new] + size, item)
+    world.label[who] = target
+    world.size[new] = size + 1
+    if size == 1:
         mark_splittable(world, target, True)
-    if world.size[source] == 1:
+    if world.size[old] == 1:
         mark_splittable(world, source, False)
-    elif world.size[source] == 0:
+    elif world.size[old] == 0:
         drop_cluster(world, source)
 
 

@@ -73,7 +73,7 @@ def draw_jump(world: Any, mine: Any, random: Any, move: Any, changes: Any) -> fl
             there += draw_guided(world, mine, random, move, changes, source)
         else:
             there += log_any_part(int(world.size[source]))
-            draw_part(world, random, move, changes, source, spare_id(world, 0))
+            draw_part(world, random, move, changes, source, spare_id(world, 0), False)
     end_changes(move, changes)
     source, target = int(changes[0].source), int(changes[0].target)
     ahead = mine.state[BALANCED] != 0
@@ -216,7 +216,7 @@ def draw_move(
     if uniform(random) < ONE_MEMBER:
         add_change(move, changes, member_of(world, random, source), source, aside)
     else:
-        draw_part(world, random, move, changes, source, aside)
+        draw_part(world, random, move, changes, source, aside, False)
     for at in range(move.changes):
         shift(mine, changes[at].item, aside)
     mine.state[ASIDE] = aside

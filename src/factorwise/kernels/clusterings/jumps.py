@@ -75,7 +75,7 @@ def draw_merge_or_split(world: Any, mine: Any, random: Any, move: Any, changes: 
     source = np.int64(world.splittable[below(random, splittable)])
     target = spare_id(world, below(random, mine.types[0]))
     s = np.int64(world.size[source])
-    draw_part(world, random, move, changes, source, target)
+    draw_part(world, random, move, changes, source, target, mine.types[0] == 1)
     end_changes(move, changes)
     same = world.type[source] == world.type[target]
     move.log_ratio = merge_chance(mine, clusters + 1, same) - split_chance(mine, splittable, s, same)
@@ -83,11 +83,20 @@ def draw_merge_or_split(world: Any, mine: Any, random: Any, move: Any, changes: 
 
 
 @shared
-def draw_part(world: Any, random: Any, move: Any, changes: Any, source: int, target: int) -> None:
-    """Let the move be the transfer of some members of a cluster, neither none nor all, every subset alike."""
+def draw_part(
+    world: Any, random: Any, move: Any, changes: Any, source: int, target: int, either: bool
+) -> None:
+    """Let the move be the transfer of some members of a cluster, neither none nor all, every subset alike.
+
+    either
+        Whether it is the same if the others move: then those that are fewer do, in a small cluster.
+    """
     start, size = world.start[source], np.int64(world.size[source])
     if size <= SMALL:
-        subset = 1 + below(random, (np.int64(1) << size) - 2)
+        every = (np.int64(1) << size) - 1
+        subset = 1 + below(random, every - 1)
+        if either and 2 * count_bits(subset) > size:
+            subset = every - subset
         move.changes = 0
         for k in range(size):
             if (subset >> k) & 1:
@@ -99,6 +108,16 @@ def draw_part(world: Any, random: Any, move: Any, changes: Any, source: int, tar
         for slot in range(start, start + size):
             if uniform(random) < 0.5:
                 add_change(move, changes, world.members[slot], source, target)
+
+
+@shared
+def count_bits(number: int) -> int:
+    """How many bits of a number that is not negative are set."""
+    count = 0
+    while number > 0:
+        count += number & 1
+        number >>= 1
+    return count
 
 
 @shared

@@ -9,6 +9,8 @@ splits (dahl2005sequentially); here the two that a split starts from are drawn a
 
 start, neighbor : int64[n + 1], int32[2 pairs]
     The links of item i stand at ``start[i]`` to ``start[i + 1]``: the other item of each.
+graph : int64[1]
+    Address of the neighbors, by which templates of the same links are known.
 items : int32[.]
     The items that take steps; empty for all of the world, or of its shard.
 turn : int64[2]
@@ -38,10 +40,11 @@ import numpy as np
 from factorwise.kernels.clusterings.arrays import FIRST_ID, move_item, spare_id
 from factorwise.kernels.clusterings.choices import begin_choice, offer
 from factorwise.kernels.clusterings.jumps import add_change, end_changes, move_all
+from factorwise.kernels.clusterings.links import links_of, neighbor_label
 from factorwise.kernels.compile.compiler import shared
 from factorwise.kernels.compile.pointers import call
 from factorwise.kernels.walks.layouts import STAY
-from factorwise.kernels.walks.library import below, tempered, uniform
+from factorwise.kernels.walks.library import below, share_of, tempered, uniform
 
 AT, OFFERED = range(2)
 GAINS, APPLIED, SIDES, CONTEXT = range(4)
@@ -55,25 +58,33 @@ def offer_linked(world: Any, mine: Any, move: Any, choice: Any) -> float:
 
     An item without a link into its own cluster could not come back by such a step: if ``strict`` it stays.
     """
-    count = len(mine.items) if len(mine.items) > 0 else len(world.items)
-    at = mine.turn[AT]
-    item = mine.items[at] if len(mine.items) > 0 else world.items[at]
-    mine.turn[AT] = at + 1 if at + 1 < count else 0
+    turns = len(mine.items) if len(mine.items) > 0 else len(world.items)
+    turn = mine.turn[AT]
+    item = mine.items[turn] if len(mine.items) > 0 else world.items[turn]
+    mine.turn[AT] = turn + 1 if turn + 1 < turns else 0
     begin_choice(world, move, item)
     home, low, ids = move.source, world.counters[FIRST_ID], len(world.live)
     alone = world.size[home] == 1
     offer(move, choice, home)
     if not alone:
         offer(move, choice, spare_id(world, 0))
+    move.graph = mine.graph[0]
     fixed = move.choices
+    count = fixed
     returns = alone
-    for link in range(mine.start[item], mine.start[item + 1]):
-        cluster = np.int64(world.label[mine.neighbor[link]])
-        if cluster == home:
-            returns = True
-        elif cluster >= low and cluster < low + ids and choice.place[cluster] == 0:
-            offer(move, choice, cluster)
-    mine.turn[OFFERED] += move.choices - fixed
+    first = np.uint64(mine.start[item])
+    for at in links_of(mine, item):
+        cluster = neighbor_label(world, mine, at)
+        k = choice.place[np.uint32(cluster)]
+        if k == 0 and cluster >= low and cluster < low + ids:
+            choice.targets[np.uint32(count)] = cluster
+            count += 1
+            k = np.int32(count)
+            choice.place[np.uint32(cluster)] = k
+        choice.linked[at - first] = k
+        returns |= k == 1
+    move.choices = count
+    mine.turn[OFFERED] += count - fixed
     if (mine.strict[0] != 0 and not returns) or move.choices == 1:
         for k in range(move.choices):
             choice.place[choice.targets[k]] = 0
@@ -248,13 +259,14 @@ def merge_whole(
     if mine.pairwise[0] != 0:
         start = world.start[source]
         empty = spare_id(world, 0)
-        move.item, move.source, move.choices = world.members[start], source, 1
-        choice.targets[0], choice.place[empty] = empty, 1
+        move.item, move.source, move.choices = world.members[start], source, 2
+        choice.targets[0], choice.targets[1] = target, empty
+        choice.place[target], choice.place[empty] = 1, 2
         weigh_targets(mine, move, choice)
-        gain = -choice.out[0]  # what a cluster brings with it
+        gain = choice.out[0] - choice.out[1]  # less what a cluster brings with it
         choice.place[empty] = 0
-        choice.targets[0], choice.place[target] = target, 1
-        for slot in range(start, start + world.size[source]):
+        move.choices = 1
+        for slot in range(start + 1, start + world.size[source]):
             move.item = world.members[slot]
             weigh_targets(mine, move, choice)
             gain += choice.out[0]
@@ -345,6 +357,6 @@ def choose_home(mine: Any, move: Any, choice: Any) -> int:
         best = max(best, choice.out[k])
     total = 0.0
     for k in range(move.choices):
-        total += math.exp(tempered(choice.out[k] - best, move.temperature))
-    mine.chances[move.item] = math.exp(tempered(choice.out[home] - best, move.temperature)) / total
+        total += share_of(tempered(choice.out[k] - best, move.temperature))
+    mine.chances[move.item] = share_of(tempered(choice.out[home] - best, move.temperature)) / total
     return home

@@ -9,6 +9,8 @@ however many there are.
 
 start, neighbor : int64[n + 1], int32[2 pairs]
     The links of item i stand at ``start[i]`` to ``start[i + 1]``: the other item of each.
+graph : int64[1]
+    Address of the neighbors, by which moves along the same links are known.
 score : float32[2 pairs]
     What each adds while its two items are together, beyond an unlinked pair.
 pair : int32[2 pairs]
@@ -18,6 +20,9 @@ levels : uint8[pairs, comparisons], features : float32 or float64[pairs, .]
 place : int64[comparisons + 1]
     Where the weights begin: those of unlinked pairs, clusters and links, and the levels 1, 2, ... of each
     comparison.
+level_start, level_count : int64[comparisons + 1], float64[levels]
+    Where a level has the weights of all levels up to it: scratch to count levels in, those of comparison c at
+    ``level_start[c]`` to ``level_start[c + 1]``. Otherwise empty.
 weights : float64[.]
     Of the whole model.
 count, total : int32[n], int64[ids]
@@ -53,17 +58,38 @@ def records_in(world: Any, mine: Any, cluster: int) -> int:
     return mine.total[cluster] if len(mine.count) > 0 else np.int64(world.size[cluster])
 
 
+@shared
+def links_of(mine: Any, item: int) -> range:
+    """Where the links of an item stand.
+
+    Unsigned, as all that they lead to: no time goes into indices that might count from the end.
+    """
+    return range(np.uint64(mine.start[item]), np.uint64(mine.start[item + 1]))
+
+
+@shared
+def neighbor_label(world: Any, mine: Any, at: int) -> int:
+    """The cluster that a link leads into."""
+    return world.label[np.uint32(mine.neighbor[at])]
+
+
 def link_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
     """Scores of the item's links by cluster, and of the pairs that are not linked."""
     item = move.item
-    if move.choices == 1:  # labels tell, without a look at places
+    if move.graph == mine.graph[0]:
+        first = np.uint64(mine.start[item])
+        for at in links_of(mine, item):
+            k = choice.linked[at - first]
+            if k > 0:
+                choice.out[np.uint32(k - 1)] += mine.score[at]
+    elif move.choices == 1:  # labels tell, without a look at places
         target = choice.targets[0]
-        for at in range(mine.start[item], mine.start[item + 1]):
-            if world.label[mine.neighbor[at]] == target:
+        for at in links_of(mine, item):
+            if neighbor_label(world, mine, at) == target:
                 choice.out[0] += mine.score[at]
     else:
-        for at in range(mine.start[item], mine.start[item + 1]):
-            k = choice.place[world.label[mine.neighbor[at]]]
+        for at in links_of(mine, item):
+            k = choice.place[np.uint32(neighbor_label(world, mine, at))]
             if k > 0:
                 choice.out[k - 1] += mine.score[at]
     unlinked = mine.weights[mine.place[0] + UNLINKED_WEIGHT]
@@ -83,8 +109,8 @@ def link_gain(world: Any, mine: Any, move: Any) -> float:
     """Gain of one item's change of cluster."""
     item, source, target = move.item, move.source, move.target
     total = 0.0
-    for at in range(mine.start[item], mine.start[item + 1]):
-        cluster = world.label[mine.neighbor[at]]
+    for at in links_of(mine, item):
+        cluster = neighbor_label(world, mine, at)
         if cluster == source:
             total -= mine.score[at]
         elif cluster == target:
@@ -103,27 +129,39 @@ def link_gradient(world: Any, mine: Any, move: Any, gradient: Any) -> None:
     """
     item, source, target = move.item, move.source, move.target
     links = 0.0
-    for at in range(mine.start[item], mine.start[item + 1]):
-        cluster = world.label[mine.neighbor[at]]
-        sign = 0.0
+    for at in links_of(mine, item):
+        cluster = neighbor_label(world, mine, at)
         if cluster == target:
-            sign = 1.0
+            links += 1.0
+            add_link(mine, gradient, mine.pair[at], 1.0)
         elif cluster == source:
-            sign = -1.0
-        if sign != 0.0:
-            links += sign
-            pair = mine.pair[at]
-            for comparison in range(mine.levels.shape[1]):
-                level = np.int64(mine.levels[pair, comparison])
-                if level > 0:
-                    gradient.value[mine.place[1 + comparison] + level - 1] += sign
-            for column in range(mine.features.shape[1]):
-                gradient.value[mine.place[0] + FIXED_WEIGHTS + column] += sign * mine.features[pair, column]
+            links -= 1.0
+            add_link(mine, gradient, mine.pair[at], -1.0)
     count = records_of(mine, item)
     left, joined = records_in(world, mine, source) - count, records_in(world, mine, target)
     gradient.value[mine.place[0] + UNLINKED_WEIGHT] += count * (joined - left) - links
     gradient.value[mine.place[0] + CLUSTER_WEIGHT] += np.float64(joined == 0) - np.float64(left == 0)
     gradient.value[mine.place[0] + LINK_WEIGHT] += links
+    for comparison in range(len(mine.level_start) - 1):  # none unless levels are cumulative
+        above, first = 0.0, mine.place[1 + comparison] - mine.level_start[comparison]
+        for at in range(mine.level_start[comparison + 1] - 1, mine.level_start[comparison] - 1, -1):
+            above += mine.level_count[at]
+            mine.level_count[at] = 0.0
+            gradient.value[first + at] += above
+
+
+@shared
+def add_link(mine: Any, gradient: Any, pair: int, sign: float) -> None:
+    """Add the levels or features of a link to the gradient; cumulative levels are counted first."""
+    for comparison in range(mine.levels.shape[1]):
+        level = np.int64(mine.levels[pair, comparison])
+        if level > 0:
+            if len(mine.level_count) > 0:
+                mine.level_count[mine.level_start[comparison] + level - 1] += sign
+            else:
+                gradient.value[mine.place[1 + comparison] + level - 1] += sign
+    for column in range(mine.features.shape[1]):
+        gradient.value[mine.place[0] + FIXED_WEIGHTS + column] += sign * mine.features[pair, column]
 
 
 def link_sides(world: Any, mine: Any, move: Any, choice: Any) -> None:
@@ -132,8 +170,8 @@ def link_sides(world: Any, mine: Any, move: Any, choice: Any) -> None:
     if len(mine.count) > 0:
         count_side(world, mine, item, sizes[0] + sizes[1] == 0)
     weights, head = mine.weights, mine.place[0]
-    for at in range(mine.start[item], mine.start[item + 1]):
-        side = world.side[mine.neighbor[at]]
+    for at in links_of(mine, item):
+        side = world.side[np.uint32(mine.neighbor[at])]
         if side > 0:  # seldom: sums in registers would be vectorised, and read the scores of all links
             choice.out[side - 1] += mine.score[at]
     unlinked = weights[head + UNLINKED_WEIGHT] * records_of(mine, item)
@@ -231,8 +269,8 @@ def begin_sources(world: Any, mine: Any) -> None:
 
 def forbidden_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
     """Forbid the clusters of the items that this one must not be with."""
-    for at in range(mine.start[move.item], mine.start[move.item + 1]):
-        k = choice.place[world.label[mine.neighbor[at]]]
+    for at in links_of(mine, move.item):
+        k = choice.place[np.uint32(neighbor_label(world, mine, at))]
         if k > 0:
             choice.out[k - 1] = -math.inf
 
@@ -243,8 +281,8 @@ def forbidden_gain(world: Any, mine: Any, move: Any) -> float:
     Infinity out of such a cluster.
     """
     gain = 0.0
-    for at in range(mine.start[move.item], mine.start[move.item + 1]):
-        cluster = world.label[mine.neighbor[at]]
+    for at in links_of(mine, move.item):
+        cluster = neighbor_label(world, mine, at)
         if cluster == move.target:
             return -math.inf
         if cluster == move.source:
@@ -254,8 +292,8 @@ def forbidden_gain(world: Any, mine: Any, move: Any) -> float:
 
 def forbidden_sides(world: Any, mine: Any, move: Any, choice: Any) -> None:
     """Forbid a side with an item that this one must not be with."""
-    for at in range(mine.start[move.item], mine.start[move.item + 1]):
-        side = world.side[mine.neighbor[at]]
+    for at in links_of(mine, move.item):
+        side = world.side[np.uint32(mine.neighbor[at])]
         if side > 0:
             choice.out[side - 1] = -math.inf
 

@@ -134,15 +134,17 @@ def draw_peer(mine: Any, random: Any, n: int, item: int) -> int:
 
 
 @shared
-def share_of_candidates(world: Any, mine: Any, item: int, cluster: int) -> float:
-    """Share of an item's candidates that are in ``cluster``, the item itself aside."""
+def shares_of_candidates(world: Any, mine: Any, item: int, first: int, second: int) -> tuple[float, float]:
+    """Shares of an item's candidates that are in either of two clusters, the item itself aside."""
     degree = mine.candidate_start[item + 1] - mine.candidate_start[item]
     if degree == 0:
-        return 0.0
-    count = 0
+        return 0.0, 0.0
+    in_first, in_second = np.int64(0), np.int64(0)
     for index in range(mine.candidate_start[item], mine.candidate_start[item + 1]):
-        count += world.label[mine.candidate[index]] == cluster
-    return count / np.float64(degree)
+        cluster = world.label[mine.candidate[index]]
+        in_first += cluster == first
+        in_second += cluster == second
+    return in_first / np.float64(degree), in_second / np.float64(degree)
 
 
 @shared
@@ -169,14 +171,14 @@ def relocation_ratio(world: Any, mine: Any, item: int, source: int, target: int)
     peers = np.float64(max(peers_of(world, mine, item) - 1, 1))
     there, back, other_there, other_back = 0.0, 0.0, 0.0, 0.0  # shares of candidates
     if mine.rates[TO_CANDIDATE] > 0.0:
-        there = share_of_candidates(world, mine, item, target)
-        back = share_of_candidates(world, mine, item, source)
+        there, back = shares_of_candidates(world, mine, item, target, source)
         if s == 1 and t == 1:
-            other_there = share_of_candidates(world, mine, world.members[world.start[target]], source)
+            other = world.members[world.start[target]]
+            other_there = shares_of_candidates(world, mine, other, source, source)[0]
         if s == 2 and t == 0:
             first = world.start[source]
             other = world.members[first] if world.members[first] != item else world.members[first + 1]
-            other_back = share_of_candidates(world, mine, other, source)
+            other_back = shares_of_candidates(world, mine, other, source, source)[0]
     clusters_then = clusters + (t == 0) - (s == 1)
     forward = chance_to_join(mine, clusters, peers, t, there)
     backward = chance_to_join(mine, clusters_then, peers, s - 1, back)

@@ -21,6 +21,8 @@ small, fresh : uint8[width]
     Scratch: sums of at most 255 rows.
 blocks : int64[., 4]
     Which aggregate of how many columns from which one on adds to the statistics from which place on.
+weights : float64[.]
+    Of the whole model.
 """
 
 from __future__ import annotations
@@ -161,6 +163,54 @@ def tables_applied(world: Any, mine: Any, move: Any) -> None:
         lo = world.start[source]
         for slot in range(lo, lo + world.size[source]):
             link(mine, item, world.members[slot], -1)
+
+
+def tables_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
+    """What the item adds to the aggregates of each target."""
+    mine.change[0] = -1  # what was kept of the change last weighed is overwritten
+    for k in range(move.choices):
+        cluster = np.int64(choice.targets[k])
+        own = cluster == move.source
+        with_item = np.int64(world.size[cluster]) + (0 if own else 1)
+        for column in range(mine.counts.shape[1]):
+            mine.after[0, column] = 0
+            mine.won[column] = 0
+        lo = world.start[cluster]
+        add_features(world, mine, move.item, lo, lo + world.size[cluster], np.int64(own), 1, mine.after[0])
+        for block in range(len(mine.blocks)):
+            choice.out[k] += weigh_aggregate(mine, block, cluster, own, with_item)
+        move.factors += with_item - 1
+
+
+@shared
+def weigh_aggregate(mine: Any, block: int, cluster: int, own: bool, members: int) -> float:
+    """Score of one aggregate of a cluster with the item at hand, ``members`` with it, minus without it."""
+    first, size, at = mine.blocks[block, FIRST], mine.blocks[block, SIZE], mine.blocks[block, PLACE]
+    aggregate = mine.blocks[block, AGGREGATE]
+    before, after = pairs_of(members - 1), pairs_of(members)
+    total = 0.0
+    for k in range(size):
+        more = np.int64(mine.after[0, first + k])
+        had = np.int64(mine.counts[cluster, first + k])
+        if own:
+            had -= more
+        change = 0.0
+        if aggregate == COUNT:
+            change = np.float64(more)
+        elif aggregate == ALL:
+            change = np.float64(had + more == after) - np.float64(had == before)
+        elif aggregate == EXISTS:
+            change = np.float64(had + more > 0) - np.float64(had > 0)
+        elif aggregate == MAJORITY:  # twice the count is above the pairs
+            change = np.float64(had + more > max(after // 2, 0)) - np.float64(had > max(before // 2, 0))
+        elif aggregate == LINKED:
+            change = np.float64(mine.won[first + k]) + np.float64(more > 0)
+        elif aggregate == PER_MEMBER:
+            change = (had + more) / members - had / max(members - 1, 1)
+        else:  # counts are zero where there are no pairs
+            change = (had + more) / after - had / before
+        total += mine.weights[at + k] * change
+    return total
 
 
 @shared

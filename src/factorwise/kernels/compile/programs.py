@@ -133,6 +133,19 @@ class Pointers:
         return [bound.entry(role, world) for world in range(self.worlds) for role in self.roles]
 
 
+@dataclass(frozen=True)
+class Later:
+    """In place of an array: a function that makes it, once a function of the program wants to read it."""
+
+    make: Callable[[], NDArray[Any]] = field(compare=False)
+    dtype: np.dtype[Any]
+    ndim: int = 1
+
+    def placeholder(self) -> NDArray[Any]:
+        """Return an empty array of the same kind."""
+        return np.zeros((0,) * self.ndim, self.dtype)
+
+
 @dataclass(frozen=True, init=False)
 class Program:
     """A part's plain functions, by role, and its arrays.
@@ -140,7 +153,7 @@ class Program:
     functions
         Plain Python functions; which arguments each role may name is in `ROLES`.
     arrays
-        What the functions find in ``mine``: arrays of one or two dimensions, or `Pointers`.
+        What the functions find in ``mine``: arrays of one or two dimensions, `Later` or `Pointers`.
     worlds
         Functions for changes of further worlds that lie side by side with the first, each a mapping by role.
     for_gains
@@ -197,8 +210,8 @@ class Program:
 
 
 def _laid_out(name: str, value: Any) -> Any:
-    """Return a contiguous array of one or two dimensions; pointers as they are."""
-    if isinstance(value, Pointers):
+    """Return a contiguous array of one or two dimensions; what is not an array as it is."""
+    if isinstance(value, Pointers | Later):
         return value
     array = np.ascontiguousarray(value)
     if array.ndim not in (1, 2) or array.dtype.hasobject:
@@ -271,7 +284,7 @@ class Bound:
         self.program = program
         self.frame = frame
         self.inner: list[Bound] = []
-        self._open: dict[str, Pointers] = {}
+        self._open: dict[str, Pointers | Later] = {}
         self.arrays = {name: self._array(name, value) for name, value in program.arrays.items()}
         arrays = [*frame.listed(), *self.arrays.values()]
         self.table = np.zeros(WORDS * len(arrays), np.int64)
@@ -279,14 +292,21 @@ class Bound:
             fill_words(self.table, position, array)
 
     def _array(self, name: str, value: Any) -> NDArray[Any]:
-        if not isinstance(value, Pointers):
+        if not isinstance(value, Pointers | Later):
             return np.asarray(value)
         self._open[name] = value
+        if isinstance(value, Later):
+            return value.placeholder()
         return np.zeros((len(value.programs), value.worlds * len(value.roles) + 1), np.int64)
 
     def _fill(self, name: str) -> None:
-        """Compile what one of the arrays of pointers points to, when a function that reads it is."""
+        """Make an array that a function reads which is being compiled; compile what it points to."""
         value = self._open.pop(name)
+        if isinstance(value, Later):
+            self.arrays[name] = _laid_out(name, value.make())
+            position = len(self.frame.listed()) + list(self.arrays).index(name)
+            fill_words(self.table, position, self.arrays[name])
+            return
         for at, program in enumerate(value.programs):
             bound = Bound(program, self.frame)
             self.inner.append(bound)
@@ -328,6 +348,8 @@ class Interpreted:
                 for at, row in enumerate(rows):
                     table[at, :-1] = value.row(row)
                 mine[name] = table
+            elif isinstance(value, Later):
+                mine[name] = _laid_out(name, value.make())
             elif value.dtype.names:
                 mine[name] = Records(value)
             else:
@@ -461,8 +483,8 @@ def _entry_text(
         "changes": at + 1,
         "random": at + 2,
         "choice": at + 3,
-        "gradient": at + 6,
-        "mine": at + 9,
+        "gradient": at + 7,
+        "mine": at + 10,
     }
     for name in names:
         place = places.get(name, 0)
@@ -480,7 +502,7 @@ def _entry_text(
         elif name == "random":
             lines.append(f"random = view_1(context, {WORDS * place}, np.uint64)")
         else:
-            kinds = ("np.int32", "np.float64", "np.int32")
+            kinds = ("np.int32", "np.float64", "np.int32", "np.int32")[: 4 if name == "choice" else 3]
             views = "".join(
                 f"view_1(context, {WORDS * (place + k)}, {dtype}), " for k, dtype in enumerate(kinds)
             )

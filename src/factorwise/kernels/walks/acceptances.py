@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from factorwise.kernels.compile.compiler import shared
-from factorwise.kernels.walks.library import exponential, sigmoid, tempered, uniform
-
-VANISHING = -37.0  # rounding loses exp of less in a sum whose largest term is 1
+from factorwise.kernels.walks.library import exponential, share_of, sigmoid, tempered, uniform
 
 
 def accept_metropolis(random: Any, move: Any) -> bool:
@@ -52,12 +49,6 @@ def accept_better(move: Any) -> bool:
     And of worlds that are equally good the one that scores higher.
     """
     return move.better > 0.0 or (move.better == 0.0 and move.gain > 0.0)
-
-
-@shared
-def share_of(lead: float) -> float:
-    """Exp of how far a target lies behind the best one; 0 where the sum of all would not show it."""
-    return math.exp(lead) if lead > VANISHING else 0.0
 
 
 def choose_by_score(random: Any, move: Any, choice: Any) -> int:

@@ -39,7 +39,8 @@ def make_frame(
     step = np.zeros(1, STEP)
     head = weights if dense is None else dense
     step["temperature"], step["dense"] = 1.0, head
-    choice = Choice(np.zeros(choices, np.int32), np.zeros(choices), np.zeros(targets, np.int32))
+    numbers = (np.zeros(many, np.int32) for many in (choices, targets, choices))
+    choice = Choice(next(numbers), np.zeros(choices), *numbers)
     index = np.zeros(head + entries, np.int32)
     index[:head] = np.arange(head)
     gradient = Gradient(index, np.zeros(head + entries), np.zeros(weights, np.int32))

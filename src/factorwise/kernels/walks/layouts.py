@@ -34,6 +34,9 @@ STAY = math.nan
 #:     For acceptances alone.
 #: choices
 #:     For Gibbs: among how many targets the item chooses.
+#: graph
+#:     For Gibbs: along the links of which graph the targets were offered, by the address of its neighbors; 0
+#:     for none. The places of the item's links then stand in ``linked``.
 #: entries, dense
 #:     Length of the gradient's list, and of its head, in which every weight has a place of its own.
 #: known
@@ -62,6 +65,7 @@ STEP = np.dtype(
         ("better", np.float64),
         ("temperature", np.float64),
         ("choices", np.int64),
+        ("graph", np.int64),
         ("entries", np.int64),
         ("dense", np.int64),
         ("known", np.int64),
@@ -84,11 +88,15 @@ class Choice(NamedTuple):
         What the item would add to the score at each target, itself left out where it is now.
     place : int32[targets there are]
         Place of each target in ``targets``, plus 1; 0 for all others. The loop wipes it after the step.
+    linked : int32[most]
+        Where targets were offered along links: the place, plus 1, of the cluster that each of the item's
+        links leads into; 0 where that is not offered. Templates of the same links need not look it up again.
     """
 
     targets: NDArray[np.int32]
     out: NDArray[np.float64]
     place: NDArray[np.int32]
+    linked: NDArray[np.int32]
 
 
 class Gradient(NamedTuple):

@@ -10,14 +10,18 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from numba.extending import overload
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic, overload
 
 from factorwise.kernels.compile.compiler import shared, two_forms
 from factorwise.kernels.compile.random import random_below, random_uniform
 from factorwise.kernels.walks.layouts import Gradient
 
+_LOOSE: Any = cgutils  # numba's own functions have no types
 INLINED: Any = {"forceinline": True, "_nrt": False}
 LARGEST_EXPONENT = 700.0  # of what still is a finite number
+VANISHING = -37.0  # rounding loses exp of less in a sum whose largest term is 1
 
 
 @two_forms
@@ -58,6 +62,36 @@ def tempered(score: float, temperature: float) -> float:
 def exponential(x: float) -> float:
     """Exp of ``x``, finite for every finite ``x``, in plain Python as well."""
     return math.exp(min(x, LARGEST_EXPONENT))
+
+
+@two_forms
+def share_of(lead: float) -> float:
+    """Exp of how far a target lies behind the best one; 0 where the sum of all would not show it."""
+    return math.exp(lead) if lead > VANISHING else 0.0
+
+
+@overload(share_of, jit_options=INLINED)
+def _share_compiled(lead: Any) -> Callable[..., float]:
+    def compiled(lead: Any) -> float:
+        return _called_exp(lead) if lead > VANISHING else 0.0  # type: ignore[call-arg]
+
+    return compiled
+
+
+@intrinsic
+def _called_exp(typing_context: Any, x: Any) -> Any:
+    """Call exp where the code says so.
+
+    LLVM takes its own exp for cheap: it would compute it for all targets at once, most of which do not need
+    it, and exp of numbers that underflow is slow.
+    """
+
+    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(ir.DoubleType(), [ir.DoubleType()])
+        function = _LOOSE.get_or_insert_function(builder.module, kind, "exp")
+        return builder.call(function, arguments)
+
+    return types.float64(types.float64), generate
 
 
 @shared

@@ -129,12 +129,12 @@ def take_change(move: Any, changes: Any, at: int, back: bool) -> None:
 
 
 @shared
-def make_changes(walk: Any, move: Any) -> None:
-    """Make all changes of the move."""
+def make_changes(walk: Any, move: Any, made: int) -> None:
+    """Make all changes of the move but the first ``made``, which are made already."""
     if move.changes == 1:
         make_change(walk, move)
         return
-    for at in range(move.changes):
+    for at in range(made, move.changes):
         take_change(move, walk.changes, at, False)
         make_change(walk, move)
 
@@ -156,13 +156,13 @@ def begin_gradient(walk: Any, move: Any) -> None:
 
 
 @shared
-def weigh_move(walk: Any, move: Any, learning: bool) -> bool:
-    """Set the gain of the move, and by how much it is better; return whether its changes had to be made.
+def weigh_move(walk: Any, move: Any, learning: bool) -> int:
+    """Set the gain of the move, and by how much it is better; return how many changes had to be made.
 
-    Where there are several, each is made before the next is weighed; if what they make better and what they
-    make worse cancel out but for rounding, neither world is better.
+    Where there are several, each is made before the next is weighed: all but the last. If what they make
+    better and what they make worse cancel out but for rounding, neither world is better.
     """
-    plan, several = walk.plan, move.changes > 1
+    plan, several, made = walk.plan, move.changes > 1, 0
     gain, better, parts = 0.0, 0.0, 0.0
     move.broken = 0
     if learning:
@@ -175,8 +175,9 @@ def weigh_move(walk: Any, move: Any, learning: bool) -> bool:
             judged = call(plan[JUDGE], plan[JUDGE + 1])
             better += judged
             parts += abs(judged)
-        if several:
+        if at + 1 < move.changes:
             make_change(walk, move)
+            made += 1
     if several and abs(better) <= TIE * parts:
         better = 0.0
     if move.broken != 0:
@@ -184,7 +185,7 @@ def weigh_move(walk: Any, move: Any, learning: bool) -> bool:
     move.gain, move.fixed, move.better = gain, gain, better
     if learning:
         move.gain += listed(walk.weights, walk.gradient, move)
-    return several
+    return made
 
 
 @shared
@@ -193,7 +194,7 @@ def begin_move(move: Any) -> None:
 
     Until a proposer says more.
     """
-    move.changes, move.world, move.known = 1, 0, 0
+    move.changes, move.world, move.known, move.graph = 1, 0, 0, 0
     move.ratio, move.log_ratio, move.better = 1.0, 0.0, 0.0
 
 
@@ -211,13 +212,14 @@ def walk_moves(walk: Walk, steps: int, learning: bool, episode: int) -> None:
     Implements: wick2009samplerank, Alg. 1; rohanimanesh2009inference, Alg. 1.
     """
     plan, tally, move = walk.plan, walk.tally, walk.step[0]
+    asked = plan[JUDGE] != 0 or plan[UPDATE] != 0 or plan[KEPT] != 0 or plan[EPISODE] != 0
     for number in range(1, steps + 1):
         begin_move(move)
         if math.isnan(call(plan[DRAW], plan[DRAW + 1])):
             tally[STAYED] += 1
         else:
-            made = False
-            if move.known == 0 or learning or plan[JUDGE] != 0:
+            made = 0
+            if move.known == 0 or asked:
                 made = weigh_move(walk, move, learning)
             if learning and plan[UPDATE] != 0 and move.better != 0.0 and math.isfinite(move.fixed):
                 walk.clock[MISRANKED] += (move.gain if move.better > 0.0 else -move.gain) <= 0.0
@@ -229,12 +231,11 @@ def walk_moves(walk: Walk, steps: int, learning: bool, episode: int) -> None:
                 walk.score[0] += move.gain
                 if plan[KEPT] != 0:
                     call(plan[KEPT], plan[KEPT + 1])
-                if not made:
-                    make_changes(walk, move)
+                make_changes(walk, move, made)
                 if len(walk.journal) > 0:
                     keep_changes(walk, move)
-            elif made:
-                take_back(walk, move, walk.changes, move.changes)
+            else:
+                take_back(walk, move, walk.changes, made)
         tally[STEPS] += 1
         walk.clock[STEPS] += 1
         if episode > 0 and number % episode == 0:
@@ -288,7 +289,7 @@ def walk_choices(walk: Walk, steps: int, visits: int) -> None:
 @shared
 def make_choice(walk: Any, plan: Any, tally: Any, choice: Any, move: Any) -> bool:
     """Let one item choose; return whether it went elsewhere."""
-    move.changes, move.world = 1, 0
+    move.changes, move.world, move.graph = 1, 0, 0
     if math.isnan(call(plan[SUPPORT], plan[SUPPORT + 1])):
         tally[STAYED] += 1
         return False

@@ -45,8 +45,8 @@ def draw_best(mine: Any, move: Any, changes: Any, gradient: Any) -> float:
             continue
         several = move.changes > 1
         target = changes[0].target if several else move.target
-        if (learning or move.known == 0) and weigh_move(weighing, move, learning):
-            take_back(weighing, move, changes, move.changes)
+        if learning or move.known == 0:
+            take_back(weighing, move, changes, weigh_move(weighing, move, learning))
         if found and not move.gain > best.gain:
             continue
         found = True
@@ -63,8 +63,9 @@ def draw_best(mine: Any, move: Any, changes: Any, gradient: Any) -> float:
     move.target = best.target
     if len(mine.kinds) > 0 and move.world == 0:
         mine.kinds[best.target] = kind
-    if move.changes > 1:
+    if move.changes > 1:  # gains of several changes are never estimates: the loop need not weigh them again
         copy_changes(mine.best_changes, changes, move.changes)
+        move.gain, move.known = best.gain, 1
     return 1.0
 
 

@@ -1,7 +1,7 @@
 """Batch optimizers for weights: one objective, one result, several methods.
 
 >>> import numpy as np
->>> from factorwise.learning.priors import Prior
+>>> from factorwise.learning.likelihood.priors import Prior
 >>> target = np.array([3.0, 0.2])
 >>> found = minimize(lambda w: (((w - target) ** 2).sum(), 2 * (w - target)), [0, 0], prior=Prior(l1=1.0))
 >>> found.converged, found.weights.round(6).tolist()
@@ -82,7 +82,7 @@ def minimize(
     start : float64[n]
         First weights; those of an earlier fit make a warm start.
     prior
-        Prices of absolute and squared weights, such as a `factorwise.learning.priors.Prior`.
+        Prices of absolute and squared weights, such as a `factorwise.learning.likelihood.priors.Prior`.
     method
         A key of `METHODS`. With an l1 penalty "lbfgs" means "owlqn", its form for such penalties.
     watch

@@ -1,0 +1,96 @@
+"""How the clusterings of shards are scored: by what stands in their rows, and by templates that all share."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.inference.mcmc.shards.sharded_walk import ShardedWalk
+from factorwise.kernels.clusterings.links import CLUSTER_WEIGHT, UNLINKED_WEIGHT
+from factorwise.model.link_templates import CannotLinkTemplate, LinkTemplate, OnePerSourceTemplate
+from factorwise.model.model import Model
+from factorwise.model.template import AnyTemplate
+from factorwise.world.links import LinkGraph
+
+
+class LinkWeights(NamedTuple):
+    """Scores of two members that are not linked, and of a cluster."""
+
+    unlinked: float
+    cluster: float
+
+
+class ShardModel(NamedTuple):
+    """What scores the clustering of a shard, besides its rows.
+
+    links
+        Where the scores of links stand in the rows, with counts and sources of items; None where links only
+        say which items are offered to each other.
+    further
+        A model of templates over all items, of which every shard takes the part of its items; None for none.
+        Executors bring it to where shards run once.
+    """
+
+    links: LinkWeights | None
+    further: Model | None = None
+
+
+class LinkColumns(NamedTuple):
+    """What the rows of shards say of links and items.
+
+    score : float32[links]
+        Of each link, or what it is worth where the model has no scores of links.
+    counts : int32[items], sources : uint64[items]
+        Records that an item stands for, and bits of its sources.
+    """
+
+    score: NDArray[np.float32]
+    counts: NDArray[np.int32]
+    sources: NDArray[np.uint64]
+
+
+def split_model(walk: ShardedWalk) -> tuple[LinkColumns, ShardModel]:
+    """Split the model of a walk into what its rows can say and what all shards must share.
+
+    A links template over the very links of the walk goes into the rows, with the first template of one per
+    source, and with pairs that may not be linked if they are links. All other templates are shared.
+    """
+    model, graph = walk.model, walk.links
+    links = next((t for t in model.templates if isinstance(t, LinkTemplate) and _same(t.graph, graph)), None)
+    n = walk.n_items
+    columns = LinkColumns(walk.link_worth, np.ones(n, np.int32), np.zeros(n, np.uint64))
+    if links is None:
+        return columns, ShardModel(None, model)
+    weights = model.block(links.name)
+    score, sources = links.link_scores(weights).astype(np.float32), None
+    further: list[tuple[AnyTemplate, NDArray[np.float64]]] = []
+    for template in model.templates:
+        if isinstance(template, OnePerSourceTemplate) and sources is None:
+            sources = template.sources
+        elif isinstance(template, CannotLinkTemplate) and _are_links(template.graph, graph):
+            score[graph.find_pairs(template.graph.first, template.graph.second)] = -np.inf
+        elif template is not links:
+            further.append((template, model.block(template.name)))
+    columns = LinkColumns(score, links.counts, columns.sources if sources is None else sources)
+    own = LinkWeights(float(weights[UNLINKED_WEIGHT]), float(weights[CLUSTER_WEIGHT]))
+    if not further:
+        return columns, ShardModel(own)
+    rest = Model([template for template, _ in further], np.concatenate([block for _, block in further]))
+    return columns, ShardModel(own, rest)
+
+
+def shard_model(walk: ShardedWalk) -> ShardModel:
+    """Return what scores the shards of a walk, besides the rows that `shard_walk` makes of it."""
+    return split_model(walk)[1]
+
+
+def _same(one: LinkGraph, two: LinkGraph) -> bool:
+    if one is two:
+        return True
+    return np.array_equal(one.first, two.first) and np.array_equal(one.second, two.second)
+
+
+def _are_links(pairs: LinkGraph, links: LinkGraph) -> bool:
+    return bool((links.find_pairs(pairs.first, pairs.second) >= 0).all())

@@ -1,0 +1,1 @@
+"""Proposers over clusterings and labels."""

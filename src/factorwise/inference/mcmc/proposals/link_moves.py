@@ -1,0 +1,131 @@
+"""Gibbs steps, splits and merges along links, for any model over clusterings.
+
+See `kernels.clusterings.link_moves`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.errors import InvalidArgumentError, ShapeError
+from factorwise.inference.mcmc.parts import Surroundings
+from factorwise.inference.mcmc.proposals.partition_moves import PartitionMove
+from factorwise.kernels.clusterings.link_moves import draw_linked_jump, offer_linked
+from factorwise.kernels.compile.programs import Pointers, Program
+from factorwise.kernels.walks.acceptances import choose_by_score
+from factorwise.model.model import Model
+from factorwise.world.links import LinkGraph
+from factorwise.world.partition import Partition
+
+
+def _no_items() -> NDArray[np.int32]:
+    return np.zeros(0, np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedGibbs:
+    """Take one item after the other, and draw its cluster among those it has links into and a new one.
+
+    links
+        Which items are linked.
+    strict
+        Leave exp(score / temperature) invariant: an item without a link into its own cluster, which could not
+        come back, stays. Otherwise such an item may leave, which is for searches.
+    items
+        The items that take turns; empty for all.
+    choose
+        How a target is chosen: by score, unless another program is given.
+    """
+
+    model: Model
+    links: LinkGraph
+    strict: bool = True
+    items: NDArray[np.int32] = field(default_factory=_no_items)
+    choose: Program = field(default_factory=lambda: Program(choose=choose_by_score, name="Gibbs"))
+
+    changes = "one"
+
+    @property
+    def proposer(self) -> LinkedGibbs:
+        """What checks the world."""
+        return self
+
+    @property
+    def most_choices(self) -> int:
+        """How many targets an item may have at most: a cluster for each link, its own and an empty one."""
+        return int(np.diff(self.links.start).max(initial=0)) + 2
+
+    def check(self, world: Partition) -> None:
+        """Refuse a world that the links were not made for."""
+        check_links(self.links, world)
+
+    def programs(self, parts: Surroundings) -> dict[str, Program]:
+        """Offer linked clusters, and choose."""
+        arrays = link_arrays(self.links, self.items, self.strict)
+        return {
+            "support": Program(support=offer_linked, arrays=arrays, name="linked clusters"),
+            "choose": self.choose,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedJumps(PartitionMove):
+    """Split the cluster of two linked items, or merge their two.
+
+    links
+        Which items are linked.
+    strict
+        Give the probability of the way back. Otherwise the change of score alone decides, which is for
+        searches.
+    items
+        The items whose links are drawn; empty for all.
+    """
+
+    links: LinkGraph
+    strict: bool = True
+    items: NDArray[np.int32] = field(default_factory=_no_items)
+    changes = "many"
+    crosses_blocks = True
+
+    def check(self, world: Partition) -> None:
+        """Refuse a world that the links were not made for."""
+        check_links(self.links, world)
+
+    def program(self, parts: Surroundings) -> Program:
+        """Draw a link and allocate the items of its clusters, by the templates of the walk."""
+        roles = ("gains", "applied", "sides")
+        pairwise = all("sides" in program.functions for program in parts.templates)
+        most = parts.world.n_items
+        arrays = link_arrays(self.links, self.items, self.strict) | {
+            "templates": Pointers(parts.templates, roles),
+            "pairwise": [int(pairwise)],
+            "order": np.zeros(most, np.int32),
+            "home": np.zeros(most, np.int32),
+        }
+        return Program(draw=draw_linked_jump, arrays=arrays, name="splits and merges along links")
+
+
+def check_links(links: LinkGraph, world: Partition) -> None:
+    """Refuse a world with another number of items, or with types of clusters."""
+    if links.n_items != world.n_items:
+        raise ShapeError(f"the links are between {links.n_items} items, but the world has {world.n_items}.")
+    if world.n_types > 1:
+        raise InvalidArgumentError(
+            "moves along links are for clusters without types: give a world with n_types=1."
+        )
+
+
+def link_arrays(links: LinkGraph, items: NDArray[np.int32], strict: bool) -> dict[str, Any]:
+    """Return the arrays of programs that follow links."""
+    return {
+        "start": links.start,
+        "neighbor": links.neighbor,
+        "graph": [links.neighbor.ctypes.data],
+        "items": items.astype(np.int32),
+        "turn": np.zeros(2, np.int64),
+        "strict": [int(strict)],
+    }

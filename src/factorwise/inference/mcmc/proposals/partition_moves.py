@@ -1,0 +1,325 @@
+"""Moves over clusterings: relocate, merge, split, split-merge, retype.
+
+Moves that may be each other's way back are drawn from together, as one proposer whose ratio adds up all ways:
+the relocations, and merges with splits. `PartitionMixture` sees to that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from factorwise.errors import InvalidArgumentError, ShapeError
+from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
+from factorwise.kernels.clusterings import jumps, relocations
+from factorwise.kernels.compile.programs import Pointers, Program
+from factorwise.types import Ints
+from factorwise.world.pairs import both_ends
+from factorwise.world.partition import Partition
+
+
+class PartitionMove(ProgramProposer):
+    """One way to draw transfers, by itself or in a `PartitionMixture`.
+
+    Moves of one ``family`` may be each other's way back: a mixture makes one proposer of them, by their
+    method ``mixed(other, weight, other_weight)``. A move that may join any two items says so by
+    ``crosses_blocks``.
+    """
+
+    family: str = ""
+    crosses_blocks: bool = False
+
+    def check(self, world: Partition) -> None:
+        """Refuse a world that the move was not made for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Groups of items that may be together at all; clusters must not reach across them.
+
+    start, item, of : int64[blocks + 1], int32[n], int32[n]
+        The items of block b are ``item[start[b]:start[b + 1]]``; ``of[i]`` is the block of item i.
+    """
+
+    start: NDArray[np.int64]
+    item: NDArray[np.int32]
+    of: NDArray[np.int32]
+
+    @classmethod
+    def from_keys(cls, keys: ArrayLike) -> Blocks:
+        """Put items with equal keys into one block."""
+        of = np.unique(np.asarray(keys), return_inverse=True)[1].astype(np.int32)
+        start = np.zeros(int(of.max()) + 2, dtype=np.int64)
+        np.cumsum(np.bincount(of), out=start[1:])
+        return cls(start, np.argsort(of, kind="stable").astype(np.int32), of)
+
+    def check(self, world: Partition) -> None:
+        """Refuse a world with a cluster that reaches across blocks."""
+        if len(self.of) != world.n_items:
+            raise ShapeError(f"the blocks cover {len(self.of)} items, but the world has {world.n_items}.")
+        ids = len(world.arrays.size)
+        lowest = np.full(ids, len(self.start), dtype=np.int32)
+        highest = np.zeros(ids, dtype=np.int32)
+        np.minimum.at(lowest, world.labels, self.of)
+        np.maximum.at(highest, world.labels, self.of)
+        across = np.flatnonzero(lowest < highest)
+        if len(across):
+            raise InvalidArgumentError(
+                f"a cluster of {world.size_of(int(across[0]))} items reaches across blocks: start from"
+                " a world whose clusters lie within blocks, such as Partition.singletons(n)."
+            )
+
+
+@dataclass(frozen=True)
+class Relocate(PartitionMove):
+    """Move a random item: to the cluster of another item, of a candidate, to any cluster, to a new one.
+
+    The target is drawn in one of four ways, with probabilities in the proportion of the rates; a proposal
+    that leaves the item where it is changes nothing. The ratio adds up all ways there and back.
+
+    to_item
+        To the cluster of another random item: large clusters attract.
+    to_new
+        To a cluster of its own, with a random type.
+    to_cluster
+        To one of the other clusters, all equally likely.
+    to_candidate
+        To the cluster of one of its ``candidates``.
+    blocks
+        Draw the other item from the same block.
+    in_turn
+        Visit the blocks one after the other, with as many steps in each as it has items: what a block's steps
+        look at then stays in the cache. Every step leaves the distribution invariant as it would in random
+        order.
+    """
+
+    to_item: float = 0.0
+    to_new: float = 0.0
+    to_cluster: float = 0.0
+    to_candidate: float = 0.0
+    blocks: Blocks | None = None
+    candidates: RelocateToCandidate | None = None
+    in_turn: bool = False
+    family = "relocations"
+
+    def __post_init__(self) -> None:
+        rates = (self.to_item, self.to_new, self.to_cluster, self.to_candidate)
+        if min(rates) < 0.0 or not 0.0 < sum(rates) < np.inf:
+            raise InvalidArgumentError(f"the rates of ways to relocate must be zero or more, not {rates}.")
+        if self.in_turn and self.blocks is None:
+            raise InvalidArgumentError("there are no blocks to visit: give blocks=Blocks.from_keys(...).")
+        if self.blocks is not None and (self.to_cluster or self.to_candidate):
+            raise InvalidArgumentError(
+                "a relocation to a cluster or to a candidate may join items of different blocks, which blocks"
+                " forbid: use to_item and to_new."
+            )
+        if (self.to_candidate > 0.0) != (self.candidates is not None):
+            raise InvalidArgumentError("to_candidate and candidates go together: give both or neither.")
+
+    def check(self, world: Partition) -> None:
+        """Refuse a world that the blocks or candidates were not made for."""
+        if self.blocks is not None:
+            self.blocks.check(world)
+        made_for = world.n_items if self.candidates is None else len(self.candidates.start) - 1
+        if made_for != world.n_items:
+            raise ShapeError(
+                f"the candidates are for {made_for} items, but the world has {world.n_items}:"
+                " give RelocateToCandidate.from_pairs(world.n_items, pairs)."
+            )
+
+    def groups(self, world: Partition) -> NDArray[np.int32] | None:
+        """Return numbers such that only items of one number can come together; None where any two may."""
+        if self.blocks is not None:
+            return self.blocks.of
+        if self.candidates is None or self.to_item > 0.0 or self.to_cluster > 0.0:
+            return None
+        # whom candidates connect, and the clusters to begin with: each item with one member of its own
+        n, member = world.n_items, np.zeros(len(world.arrays.size), np.int64)
+        member[world.labels] = np.arange(n)
+        rows = np.concatenate([np.repeat(np.arange(n), np.diff(self.candidates.start)), np.arange(n)])
+        columns = np.concatenate([self.candidates.candidate, member[world.labels]])
+        links = coo_array((np.ones(len(rows), np.int8), (rows, columns)), shape=(n, n))
+        return np.asarray(connected_components(links, directed=False)[1], np.int32)
+
+    def program(self, parts: Surroundings) -> Program:
+        """Draw an item, a way and a target."""
+        world, blocks, candidates = parts.world, self.blocks, self.candidates
+        some = candidates is not None and len(candidates.candidate) > 0
+        arrays = {
+            "rates": [self.to_cluster, self.to_item, self.to_candidate if some else 0.0, self.to_new],
+            "types": [world.n_types],
+            "block_start": np.zeros(0, np.int64) if blocks is None else blocks.start,
+            "block_item": np.zeros(0, np.int32) if blocks is None else blocks.item,
+            "block_of": np.zeros(0, np.int32) if blocks is None else blocks.of,
+            "candidate_start": candidates.start if candidates is not None and some else np.zeros(1, np.int64),
+            "candidate": candidates.candidate if candidates is not None and some else np.zeros(0, np.int64),
+            "visit": np.array([-1, 0] if self.in_turn else [], np.int64),
+            "told": Pointers(
+                [p for p in parts.templates if self.in_turn and "visit" in p.functions], ("visit",)
+            ),
+            "fetched": np.zeros(1, np.int64),
+        }
+        return Program(draw=relocations.draw_relocation, arrays=arrays, name="relocations")
+
+    def mixed(self, other: Relocate, weight: float, other_weight: float) -> Relocate:
+        """Return the relocation that draws from two of them."""
+        if len({id(move.blocks) for move in (self, other) if move.to_item > 0.0}) > 1:
+            raise InvalidArgumentError("a mixture has one set of blocks: give all moves the same Blocks.")
+        if self.candidates is not None and other.candidates is not None:
+            raise InvalidArgumentError(
+                "a mixture has one RelocateToCandidate at most, because the chances of two do not add"
+                " up: put all"
+                " candidate pairs into one."
+            )
+
+        def rate(name: str) -> float:
+            mine, theirs = self.shares(), other.shares()
+            return weight * mine[name] + other_weight * theirs[name]
+
+        return Relocate(
+            to_item=rate("to_item"),
+            to_new=rate("to_new"),
+            to_cluster=rate("to_cluster"),
+            to_candidate=rate("to_candidate"),
+            blocks=self.blocks or other.blocks,
+            candidates=self.candidates or other.candidates,
+            in_turn=self.in_turn or other.in_turn,
+        )
+
+    def shares(self) -> dict[str, float]:
+        """Return the probability of each way."""
+        rates = {name: getattr(self, name) for name in ("to_item", "to_new", "to_cluster", "to_candidate")}
+        total = sum(rates.values())
+        return {name: rate / total for name, rate in rates.items()}
+
+
+class RelocateToCluster(Relocate):
+    """Move a random item to one of the other clusters, all equally likely."""
+
+    def __init__(self) -> None:
+        super().__init__(to_cluster=1.0)
+
+
+class RelocateToItem(Relocate):
+    """Move a random item to the cluster of another random item: large clusters attract.
+
+    blocks
+        Draw the other item from the same block.
+    in_turn
+        Visit the blocks one after the other, with as many steps in each as it has items.
+    """
+
+    def __init__(self, blocks: Blocks | None = None, *, in_turn: bool = False) -> None:
+        super().__init__(to_item=1.0, blocks=blocks, in_turn=in_turn)
+
+
+class RelocateToNew(Relocate):
+    """Move a random item to a cluster of its own, with a random type."""
+
+    def __init__(self) -> None:
+        super().__init__(to_new=1.0)
+
+
+class RelocateToCandidate(Relocate):
+    """Move a random item to the cluster of one of its candidates, as blocking found them.
+
+    start, candidate
+        The candidates of item i are ``candidate[start[i]:start[i + 1]]``.
+    """
+
+    def __init__(self, start: NDArray[np.int64], candidate: Ints) -> None:
+        object.__setattr__(self, "start", start)
+        object.__setattr__(self, "candidate", candidate)
+        super().__init__(to_candidate=1.0, candidates=self)
+
+    start: NDArray[np.int64]
+    candidate: Ints
+
+    @classmethod
+    def from_pairs(cls, n_items: int, pairs: ArrayLike) -> RelocateToCandidate:
+        """Make the two items of each pair candidates of each other."""
+        given = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+        if len(given) and (given.min() < 0 or given.max() >= n_items or (given[:, 0] == given[:, 1]).any()):
+            raise ShapeError(f"candidate pairs must be two different items between 0 and {n_items - 1}.")
+        start, candidate, _ = both_ends(n_items, given)
+        return cls(start, candidate)
+
+
+@dataclass(frozen=True)
+class MergeOrSplit(PartitionMove):
+    """Merge two random clusters, or split a random one: each is the other's way back.
+
+    merge
+        Rate of merges: all ordered pairs of clusters equally likely; the second one's type is kept.
+    split
+        Rate of splits of a cluster of two or more, all bipartitions equally likely.
+    """
+
+    merge: float = 1.0
+    split: float = 1.0
+    changes = "many"
+    family = "merges and splits"
+
+    @property
+    def crosses_blocks(self) -> bool:  # type: ignore[override]
+        """Whether the move may join any two items."""
+        return self.merge > 0.0
+
+    def program(self, parts: Surroundings) -> Program:
+        """Draw a merge or a split."""
+        arrays = {"rates": [self.merge, self.split], "types": [parts.world.n_types]}
+        return Program(draw=jumps.draw_merge_or_split, arrays=arrays, name="merges and splits")
+
+    def mixed(self, other: MergeOrSplit, weight: float, other_weight: float) -> MergeOrSplit:
+        """Return the move that draws from two of them."""
+        mine, theirs = weight / (self.merge + self.split), other_weight / (other.merge + other.split)
+        return MergeOrSplit(
+            mine * self.merge + theirs * other.merge, mine * self.split + theirs * other.split
+        )
+
+
+class Merge(MergeOrSplit):
+    """Merge two random clusters.
+
+    Without `Split` in the same mixture there is no way back, and none is accepted.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(1.0, 0.0)
+
+
+class Split(MergeOrSplit):
+    """Split a random cluster; without `Merge` in the same mixture there is no way back.
+
+    And none is accepted.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class SplitMerge(PartitionMove):
+    """Draw two items: split their cluster at random between them, or merge their two clusters."""
+
+    changes = "many"
+    crosses_blocks = True
+
+    def program(self, parts: Surroundings) -> Program:
+        """Draw the pair; the first stays, the second moves, the other members toss a coin each."""
+        return Program(
+            draw=jumps.draw_split_merge, arrays={"types": [parts.world.n_types]}, name="splits and merges"
+        )
+
+
+@dataclass(frozen=True)
+class RetypeCluster(PartitionMove):
+    """Give a random cluster another type, all others equally likely."""
+
+    def program(self, parts: Surroundings) -> Program:
+        """Draw a cluster and a type that is not its own."""
+        return Program(draw=jumps.draw_type, arrays={"types": [parts.world.n_types]}, name="types")

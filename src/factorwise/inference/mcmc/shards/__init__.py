@@ -1,0 +1,1 @@
+"""Clusterings of up to millions of items, in shards and threads: walks, search and posterior."""

@@ -1,0 +1,154 @@
+"""A walk over clusterings of linked items whose links have given scores, by the parts of the common walk."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from factorwise.errors import ShapeError, require
+from factorwise.inference.mcmc.metropolis import Metropolis
+from factorwise.inference.mcmc.proposals.link_moves import LinkedGibbs, LinkedJumps
+from factorwise.inference.mcmc.shards.sharded_walk import ShardedWalk
+from factorwise.model.link_templates import CannotLinkTemplate, LinkTemplate, OnePerSourceTemplate
+from factorwise.model.model import Model
+from factorwise.model.template import AnyTemplate
+from factorwise.types import Ints
+from factorwise.world.links import LinkGraph
+
+__all__ = ["MOST_SOURCES", "LinkGraph", "LinkWalk"]
+
+Kind = TypeVar("Kind", bound=np.generic)
+
+MOST_SOURCES = 64  # that one word has bits for
+
+
+class LinkWalk(ShardedWalk):
+    """A clustering of linked items on its way, under an ordinary `Model` of their links.
+
+    link_scores
+        Of each pair of the graph, if it is in one cluster; -inf forbids that.
+    apart, cluster
+        Weights of two members that are not linked, and of a cluster.
+    labels
+        Where to start: any labels; None for every item by itself. An item whose source its cluster has
+        already starts by itself.
+    weight
+        Records that an item stands for; None for one each.
+    sources
+        Bits of the sources an item comes from, if a cluster may have one record of each; else None.
+    strict
+        Leave exp(score / temperature) invariant; otherwise search: see `LinkedGibbs`.
+    further
+        A model of further templates over the items, beside their links; None for none.
+    """
+
+    def __init__(
+        self,
+        graph: LinkGraph,
+        link_scores: ArrayLike,
+        *,
+        apart: float,
+        cluster: float,
+        labels: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+        sources: ArrayLike | None = None,
+        strict: bool = False,
+        further: Model | None = None,
+    ) -> None:
+        n = graph.n_items
+        scores = np.asarray(link_scores, np.float32)
+        if scores.shape != graph.first.shape:
+            raise ShapeError(f"{len(graph.first)} pairs need a score each, but {scores.shape} were given.")
+        require(bool((scores < np.inf).all()), "link_scores", "NaN or inf", "numbers or -inf")
+        require(bool(np.isfinite([apart, cluster]).all()), "apart and cluster", (apart, cluster), "finite")
+        self.graph, self.link_scores = graph, scores
+        self.settings = np.array([apart, cluster])
+        self.weight = _per_item("weight", np.ones(n) if weight is None else weight, np.int32, n)
+        self.sources = _per_item("sources", np.zeros(n) if sources is None else sources, np.uint64, n)
+        model = self._model(float(apart), float(cluster), further)
+        start = np.arange(n) if labels is None else self._allowed(np.asarray(labels))
+        super().__init__(*_moves(model, graph, strict), labels=start, worth=scores)
+
+    def _model(self, apart: float, cluster: float, further: Model | None) -> Model:
+        """Return the model: the links, constraints where there are any, and further templates."""
+        n, graph, scores = self.graph.n_items, self.graph, self.link_scores
+        forbidden = scores == -np.inf
+        finite = np.where(forbidden, np.float32(0.0), scores) if forbidden.any() else scores
+        templates: list[AnyTemplate] = [
+            LinkTemplate("links", n, graph, features=finite[:, None], counts=self.weight)
+        ]
+        if self.sources.any():
+            templates.append(OnePerSourceTemplate("one per source", self.sources))
+        if forbidden.any():
+            pairs = np.column_stack([graph.first[forbidden], graph.second[forbidden]])
+            templates.append(CannotLinkTemplate("cannot link", n, pairs))
+        weights = np.array([apart, cluster, 0.0, 1.0])
+        if further is None:
+            return Model(templates, weights)
+        return Model([*templates, *further.templates], np.concatenate([weights, further.weights]))
+
+    def copy(self, *, strict: bool | None = None, items: Ints | None = None) -> LinkWalk:
+        """Return a walk from the same clustering, in one shard, that goes its own way.
+
+        strict, items
+            As this walk, and all items, where nothing else is said.
+        """
+        twin = object.__new__(LinkWalk)
+        twin.__dict__.update(self.__dict__)
+        moves = _moves(self.model, self.graph, self.gibbs.strict if strict is None else strict, items)
+        ShardedWalk.__init__(twin, *moves, labels=self.labels, worth=self.link_scores)
+        twin.offered, twin.changed = self.offered, self.changed
+        return twin
+
+    def beyond(self) -> NDArray[np.float32]:
+        """Return by how much the score of each linked pair is above that of one that is not linked."""
+        return self.link_scores - np.float32(self.settings[0])
+
+    def records(self) -> NDArray[np.int64]:
+        """Return how many records each cluster has, by its id."""
+        ids = len(self.shards.world.arrays.size)
+        return np.bincount(self.shards.label, weights=self.weight, minlength=ids).astype(np.int64)
+
+    def place_items(self, labels: Ints) -> None:
+        """Set the clustering; an item whose source its cluster has already comes to lie by itself."""
+        self.shards.place(self._allowed(labels))
+
+    def _allowed(self, labels: Ints) -> Ints:
+        if labels.shape != (self.graph.n_items,):
+            raise ShapeError(f"{self.graph.n_items} items need a label each, but {labels.shape} were given.")
+        return _one_per_source(labels, self.sources) if self.sources.any() else labels
+
+
+def _moves(
+    model: Model, graph: LinkGraph, strict: bool, items: Ints | None = None
+) -> tuple[LinkedGibbs, Metropolis]:
+    chosen = np.zeros(0, np.int32) if items is None else np.asarray(items, np.int32)
+    jumps = Metropolis(model, LinkedJumps(graph, strict, chosen))
+    return LinkedGibbs(model, graph, strict, chosen), jumps
+
+
+def _per_item(name: str, given: ArrayLike, kind: type[Kind], n: int) -> NDArray[Kind]:
+    found = np.asarray(given, kind)
+    if found.shape != (n,):
+        raise ShapeError(f"{n} items need a {name} each, but {found.shape} were given.")
+    return found
+
+
+def _one_per_source(labels: Ints, sources: NDArray[np.uint64]) -> Ints:
+    """Return labels by which no two items of a cluster share a source: later ones get labels of their own."""
+    n = len(labels)
+    number = np.unique(labels, return_inverse=True)[1]
+    crowded = np.zeros(n, np.bool_)
+    for bit in range(int(np.bitwise_or.reduce(sources)).bit_length()):
+        has = (sources >> np.uint64(bit)) & np.uint64(1)
+        crowded |= np.bincount(number, weights=has, minlength=n) > 1
+    held: dict[int, int] = {}
+    for item in np.flatnonzero(crowded[number]).tolist():
+        label, bits = int(number[item]), int(sources[item])
+        if held.get(label, 0) & bits:
+            number[item] = n + item
+        else:
+            held[label] = held.get(label, 0) | bits
+    return number

@@ -1,0 +1,1 @@
+"""What chain CRFs are trained with."""

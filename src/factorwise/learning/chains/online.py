@@ -1,0 +1,359 @@
+"""Training a chain sentence by sentence: one pass after another, in an order that is shuffled each time.
+
+The averaged perceptron, the passive-aggressive rules and AROW decode a sentence and move the weights if the
+path is wrong; stochastic gradient and AdaGrad go down the gradient of its loss. Only pairs of attribute and
+label that have a weight take part: where the best path uses another pair, that part of the move is left out.
+
+A sentence whose labels are known in part is moved towards the best path that agrees with what is known, or
+up its marginal likelihood. A sentence's emphasis multiplies its moves. A label's cost is taken off the score
+of the right label: one that leads by less counts as a mistake.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from factorwise.errors import InvalidArgumentError, StructureError, require
+from factorwise.kernels.chains import chain_online
+from factorwise.kernels.chains.chain_online import Step
+from factorwise.learning.chains.layout import StateFeatures
+from factorwise.learning.chains.passes import Corrections, Descent, LaidOut, Passes, SquaredDescent
+from factorwise.learning.chains.structure import ChainStructure, FirstOrder, Supervision
+from factorwise.rng import Stream, as_stream
+from factorwise.types import Ints
+from factorwise.variables.sparse_rows import SparseRows
+
+
+@dataclass(frozen=True, slots=True)
+class AveragedPerceptron:
+    """Add the features of the right path and take off those of the wrong one; give the mean of all weights.
+
+    The loss of a pass is the sum over sentences of the share of labels that are wrong.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassiveAggressive:
+    """Move just far enough for the right path to lead by a margin.
+
+    kind
+        0: always that far; 1: at most ``c`` times the difference of features; 2: the further the less
+        willingly, ``c`` against the square of the step.
+    c
+        How far to go for one sentence.
+    error_sensitive
+        Ask for a margin of the square root of the number of wrong labels, and not of 1.
+    averaging
+        Give the mean of the weights after each sentence.
+    """
+
+    kind: int = 1
+    c: float = 1.0
+    error_sensitive: bool = True
+    averaging: bool = True
+
+    def __post_init__(self) -> None:
+        require(self.kind in (0, 1, 2), "kind", self.kind, "0, 1 or 2")
+        require(0 < self.c < np.inf, "c", self.c, "greater than zero")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arow:
+    """Adaptive regularisation of weights: move uncertain weights further, and make them more certain.
+
+    variance
+        Uncertainty of every weight at first.
+    gamma
+        How little to move, and to become certain, for one sentence. The margin asked for is the number of
+        wrong labels.
+    """
+
+    variance: float = 1.0
+    gamma: float = 1.0
+
+    def __post_init__(self) -> None:
+        require(0 < self.variance < np.inf, "variance", self.variance, "greater than zero")
+        require(0 < self.gamma < np.inf, "gamma", self.gamma, "greater than zero")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StochasticGradient:
+    r"""Go down the gradient of the penalised likelihood, by steps that shorten.
+
+    After :math:`t` sentences the step is :math:`1 / (1 / \eta + \lambda t)`, with :math:`\lambda` twice the
+    penalty over the number of sentences and :math:`\eta` the ``rate``. Unless given, it is chosen by a pass
+    over a sample for each of several candidates.
+
+    l2
+        Penalty: this times the sum of squared weights is added to the loss.
+    rate
+        Length of the first step; None: calibrate.
+    calibration_eta, calibration_rate
+        The first candidate, and the factor from one to the next: up while the loss is below that of the
+        start and not twice the lowest so far, then down from the first.
+    calibration_samples
+        Sentences in the sample.
+    calibration_candidates
+        How many candidates that lower the loss to try in each direction.
+    calibration_max_trials
+        How many candidates to try in all.
+    """
+
+    l2: float = 1.0
+    rate: float | None = None
+    calibration_eta: float = 0.1
+    calibration_rate: float = 2.0
+    calibration_samples: int = 1000
+    calibration_candidates: int = 10
+    calibration_max_trials: int = 20
+
+    def __post_init__(self) -> None:
+        require(0 <= self.l2 < np.inf, "l2", self.l2, "zero or more")
+        require(self.rate is None or 0 < self.rate < np.inf, "rate", self.rate, "greater than zero, or None")
+        require(
+            0 < self.calibration_eta < np.inf, "calibration_eta", self.calibration_eta, "greater than zero"
+        )
+        require(1 < self.calibration_rate < np.inf, "calibration_rate", self.calibration_rate, "more than 1")
+        for name in ("calibration_samples", "calibration_candidates", "calibration_max_trials"):
+            require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdaGrad:
+    """Go down the gradient, each weight by ``rate`` over the root of the sum of its squared gradients.
+
+    The penalty acts by a proximal step (a division) at the sentences that have the attribute, and there by
+    so much more as they are rarer than all sentences: the same optimum, without touching all weights.
+
+    l2
+        Penalty: this times the sum of squared weights is added to the loss.
+    rate
+        Length of a weight's first step.
+    offset
+        Squared gradient that every weight begins with.
+    """
+
+    l2: float = 1.0
+    rate: float = 0.1
+    offset: float = 1e-8
+
+    def __post_init__(self) -> None:
+        require(0 <= self.l2 < np.inf, "l2", self.l2, "zero or more")
+        require(0 < self.rate < np.inf, "rate", self.rate, "greater than zero")
+        require(0 < self.offset < np.inf, "offset", self.offset, "greater than zero")
+
+
+Rule: TypeAlias = AveragedPerceptron | PassiveAggressive | Arow | StochasticGradient | AdaGrad
+
+
+@dataclass(frozen=True, slots=True)
+class PassRecord:
+    """What one pass over the sentences brought.
+
+    loss
+        Sum over sentences, each with the weights it met; the penalty included where there is one.
+    error_rate
+        Share of the labels that were wrong.
+    norm
+        Length of the vector of weights.
+    seconds
+        Time that the pass took.
+    """
+
+    iteration: int
+    loss: float
+    error_rate: float
+    norm: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class OnlineProgress(PassRecord):
+    """A pass that has just ended.
+
+    weights
+        Gives the weights so far (their mean, where the rule gives that), when it is called.
+    """
+
+    weights: Callable[[], NDArray[np.float64]]
+
+
+@dataclass(frozen=True, eq=False)
+class OnlineResult:
+    """Weights, and how they came to be.
+
+    loss
+        That of the pass that gave the weights.
+    rate
+        Length of the first step, where there is one.
+    """
+
+    weights: NDArray[np.float64]
+    loss: float
+    iterations: int
+    converged: bool
+    message: str
+    rate: float | None
+    trace: tuple[PassRecord, ...]
+
+
+def train_online(
+    rows: SparseRows,
+    start: NDArray[np.int64],
+    supervision: Supervision,
+    features: StateFeatures,
+    structure: ChainStructure,
+    *,
+    rule: Rule,
+    max_iterations: int = 100,
+    epsilon: float = 0.0,
+    period: int = 10,
+    delta: float = 1e-6,
+    seed: int | np.random.Generator | Stream = 0,
+    watch: Callable[[OnlineProgress], bool | None] | None = None,
+    start_weights: NDArray[np.float64] | None = None,
+    dtype: DTypeLike = np.float32,
+) -> OnlineResult:
+    """Train a chain of first order sentence by sentence.
+
+    epsilon
+        Rules that correct mistakes stop when the mean loss of a sentence in a pass is no more than this.
+    period, delta
+        Rules that go down a gradient stop when the loss has improved over the last ``period`` passes by
+        less than this share, and give the weights of the pass with the lowest loss.
+    watch
+        Called after each pass; training stops when it returns true.
+    dtype
+        Precision of scores and, for rules that go down a gradient, of the weights.
+    """
+    require(max_iterations >= 1, "max_iterations", max_iterations, "at least 1")
+    require(epsilon >= 0, "epsilon", epsilon, "zero or more")
+    require(period >= 1, "period", period, "at least 1")
+    require(delta >= 0, "delta", delta, "zero or more")
+    if not isinstance(structure, FirstOrder):
+        raise StructureError(
+            f"{type(rule).__name__} trains chains of first order, but {type(structure).__name__} was given."
+            " Train chains of higher order by L-BFGS."
+        )
+    laid = LaidOut(rows, start, supervision, features, structure, start_weights, dtype)
+    order = np.flatnonzero(np.diff(start) > 0).astype(np.int64)
+    require(len(order) > 0, "start", start.tolist(), "the starts of sentences with at least one token")
+    stream = as_stream(seed)
+    passes, rate = _passes(laid, rule, order, stream)
+    l2 = rule.l2 if isinstance(rule, StochasticGradient | AdaGrad) else None
+    stop = _Stop(len(order), epsilon, period, delta, descending=l2 is not None)
+    trace: list[PassRecord] = []
+    best, best_loss = laid.read(), np.inf
+    message = ""
+    while not message:
+        began = time.perf_counter()
+        chain_online.shuffle(order, stream.state)
+        loss, wrong = passes.run(order)
+        weights = passes.weights()
+        square = _square(weights)
+        loss += (l2 or 0.0) * square
+        if not np.isfinite(loss):
+            raise InvalidArgumentError(
+                f"the weights grew beyond all bounds in pass {len(trace) + 1} of {rule}: give a smaller rate."
+            )
+        seconds = time.perf_counter() - began
+        record = (len(trace) + 1, loss, wrong / len(rows), float(np.sqrt(square)), seconds)
+        trace.append(PassRecord(*record))
+        if l2 is None or loss < best_loss:
+            best, best_loss = weights, loss
+        stopped = watch is not None and watch(OnlineProgress(*record, passes.weights))
+        message = stop.reason(trace)
+        converged = bool(message)
+        if stopped and not message:
+            message = "stopped by the caller"
+        elif len(trace) == max_iterations and not message:
+            message = f"max_iterations = {max_iterations} passes are done"
+    return OnlineResult(best, best_loss, len(trace), converged, message, rate, tuple(trace))
+
+
+def _passes(laid: LaidOut, rule: Rule, order: Ints, stream: Stream) -> tuple[Passes, float | None]:
+    """Translate a rule; the rate is that of the first step, where the rule has one."""
+    if isinstance(rule, AveragedPerceptron):
+        return Corrections(laid, Step(chain_online.PERCEPTRON, 1.0, False), averaging=True), None
+    if isinstance(rule, PassiveAggressive):
+        kind = (chain_online.AGGRESSIVE, chain_online.AGGRESSIVE_I, chain_online.AGGRESSIVE_II)[rule.kind]
+        step = Step(kind, float(rule.c), rule.error_sensitive)
+        return Corrections(laid, step, averaging=rule.averaging), None
+    if isinstance(rule, Arow):
+        step = Step(chain_online.ADAPTIVE, float(rule.gamma), False)
+        return Corrections(laid, step, averaging=False, variance=rule.variance), None
+    if isinstance(rule, AdaGrad):
+        return SquaredDescent(laid, rate=rule.rate, l2=rule.l2, offset=rule.offset), rule.rate
+    shrink = 2.0 * rule.l2 / len(order)
+    descent = Descent(laid, rate=0.0, shrink=shrink)
+    chain_online.shuffle(order, stream.state)
+    sample = order[: rule.calibration_samples]
+    rate = _calibrated(descent, rule, sample, shrink) if rule.rate is None else rule.rate
+    limit = 1.0 / shrink if shrink else np.inf  # a longer step turns all weights around
+    require(rate < limit, "rate", rate, f"less than {limit:g}, sentences over twice the penalty")
+    descent.begin_at(rate)
+    return descent, rate
+
+
+def _calibrated(descent: Descent, rule: StochasticGradient, sample: Ints, shrink: float) -> float:
+    """Try rates by a pass over the sample each; return the one that leaves the lowest loss."""
+
+    def loss_with(rate: float) -> float:
+        if rate * shrink >= 1:
+            return np.inf
+        descent.begin_at(rate)
+        loss, _ = descent.run(sample)
+        return loss + 0.5 * shrink * len(sample) * _square(descent.weights())
+
+    at_start = loss_with(0.0)
+    best_loss, best = np.inf, rule.calibration_eta
+    candidate, left, rising = rule.calibration_eta, rule.calibration_candidates, True
+    for _ in range(rule.calibration_max_trials):
+        loss = loss_with(candidate)
+        better = loss < at_start
+        left -= better
+        if loss < best_loss:
+            best_loss, best = loss, candidate
+        if rising and better and left > 0 and loss < 2.0 * best_loss:
+            candidate *= rule.calibration_rate
+        elif rising:
+            rising, left = False, rule.calibration_candidates
+            candidate = rule.calibration_eta / rule.calibration_rate
+        elif left > 0:
+            candidate /= rule.calibration_rate
+        else:
+            break
+    return best
+
+
+def _square(weights: NDArray[np.float64]) -> float:
+    """Squared length, by one thread: waking others for half a million numbers costs more than it saves."""
+    return float(np.einsum("i,i->", weights, weights))
+
+
+class _Stop:
+    """Decides when the passes have come far enough."""
+
+    def __init__(self, sentences: int, epsilon: float, period: int, delta: float, descending: bool) -> None:
+        self._sentences, self._epsilon, self._delta = sentences, epsilon, delta
+        self._descending = descending
+        self._before: deque[float] = deque(maxlen=period)
+
+    def reason(self, trace: list[PassRecord]) -> str:
+        """Say why to stop after the last pass; nothing if there is no reason."""
+        loss = trace[-1].loss
+        if not self._descending:
+            enough = loss <= self._epsilon * self._sentences
+            return f"the mean loss is at most epsilon = {self._epsilon:g}" if enough else ""
+        full = len(self._before) == self._before.maxlen
+        enough = full and self._before[0] - loss < self._delta * loss
+        self._before.append(loss)
+        period = self._before.maxlen
+        return f"the loss improved by less than delta = {self._delta:g} in {period} passes" if enough else ""

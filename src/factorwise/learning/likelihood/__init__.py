@@ -1,0 +1,1 @@
+"""Likelihood of templated models on any graph, and priors on their weights."""

@@ -1,0 +1,1 @@
+"""Markov networks and directed tables from counts."""

@@ -1,0 +1,1 @@
+"""Weights of energies of projected marginals."""

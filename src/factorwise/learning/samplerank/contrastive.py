@@ -1,0 +1,176 @@
+"""Contrastive divergence: learn from where a few steps lead, away from the truth.
+
+The likelihood's gradient is the statistics of the truth minus their mean under the model. Contrastive
+divergence puts the statistics of one world in place of the mean: the one that ``length`` steps of a chain
+reach from the truth or, in the persistent form, the one where a chain stands that never starts anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from factorwise.errors import require
+from factorwise.inference.mcmc.acceptances import BETTER
+from factorwise.inference.mcmc.engine import EngineName
+from factorwise.kernels.compile.programs import Program
+from factorwise.kernels.walks.rules import add_to_path, learn_from_path
+from factorwise.learning.samplerank.learner import Callback, Learned, free_weights, learn_by_passes
+from factorwise.learning.samplerank.walkers import (
+    Accept,
+    TrainingWorld,
+    Walker,
+    check_walk,
+    check_worlds,
+    distance_from_truth,
+    make_walkers,
+)
+from factorwise.learning.updates import Unit, UpdateArrays
+from factorwise.rng import Stream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContrastiveDivergence:
+    """Learner that pulls the model from the worlds its chain drifts to, towards the truth.
+
+    length
+        Steps of the chain between two corrections: k of CD-k.
+    persistent
+        Let the chain go on from where it was, not from the truth.
+    rate, decay
+        Each correction is ``rate / (1 + decay * pass)`` times the difference of the statistics.
+    accept, temperature, best_of
+        How the chain goes: see `SampleRank`. Only valid chains are what the method is derived for.
+    average
+        Return the mean of the weights over all steps, not the last ones.
+    fixed
+        Names of blocks of weights that are held as they are given.
+    """
+
+    length: int = 1
+    persistent: bool = False
+    rate: float = 0.1
+    decay: float = 0.0
+    accept: Accept = "metropolis"
+    temperature: float = 1.0
+    best_of: int = 1
+    average: bool = True
+    fixed: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        require(self.length >= 1, "length", self.length, "at least 1")
+        require(self.rate > 0, "rate", self.rate, "greater than zero")
+        require(self.decay >= 0, "decay", self.decay, "zero or more")
+        acceptance = check_walk(self.accept, self.temperature, self.best_of)
+        require(acceptance != BETTER, "accept", self.accept, "a rule that does not look at the truth")
+
+    def fit(
+        self,
+        worlds: Sequence[TrainingWorld],
+        *,
+        passes: int = 10,
+        steps: int = 4_000,
+        seed: int | np.random.Generator | Stream = 0,
+        weights: ArrayLike | None = None,
+        engine: EngineName = "auto",
+        progress: bool = True,
+        callback: Callback | None = None,
+    ) -> Learned:
+        """Walk about ``steps`` steps in each world, ``passes`` times over.
+
+        Persistent chains begin at the start of their world in the first pass.
+        """
+        check_worlds(worlds, "truth")
+        require(steps >= self.length, "steps", steps, f"at least the length {self.length}")
+        arrays = Unit().arrays(worlds[0].model.blocks.size)
+        arrays.free[:] = free_weights(worlds[0].model, self.fixed)
+        paths = [Path.begun(arrays, persistent=self.persistent) for _ in worlds]
+        waiting = iter(paths)
+        walkers = make_walkers(
+            worlds,
+            engine,
+            acceptance=check_walk(self.accept, self.temperature, self.best_of),
+            best_of=self.best_of,
+            weights=arrays.weights,
+            clock=arrays.clock,
+            roles=lambda training: next(waiting).programs(),
+            journal=0 if self.persistent else self.length,
+        )
+        path_of = {id(walker): path for walker, path in zip(walkers, paths, strict=True)}
+        rounds = steps // self.length
+        walks = 0
+
+        def walk(walker: Walker, stream: Stream) -> int:
+            nonlocal walks
+            path = path_of[id(walker)]
+            path.rate[0] = self.rate / (1.0 + self.decay * (walks // len(worlds)))
+            if not self.persistent:
+                walker.reset(walker.training.truth)
+            elif walks < len(worlds):  # from then on the walk adds up what its steps change
+                path.enter(distance_from_truth(walker.training, walker.walk.view))
+            walks += 1
+            return walker.advance(stream, self.temperature, rounds * self.length, episode=self.length)
+
+        return learn_by_passes(
+            walk,
+            walkers,
+            arrays,
+            passes=passes,
+            steps=rounds * self.length,
+            seed=seed,
+            weights=weights,
+            average=self.average,
+            progress=progress,
+            callback=callback,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """How far a walk has come from the truth, and what its rule does with that.
+
+    See `factorwise.kernels.walks.rules`.
+
+    path : float64[weights]
+        Statistics of the world minus those of the truth.
+    rate, stays : float64[1], int64[1]
+        What the distance is multiplied by; 1 for a chain that goes on from where it is.
+    named, many, known : int32[weights], int64[1], uint8[weights]
+        Weights whose distance may be other than zero.
+    """
+
+    arrays: UpdateArrays
+    path: NDArray[np.float64]
+    rate: NDArray[np.float64]
+    stays: NDArray[np.int64]
+    named: NDArray[np.int32]
+    many: NDArray[np.int64]
+    known: NDArray[np.uint8]
+
+    @classmethod
+    def begun(cls, arrays: UpdateArrays, *, persistent: bool) -> Path:
+        """Return the path of a walk that stands at the truth."""
+        size = len(arrays.weights)
+        stays = np.array([persistent], np.int64)
+        named, many, known = np.zeros(size, np.int32), np.zeros(1, np.int64), np.zeros(size, np.uint8)
+        return cls(arrays, np.zeros(size), np.zeros(1), stays, named, many, known)
+
+    def enter(self, distance: NDArray[np.float64]) -> None:
+        """Let the walk be so far from the truth."""
+        self.path[:] = distance
+        far = np.flatnonzero(distance)
+        self.known[:] = distance != 0.0
+        self.named[: len(far)] = far
+        self.many[0] = len(far)
+
+    def programs(self) -> dict[str, Program]:
+        """Return the rule as programs, by role."""
+        own = {name: getattr(self, name) for name in ("path", "rate", "stays", "named", "many", "known")}
+        arrays = {**self.arrays._asdict(), **own}
+        return {
+            "kept": Program(kept=add_to_path, arrays=arrays, name="the path"),
+            "episode": Program(episode=learn_from_path, arrays=arrays, name="contrastive divergence"),
+        }

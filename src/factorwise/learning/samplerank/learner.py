@@ -1,0 +1,260 @@
+"""SampleRank: learn from the atomic gradients of a walk which of two neighbouring worlds is better.
+
+A walk proposes a step. If the preference says that one of the two worlds is better and the model does not
+rank it higher, by the margin of the update rule, the weights are corrected along the difference of their
+statistics, and the walk goes on with the new weights. No inference is ever run to the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from tqdm import tqdm
+
+from factorwise.errors import require
+from factorwise.inference.mcmc.engine import EngineName
+from factorwise.inference.mcmc.run import PROGRESS_AFTER
+from factorwise.kernels.walks.loops import MISRANKED, STEPS, UPDATES
+from factorwise.learning.samplerank.walkers import (
+    Accept,
+    TrainingWorld,
+    Walker,
+    check_walk,
+    check_worlds,
+    make_walkers,
+)
+from factorwise.learning.updates import UpdateArrays, UpdateRule, as_rule, averaged
+from factorwise.model.model import Model
+from factorwise.rng import Stream, as_stream
+
+
+class PassRecord(NamedTuple):
+    """What happened in one pass over the training worlds.
+
+    number
+        Of the pass, from 1.
+    steps, updates, misranked
+        Steps made, weights corrected, better worlds that scored no more than their neighbours.
+    accepted
+        Share of the steps that changed the world.
+    value
+        Mean over the worlds of the metric where their walks ended; nan without one.
+    """
+
+    number: int
+    steps: int
+    updates: int
+    misranked: int
+    accepted: float
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """Weights, and how they came about.
+
+    weights
+        What to use: the mean over all steps where averaging was asked for, else the last.
+    last, mean
+        Both.
+    radius
+        Largest norm of a gradient that led to an update: R of the mistake bounds.
+    history
+        One record per pass.
+    interrupted
+        Whether Ctrl-C cut the learning short.
+    """
+
+    weights: NDArray[np.float64]
+    last: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    radius: float
+    history: list[PassRecord]
+    interrupted: bool
+
+    @property
+    def updates(self) -> int:
+        """Corrections made: the mistakes that the bounds count, for unit steps from weights of zero."""
+        return sum(record.updates for record in self.history)
+
+
+Callback = Callable[[PassRecord, NDArray[np.float64]], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleRank:
+    """Learner that corrects every wrong ranking it walks past.
+
+    update
+        The rule: a name ("unit", "mira", "pa", "pa-i", "pa-ii", "cw", "cw-deviation", "arow", "adagrad"), a
+        rule from `factorwise.learning.updates`, or a function of yours (see `OwnRule` there).
+    accept
+        How the walk decides: a name, an `Acceptance` or a function of (random, move). ``metropolis``,
+        ``barker``: a valid chain. ``unbalanced``: the first without the proposer's Hastings ratio.
+        ``greedy``: whatever scores higher. ``always``: everything. ``truth``: whatever is better by the
+        preference, and of equally good worlds the one that scores higher. The theory asks for no valid chain.
+    temperature
+        Of the acceptances that look at it.
+    best_of
+        Draw so many proposals and consider the one of highest gain: a proposer informed by the model, whose
+        Hastings ratio is not known.
+    average
+        Return the mean of the weights over all steps, not the last ones.
+    fixed
+        Names of blocks of weights that are held as they are given.
+    """
+
+    update: str | UpdateRule | Callable[..., float] = "mira"
+    accept: Accept = "metropolis"
+    temperature: float = 1.0
+    best_of: int = 1
+    average: bool = True
+    fixed: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        check_walk(self.accept, self.temperature, self.best_of)
+        as_rule(self.update)
+
+    def fit(
+        self,
+        worlds: Sequence[TrainingWorld],
+        *,
+        passes: int = 10,
+        steps: int = 4_000,
+        restart: bool = True,
+        truth_starts: float = 0.0,
+        seed: int | np.random.Generator | Stream = 0,
+        weights: ArrayLike | None = None,
+        engine: EngineName = "auto",
+        progress: bool = True,
+        callback: Callback | None = None,
+    ) -> Learned:
+        """Walk ``steps`` steps in each world, ``passes`` times over, in an order drawn anew each time.
+
+        restart
+            Begin each walk anew, not where the last pass left it.
+        truth_starts
+            Share of the walks that begin at the truth instead of the world's start: worlds near the truth
+            are where the model will have to rank finely, and a walk from afar may not reach them.
+        weights
+            To begin with; zero by default.
+        callback
+            Called after each pass with its record and the weights so far; returning True ends the learning.
+
+        The result is a function of the worlds, the settings and the seed alone.
+        """
+        check_worlds(worlds, "preference")
+        require(steps >= 1, "steps", steps, "at least 1")
+        require(0.0 <= truth_starts <= 1.0, "truth_starts", truth_starts, "between 0 and 1")
+        if truth_starts > 0.0:
+            check_worlds(worlds, "truth")
+        rule = as_rule(self.update)
+        arrays = rule.arrays(worlds[0].model.blocks.size)
+        arrays.free[:] = free_weights(worlds[0].model, self.fixed)
+        program = rule.program(arrays)
+        walkers = make_walkers(
+            worlds,
+            engine,
+            acceptance=check_walk(self.accept, self.temperature, self.best_of),
+            best_of=self.best_of,
+            weights=arrays.weights,
+            clock=arrays.clock,
+            roles=lambda training: {"update": program},
+            judged=True,
+        )
+
+        def walk(walker: Walker, stream: Stream) -> int:
+            if restart:
+                at_truth = stream.uniform() < truth_starts
+                walker.reset(walker.training.truth if at_truth else walker.training.start)
+            return walker.advance(stream, self.temperature, steps)
+
+        return learn_by_passes(
+            walk,
+            walkers,
+            arrays,
+            passes=passes,
+            steps=steps,
+            seed=seed,
+            weights=weights,
+            average=self.average,
+            progress=progress,
+            callback=callback,
+        )
+
+
+def free_weights(model: Model, fixed: Sequence[str]) -> NDArray[np.float64]:
+    """Return 1 for each weight that may be learned and 0 for those in blocks that are ``fixed``."""
+    free = np.ones(model.blocks.size)
+    for name in fixed:
+        free[model.blocks.slice_of(name)] = 0.0
+    return free
+
+
+def learn_by_passes(
+    walk: Callable[[Walker, Stream], int],
+    walkers: Sequence[Walker],
+    arrays: UpdateArrays,
+    *,
+    passes: int,
+    steps: int,
+    seed: int | np.random.Generator | Stream,
+    weights: ArrayLike | None,
+    average: bool,
+    progress: bool,
+    callback: Callback | None,
+) -> Learned:
+    """Visit every walker once per pass; each visit has a stream of its own, by seed, pass and world.
+
+    walk
+        Learns in one world and returns how many of its ``steps`` changed it.
+    """
+    require(passes >= 1, "passes", passes, "at least 1")
+    model = walkers[0].training.model
+    arrays.weights[:] = model.blocks.flat(weights)
+    root = as_stream(seed).bits()
+    history: list[PassRecord] = []
+    interrupted = False
+    hidden = None if progress else True
+    total = passes * steps * len(walkers)
+    with tqdm(total=total, unit="step", unit_scale=True, delay=PROGRESS_AFTER, disable=hidden) as bar:
+        try:
+            for number in range(1, passes + 1):
+                before = arrays.clock.copy()
+                changed, values = 0, []
+                for index in _shuffled(len(walkers), Stream(root, number)):
+                    changed += walk(walkers[index], Stream(root, number, index))
+                    values.append(walkers[index].value)
+                    bar.update(steps)
+                made = arrays.clock - before
+                record = PassRecord(
+                    number,
+                    int(made[STEPS]),
+                    int(made[UPDATES]),
+                    int(made[MISRANKED]),
+                    float(changed / (steps * len(walkers))),
+                    float(np.mean(values)),
+                )
+                history.append(record)
+                bar.set_postfix(updates=record.updates, value=f"{record.value:.3f}", refresh=False)
+                current = averaged(arrays) if average else arrays.weights.copy()
+                if callback is not None and callback(record, current) is True:
+                    break
+        except KeyboardInterrupt:
+            interrupted = True
+    mean, last = averaged(arrays), arrays.weights.copy()
+    radius = float(np.sqrt(arrays.largest[0]))
+    return Learned(mean if average else last, last, mean, radius, history, interrupted)
+
+
+def _shuffled(count: int, stream: Stream) -> list[int]:
+    """Return the numbers below ``count`` in random order."""
+    order = list(range(count))
+    for last in range(count - 1, 0, -1):
+        chosen = stream.below(last + 1)
+        order[last], order[chosen] = order[chosen], order[last]
+    return order

@@ -1,0 +1,104 @@
+"""Structured perceptron with annealing: correct the weights by whole worlds, the best one against the truth.
+
+Before each correction a world of highest score is searched for by simulated annealing; if it is not the
+truth, the weights move by the difference of the two worlds' statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from factorwise.errors import require
+from factorwise.inference.mcmc.acceptances import METROPOLIS
+from factorwise.inference.mcmc.engine import EngineName
+from factorwise.inference.mcmc.schedules import Geometric, Schedule
+from factorwise.kernels.walks.loops import CLOCK, STEPS, UPDATES
+from factorwise.learning.samplerank.learner import Callback, Learned, free_weights, learn_by_passes
+from factorwise.learning.samplerank.walkers import (
+    TrainingWorld,
+    Walker,
+    check_worlds,
+    distance_from_truth,
+    make_walkers,
+)
+from factorwise.learning.updates import Unit
+from factorwise.rng import Stream
+
+LOOKS = 50  # temperatures of one annealing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StructuredPerceptron:
+    """Learner that compares the truth with the world that annealing ends in.
+
+    rate
+        Multiple of the difference of the statistics that is added.
+    schedule
+        Temperatures of the annealing; by default geometric from 2 to 0.02.
+    average
+        Return the mean of the weights over all searches, not the last ones.
+    fixed
+        Names of blocks of weights that are held as they are given.
+    """
+
+    rate: float = 1.0
+    schedule: Schedule = field(default_factory=Geometric)
+    average: bool = True
+    fixed: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        require(self.rate > 0, "rate", self.rate, "greater than zero")
+
+    def fit(
+        self,
+        worlds: Sequence[TrainingWorld],
+        *,
+        passes: int = 10,
+        steps: int = 4_000,
+        seed: int | np.random.Generator | Stream = 0,
+        weights: ArrayLike | None = None,
+        engine: EngineName = "auto",
+        progress: bool = True,
+        callback: Callback | None = None,
+    ) -> Learned:
+        """Search with ``steps`` steps of annealing in each world, ``passes`` times over."""
+        check_worlds(worlds, "truth")
+        require(steps >= 1, "steps", steps, "at least 1")
+        arrays = Unit().arrays(worlds[0].model.blocks.size)
+        free = free_weights(worlds[0].model, self.fixed)
+        searching = np.zeros(CLOCK, np.int64)  # the clock of the rule counts searches
+        walkers = make_walkers(worlds, engine, acceptance=METROPOLIS, weights=arrays.weights, clock=searching)
+        ends = np.linspace(0, steps, min(LOOKS, steps) + 1).astype(int).tolist()
+
+        def search(walker: Walker, stream: Stream) -> int:
+            walker.reset(walker.training.start)
+            changed = 0
+            for begin, end in pairwise(ends):
+                temperature = self.schedule.temperature((begin + end) / 2 / steps)
+                changed += walker.advance(stream, temperature, end - begin)
+            distance = free * distance_from_truth(walker.training, walker.walk.view)
+            if distance.any():
+                arrays.weights[:] -= self.rate * distance
+                arrays.drift[:] -= arrays.clock[STEPS] * self.rate * distance
+                arrays.clock[UPDATES] += 1
+                arrays.largest[0] = max(arrays.largest[0], float(distance @ distance))
+            arrays.clock[STEPS] += 1
+            return changed
+
+        return learn_by_passes(
+            search,
+            walkers,
+            arrays,
+            passes=passes,
+            steps=steps,
+            seed=seed,
+            weights=weights,
+            average=self.average,
+            progress=progress,
+            callback=callback,
+        )

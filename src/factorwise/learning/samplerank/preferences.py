@@ -1,0 +1,376 @@
+"""Preferences: which of two neighbouring worlds is better, without a word about weights.
+
+A `Preference` starts a `Judge` for one walk; the judge says for each diff how much better the world after it
+would be. `TruthPreference` and `AccuracyPreference` follow a metric against the truth, from the diff alone;
+`WorldPreference` and `DiffPreference` ask a function of yours, which may know no labels at all;
+`constraint_preferences` has one kind of such prior knowledge ready made. A gain of exactly 0.0 is a tie:
+neither world is preferred, and nothing is to be learned from the pair.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from numbers import Integral
+from typing import Any, Literal, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.errors import DiffError, InvalidArgumentError, ShapeError, require
+from factorwise.inference.mcmc.parts import Surroundings
+from factorwise.kernels.assignments import accuracy
+from factorwise.kernels.clusterings import preferences as kernels
+from factorwise.kernels.compile.programs import Program
+from factorwise.kernels.walks.frames import Parts, run
+from factorwise.kernels.walks.loops import make_changes, take_back, weigh_move
+from factorwise.rng import Stream
+from factorwise.world.assignment import Assignment
+from factorwise.world.diff import NEW, Transfer
+from factorwise.world.partition import Partition
+
+UNKNOWN = -1
+METRICS: dict[str, dict[str, Any]] = {
+    "pairwise": {
+        "judge": kernels.judge_pairwise,
+        "applied": kernels.pairs_applied,
+        "begin": kernels.begin_pairs,
+        "value": kernels.pairwise_value,
+    },
+    "b-cubed": {
+        "judge": kernels.judge_b_cubed,
+        "applied": kernels.b_cubed_applied,
+        "begin": kernels.begin_b_cubed,
+        "value": kernels.b_cubed_value,
+    },
+    "rand": {
+        "judge": kernels.judge_rand,
+        "applied": kernels.pairs_applied,
+        "begin": kernels.begin_pairs,
+        "value": kernels.rand_value,
+    },
+}
+"""The functions of the program of each metric."""
+MetricName = Literal["pairwise", "b-cubed", "rand"]
+
+
+class Judge(Protocol):
+    """What a preference says along one walk."""
+
+    @property
+    def value(self) -> float:
+        """How good the world is now; nan where the preference only compares."""
+        ...
+
+    def gain(self, world: Any, diff: Any) -> float:
+        """How much better the world after ``diff`` is: below zero worse, 0.0 a tie. Changes nothing."""
+        ...
+
+    def applied(self, world: Any, diff: Any) -> None:
+        """Follow the walk: called with the world as it is right before ``diff`` is applied to it."""
+        ...
+
+
+class Preference(Protocol):
+    """Which of two neighbouring worlds is better.
+
+    With a method ``program(parts)`` as well, see `ProgramPreference`, walks are judged in compiled code.
+
+    Implements: wick2009samplerank, Eq. 2, with the size of the difference and ties told apart.
+    """
+
+    def watch(self, world: Any) -> Judge:
+        """Start judging a walk from ``world``."""
+        ...
+
+
+class ProgramPreference:
+    """A preference that is a program.
+
+    Walks run it compiled, and `watch` runs its functions as they are written.
+
+    Its functions see one change at a time, in ``move.item``, ``move.source`` and ``move.target``:
+
+    ``judge(world, mine, move)``
+        How much better the world after the change is; 0.0 for a tie. Of a move that has several changes the
+        gains are added up, each in the world that the ones before it lead to.
+    ``applied(world, mine, move)``
+        Follow the walk: a change has been made, whether it was judged or not, or taken back. For preferences
+        that keep something.
+    ``begin(world, mine)``
+        Start from the world as it is.
+    ``value(world, mine)``
+        How good the world is; for reports.
+    """
+
+    def program(self, parts: Surroundings) -> Program:
+        """Return the program, with a function ``judge``, for worlds like that of the surroundings."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what its program is")
+
+    def watch(self, world: Any) -> ProgramJudge:
+        """Start judging a walk from ``world``."""
+        return ProgramJudge(self.program(Surroundings(world)), world)
+
+
+class ProgramJudge:
+    """A judge that runs the functions of a preference's program as they are written.
+
+    On a world of its own.
+    """
+
+    def __init__(self, program: Program, world: Any) -> None:
+        self._world = world.copy()
+        self._frame = self._world.frame(np.zeros(2, np.uint64), many=True)
+        nothing = np.zeros(0)
+        self._parts = Parts(
+            self._frame, self._world.program(), (), stream=Stream(0), weights=nothing, judge=program
+        )
+        self._arrays = [array for array in program.arrays.values() if isinstance(array, np.ndarray)]
+        self._program = self._parts.bound[0]
+        self._parts.begin()
+
+    @property
+    def value(self) -> float:
+        """How good the world is now; nan where the preference does not say."""
+        return run(self._program, "value") if "value" in self._program.program.functions else math.nan
+
+    def gain(self, world: Any, diff: Any) -> float:
+        """How much better the world after ``diff`` is; exactly 0.0 for a tie."""
+        self._enter(world, diff)
+        walk, move = self._parts.walk, self._parts.walk.step[0]
+        before = [array.copy() for array in self._arrays]
+        take_back(walk, move, walk.changes, weigh_move(walk, move, False))
+        for array, old in zip(self._arrays, before, strict=True):
+            array[...] = old
+        return float(move.better)
+
+    def applied(self, world: Any, diff: Any) -> None:
+        """Follow the walk to the world after ``diff``, about to be applied."""
+        self._enter(world, diff)
+        make_changes(self._parts.walk, self._parts.walk.step[0], 0)
+
+    def _enter(self, world: Any, diff: Any) -> None:
+        if world.layout_key() != self._world.layout_key():
+            raise ShapeError(
+                f"this judge watches {self._world!r}, but was given {world!r}: start another judge with"
+                " preference.watch(world)."
+            )
+        if isinstance(diff, Transfer):
+            checked_items(world, diff)
+        self._world.take(world)
+        self._world.enter(self._frame, diff)
+
+
+class TruthPreference(ProgramPreference):
+    """Clusterings by a metric against the true one.
+
+    truth
+        A `Partition`, or the true entity of each item: any whole numbers or strings, with None or -1 where
+        it is unknown. Items of unknown entity are left out of the metric, wherever they are.
+    metric
+        ``"pairwise"`` F1, ``"b-cubed"`` F1, or ``"rand"`` (the share of pairs of items decided rightly).
+
+    A gain costs the sizes of the two clusters that the diff touches. Types of clusters do not count.
+
+    Pairwise F1 is 0 as long as no right pair is together. From singletons, then, a right merge is a gain
+    but a wrong one only a tie, from which nothing is learned, until the first right pair is there. From
+    one cluster splits are gains and losses at once. Where the truth has no pairs at all (every known item
+    an entity of its own), pairwise F1 is 0 in every world and everything is a tie. B-cubed and Rand
+    punish a wrong merge in all of these worlds.
+
+    >>> from factorwise.world.moves import merge
+    >>> world = Partition.singletons(3)
+    >>> judge = TruthPreference(["ann", "ann", None], "b-cubed").watch(world)
+    >>> judge.gain(world, merge(world, 0, 1)) > 0.0
+    True
+    >>> judge.gain(world, merge(world, 0, 2))
+    0.0
+    """
+
+    def __init__(
+        self,
+        truth: Partition | Sequence[object] | NDArray[Any],
+        metric: MetricName = "pairwise",
+    ) -> None:
+        require(metric in METRICS, "metric", metric, f"one of {', '.join(map(repr, METRICS))}")
+        self.metric = metric
+        self.entity = _numbered(truth)
+
+    def program(self, parts: Surroundings) -> Program:
+        """Judge one change by the members of its two clusters."""
+        n_items, known = parts.world.n_items, self.entity[self.entity >= 0]
+        if len(self.entity) != n_items:
+            raise ShapeError(
+                f"the truth tells of {len(self.entity)} items, but the world has {n_items}:"
+                " give one entity per item, None where it is unknown."
+            )
+        size = np.bincount(known).astype(np.int64)
+        arrays = {
+            "entity": self.entity,
+            "entity_size": size,
+            "truth": np.array([len(known), (size * (size - 1) // 2).sum()], np.int64),
+            "sums": np.zeros(2),
+            "after": np.zeros(2),
+            "change": np.full(3, -1, np.int64),
+            "counts": np.zeros(len(size), np.int64),
+            "base": np.zeros(1, np.int64),
+        }
+        return Program(name=f"{self.metric} against the truth", arrays=arrays, **METRICS[self.metric])
+
+
+class AccuracyPreference(ProgramPreference):
+    """Assignments by the share of variables with the right label.
+
+    truth
+        An `Assignment`, or a code per variable with -1 where it is unknown. Variables whose label is unknown,
+        and those that the world observes, are left out.
+    """
+
+    def __init__(self, truth: Assignment | Sequence[int] | NDArray[np.integer[Any]]) -> None:
+        given = np.asarray(truth.values if isinstance(truth, Assignment) else truth)
+        if given.ndim != 1:
+            raise ShapeError(f"truth must be one code per variable, but has shape {given.shape}.")
+        if given.dtype.kind not in "iu":
+            raise InvalidArgumentError(
+                f"truth must be integer codes, but {given.dtype} was given: encode labels with"
+                " Assignment.from_labels(variables, labels)."
+            )
+        self.codes = given.astype(np.int64)
+
+    def program(self, parts: Surroundings) -> Program:
+        """Judge one change by the label of its variable."""
+        codes = self._codes_for(parts.world)
+        arrays = {
+            "code": codes.astype(np.int32),
+            "known": np.array([np.count_nonzero(codes >= 0)], np.int64),
+            "right": np.zeros(1, np.int64),
+        }
+        return Program(
+            judge=accuracy.judge_accuracy,
+            applied=accuracy.accuracy_applied,
+            begin=accuracy.begin_accuracy,
+            value=accuracy.accuracy_value,
+            arrays=arrays,
+            name="accuracy",
+        )
+
+    def _codes_for(self, world: Assignment) -> NDArray[np.int64]:
+        """Return the right code of each variable that counts in ``world``, -1 for all others."""
+        if len(self.codes) != len(world.values):
+            raise ShapeError(
+                f"the truth tells of {len(self.codes)} variables, but the world has {len(world.values)}:"
+                " give one code per variable, -1 where it is unknown."
+            )
+        return np.where(world.variables.observed, UNKNOWN, self.codes)
+
+
+class _Asking:
+    """A preference that asks a function at every diff, and is its own judge: it keeps nothing."""
+
+    def __init__(self, function: Callable[[Any, Any], float], *, tolerance: float = 0.0) -> None:
+        require(0.0 <= tolerance < math.inf, "tolerance", tolerance, "a finite number, zero or more")
+        self.function = function
+        self.tolerance = tolerance
+
+    def watch(self, world: Any) -> Self:
+        """Return itself."""
+        return self
+
+    @property
+    def value(self) -> float:
+        """Return nan: this preference only compares."""
+        return math.nan
+
+    def applied(self, world: Any, diff: Any) -> None:
+        """Do nothing."""
+
+    def _answer(self, first: Any, second: Any) -> float:
+        answer = float(self.function(first, second))
+        if not math.isfinite(answer):
+            raise InvalidArgumentError(
+                f"the preference's function returned {answer}: return a finite number, above zero for better,"
+                " below zero for worse and 0.0 for a tie."
+            )
+        return 0.0 if abs(answer) <= self.tolerance else answer
+
+
+class WorldPreference(_Asking):
+    """Worlds of any kind by a function of two of them.
+
+    function
+        Called as ``function(before, after)``; above zero where ``after`` is better, below where it is worse.
+        It must leave both as they are.
+    tolerance
+        Answers no further than this from zero are ties.
+
+    Each gain copies the world: where the change is enough to judge by, `DiffPreference` is faster.
+    """
+
+    def gain(self, world: Any, diff: Any) -> float:
+        """What the function says of the world before and after ``diff``; 0.0 for a tie."""
+        return self._answer(world, world.after(diff))
+
+
+class DiffPreference(_Asking):
+    """Worlds of any kind by a function of the change: a rule, a person's answer, other prior knowledge.
+
+    function
+        Called as ``function(world, diff)``, with ``diff`` not yet applied; above zero where the change is for
+        the better, below where it is for the worse. It must leave the world as it is.
+    tolerance
+        Answers no further than this from zero are ties.
+
+    Without labels, a rule of thumb can teach:
+
+    >>> from factorwise.world.moves import merge
+    >>> names = ["ann lee", "a lee", "bob ray"]
+    >>> def same_last_name(world, diff):
+    ...     last = {names[item].split()[-1] for item in diff.items}
+    ...     joined = world.members(diff.target) if diff.target != NEW else ()
+    ...     return sum(1 if names[item].split()[-1] in last else -1 for item in joined)
+    >>> world = Partition.singletons(3)
+    >>> judge = DiffPreference(same_last_name).watch(world)
+    >>> judge.gain(world, merge(world, 0, 1)), judge.gain(world, merge(world, 0, 2))
+    (1.0, -1.0)
+    """
+
+    def gain(self, world: Any, diff: Any) -> float:
+        """What the function says of ``diff``; 0.0 for a tie."""
+        return self._answer(world, diff)
+
+
+def checked_items(world: Partition, diff: Transfer) -> NDArray[np.int32]:
+    """Items that ``diff`` moves; an error where it does not fit ``world``."""
+    items = np.array(diff.items, np.int32)
+    inside = len(items) > 0 and items.min() >= 0 and items.max() < world.n_items
+    if not inside or (world.labels[items] != diff.source).any() or diff.source == diff.target:
+        raise DiffError(
+            f"{diff} does not fit this world: build transfers with world.moves from the world they are for."
+        )
+    if diff.target != NEW:
+        world.size_of(diff.target)  # an error where it does not exist
+    return items
+
+
+def _numbered(truth: Partition | Sequence[object] | NDArray[Any]) -> NDArray[np.int32]:
+    """Dense entity numbers, -1 for unknown."""
+    if isinstance(truth, Partition):
+        return truth.dense_labels().astype(np.int32)
+    if isinstance(truth, np.ndarray) and truth.ndim != 1:
+        raise ShapeError(f"truth must be one entity per item, but has shape {truth.shape}.")
+    if isinstance(truth, np.ndarray) and truth.dtype.kind in "iu":
+        known = truth != UNKNOWN
+        entity = np.full(len(truth), UNKNOWN, np.int32)
+        entity[known] = np.unique(truth[known], return_inverse=True)[1]
+        return entity
+    numbers: dict[object, int] = {}
+    found = np.full(len(truth), UNKNOWN, np.int32)
+    for item, key in enumerate(truth):
+        if key is None or (isinstance(key, Integral) and key == UNKNOWN):
+            continue
+        if not isinstance(key, Integral | str):
+            raise InvalidArgumentError(
+                f"the entity of item {item} is {key!r}: give whole numbers or strings, None where unknown."
+            )
+        found[item] = numbers.setdefault(key, len(numbers))
+    return found

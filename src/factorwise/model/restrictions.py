@@ -1,0 +1,31 @@
+"""What templates share that are restricted to some items of a clustering."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any, TypeVar
+
+from factorwise.errors import TemplateError
+
+Kind = TypeVar("Kind")
+
+
+def copy_with(template: Kind, **changed: Any) -> Kind:
+    """Return a copy with other attributes; a function that is a method of the template becomes the copy's."""
+    twin = copy(template)
+    for name, value in changed.items():
+        setattr(twin, name, value)
+    function = getattr(template, "function", None)
+    if getattr(function, "__self__", None) is template:
+        twin.function = getattr(twin, function.__name__)  # type: ignore[attr-defined,union-attr]
+    return twin
+
+
+def refuse_repulsion(template: Any) -> None:
+    """Complain of factors between clusters, of which the two may lie in different shards."""
+    if template.repels:
+        raise TemplateError(
+            f"template {template.name!r} scores pairs of items in different clusters, and walks in shards see"
+            " the clusters of one shard at a time: give it repels=False and its weights with the opposite"
+            " sign, which changes all scores by the same constant."
+        )

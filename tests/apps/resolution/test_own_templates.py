@@ -1,0 +1,160 @@
+"""Templates of one's own in a resolver: made of the records, learned, explained, saved, searched with."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from factorwise.apps.resolution import Constraints, EntityResolver, RecordItems
+from factorwise.apps.resolution.sharded import Shards
+from factorwise.distributed import LocalExecutor, Sharding
+from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
+from factorwise.metrics.clustering import b_cubed
+from factorwise.model.templates import PairTemplate, TallyTemplate
+from factorwise.variables.fields import Fields
+from factorwise.world.partition import Partition
+from record_cases import people
+
+GROUPS = np.array(["0", "A", "B", "AB"])
+FAST = {"steps": 10, "rounds": 6, "n_jobs": 1}
+
+
+def with_groups(count, seed):
+    """People with little to tell them by, and with a blood group that is hardly ever wrong."""
+    rng = np.random.default_rng(seed)
+    records = people(count)
+    persons = {record["person"]: rng.choice(GROUPS) for record in records}
+    for record in records:
+        record["born"] = record["email"] = record["town"] = ""
+        record["blood"] = str(persons[record["person"]] if rng.random() < 0.97 else rng.choice(GROUPS))
+    return pa.Table.from_pylist(records)
+
+
+def present(count):
+    return count > 0
+
+
+def beyond_one(total, size):
+    return total - 1.0
+
+
+def one_blood_group(records):
+    """A person has one blood group."""
+    return TallyTemplate("blood", records.bags("blood"), present, beyond_one, ["further groups"])
+
+
+def differ(a, b):
+    return (a.group != b.group,)
+
+
+def blood_of_pairs(records):
+    """The same by a function of two records."""
+    return PairTemplate("pairs", Fields(group=records.codes("blood")), differ, ["different groups"])
+
+
+HIDDEN = {"id": "id", "leave_out": ["blood"]}
+TRAIN, TEST = with_groups(240, 1), with_groups(300, 2).slice(240)
+TRUTH = TEST.column("person").to_pylist()
+
+
+@pytest.fixture(scope="module")
+def resolver():
+    return EntityResolver(templates=[one_blood_group, blood_of_pairs], **FAST).fit(TRAIN, "person", **HIDDEN)
+
+
+def test_their_weights_are_learned_and_make_the_answer_better(resolver):
+    plain = EntityResolver(**FAST).fit(TRAIN, "person", **HIDDEN)
+    further = resolver.knowledge_.further
+    assert set(further) == {"blood", "pairs"}
+    assert sum(float(values[0]) for values in further.values()) < -0.5
+    with_blood, without = (
+        b_cubed(TRUTH, one.resolve(TEST, id="id").labels.tolist()).f1 for one in (resolver, plain)
+    )
+    assert with_blood > without + 0.01
+
+
+def test_the_model_is_an_ordinary_one_whose_score_the_search_reports(resolver):
+    model = resolver.model_
+    assert [template.name for template in model.templates] == ["links", "blood", "pairs"]
+    assert model.blocks.size == len(model.weights)
+    assert model.weight_name(model.blocks.size - 1).startswith("pairs")
+    found = resolver.resolve(TRAIN, id="id")
+    score = model.score(Partition.from_keys(found.labels))
+    assert found.found.score == pytest.approx(score, rel=1e-4)
+    assert found.linked.walk.score == pytest.approx(score, rel=1e-4)
+
+
+def test_they_are_seen_in_explanations_whose_gain_is_that_of_the_model(resolver):
+    explainer, model, n = resolver.explain(TRAIN, id="id"), resolver.model_, TRAIN.num_rows
+    blood = TRAIN.column("blood").to_pylist()
+    different = next(k for k in range(1, n) if blood[k] != blood[0])
+    pair = explainer.pair(0, different)
+    assert {name.split(":")[0] for name, _ in pair.further} == {"blood", "pairs"}
+    alone = np.arange(n)
+    joined = np.where(alone == different, 0, alone)
+    gain = model.score(Partition.from_keys(joined)) - model.score(Partition.from_keys(alone))
+    assert pair.gain == pytest.approx(gain, abs=1e-4)
+    members = np.array([1, 2, 3, different])
+    apart = alone.copy()
+    apart[members] = 1
+    joined = np.where(alone == 0, 1, apart)
+    gain = model.score(Partition.from_keys(joined)) - model.score(Partition.from_keys(apart))
+    assert explainer.placing(0, members).gain == pytest.approx(gain, abs=1e-4)
+
+
+def test_a_saved_model_wants_the_same_templates_again(resolver, tmp_path):
+    resolver.save(tmp_path / "m.fw")
+    again = EntityResolver.load(tmp_path / "m.fw", templates=[blood_of_pairs, one_blood_group], **FAST)
+    with pytest.raises(NotFittedError, match="resolve some first"):
+        again.model_  # noqa: B018
+    assert again.resolve(TEST, id="id").labels.tolist() == resolver.resolve(TEST, id="id").labels.tolist()
+    assert len(again.model_.templates) == 3
+    with pytest.raises(InvalidArgumentError, match="the same functions as when it was fitted"):
+        EntityResolver.load(tmp_path / "m.fw", **FAST).resolve(TEST, id="id")
+
+
+def test_without_labels_they_have_the_weights_that_are_given():
+    given = {"blood": [-50.0]}
+    made = EntityResolver(templates=[one_blood_group], template_weights=given, **FAST).fit(TRAIN, **HIDDEN)
+    found = made.resolve(TEST, id="id")
+    blood = TEST.column("blood").to_pylist()
+    for label in np.unique(found.labels):
+        assert len({blood[row] for row in np.flatnonzero(found.labels == label)}) == 1
+    zero = EntityResolver(templates=[one_blood_group], **FAST).fit(TRAIN, **HIDDEN)
+    assert zero.knowledge_.further["blood"].tolist() == [0.0]
+
+
+def test_records_that_must_be_together_are_one_item(resolver):
+    must = Constraints(must=np.array([[0, 5], [5, 7]]))
+    found = resolver.resolve(TEST, id="id", constraints=must)
+    assert len({int(found.labels[row]) for row in (0, 5, 7)}) == 1
+    table = pa.table({"color": ["red", None, "red", "blue", ""]})
+    items = RecordItems(table, np.array([0, 0, 0, 1, 1], np.int32), 2)
+    assert items.values("color") == ["red", "blue"]
+    assert items.codes("color").tolist() == [0, 1]
+    assert [items.bags("color").of(item) for item in (0, 1)] == [{0: 2}, {1: 1}]
+
+
+def test_shards_find_the_same_in_any_number_of_threads(resolver):
+    labels = [
+        resolver.resolve(TEST, id="id", shards=Shards(LocalExecutor(threads), Sharding(2))).labels.tolist()
+        for threads in (1, 2)
+    ]
+    assert labels[0] == labels[1]
+    assert b_cubed(TRUTH, labels[0]).f1 > 0.8
+
+
+@pytest.mark.parametrize(
+    ("templates", "weights", "error", "message"),
+    [
+        ([lambda records: 3], None, TemplateError, "returned int, not a template"),
+        ([one_blood_group, one_blood_group], None, TemplateError, "a name of its own"),
+        ([lambda records: records.bags("bloot")], None, InvalidArgumentError, "asks for column 'bloot'"),
+        ([one_blood_group], {"bloot": [1.0]}, InvalidArgumentError, "the templates are"),
+        ([one_blood_group], {"blood": [1.0, 2.0]}, ShapeError, "has 1 weights, but 2 were given"),
+    ],
+)
+def test_what_does_not_fit_is_refused(templates, weights, error, message):
+    made = EntityResolver(templates=templates, template_weights=weights, **FAST)
+    with pytest.raises(error, match=message):
+        made.fit(TRAIN, "person", **HIDDEN)
