@@ -175,14 +175,16 @@ class Explainer:
     def pair(self, first: int, second: int) -> PairExplanation:
         """Explain two different rows."""
         self._check(first, second)
-        weights = self.knowledge.weights
+        weights, comparisons = self.knowledge.weights, self.knowledge.comparisons
         values = self._comparer.values(np.array([min(first, second)]), np.array([max(first, second)]))
         return PairExplanation(
             candidates=bool(are_candidates(self.candidates, first, np.array([second]))[0]),
             rules=self._shared_rules(first, second),
             weighed=tuple(
                 _weighed(one, table, value)
-                for one, table, value in zip(self.knowledge.comparisons, weights.tables(), values, strict=True)
+                for one, table, value in zip(
+                    self.knowledge.comparisons, weights.tables(), values, strict=True
+                )
             ),
             link=weights.link,
             unlinked=weights.unlinked,
