@@ -2,9 +2,11 @@
 
 import csv
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
+from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.cli.main import main
 from report_cases import sections_of
 
@@ -77,9 +79,12 @@ def test_new_records_join_known_entities_whose_names_stay(folder):
 def place_new(folder, tmp_path):
     """Place the new records with more options; return the entity of each record."""
 
-    def place_new(*options, old=folder[1], new=folder[2]):
-        out = tmp_path / "all.csv"
-        given = ("apply", new, "--id", "id", "--model", folder[0] / "m.fw", "-o", out, *options)
+    def place_new(*options, old=folder[1], new=folder[2], temperature=None):
+        out, model = tmp_path / "all.csv", folder[0] / "m.fw"
+        if temperature is not None:
+            known, model = Knowledge.load(model), tmp_path / "m.fw"
+            replace(known, temperature=temperature).save(model)
+        given = ("apply", new, "--id", "id", "--model", model, "-o", out, *options)
         assert resolve(*given, "--onto", folder[0] / "found.csv", "--old", old) == 0
         return entities(out)
 
@@ -103,7 +108,8 @@ def test_canonical_records_and_pages_are_of_old_and_new_records(place_new, folde
     new = [{**one, "born": "2000"} for one in people("c")[40:43]]  # not all others are weighed anew
     names = {"--canonical": "canonical.csv", "--pairs": "pairs.csv", "--report": "r.html"}
     written = [word for option, name in names.items() for word in (option, tmp_path / name)]
-    found = place_new(*written, new=write(tmp_path / "new.csv", new))
+    doubtful = 2.0  # a temperature at which some doubt is left
+    found = place_new(*written, new=write(tmp_path / "new.csv", new), temperature=doubtful)
     canonical = entities(tmp_path / "canonical.csv", "entity", "records")
     assert {name: int(count) for name, count in canonical.items()} == Counter(found.values())
     columns = ["id", "first", "last", "born", "who"]

@@ -182,9 +182,7 @@ class Explainer:
             rules=self._shared_rules(first, second),
             weighed=tuple(
                 _weighed(one, table, value)
-                for one, table, value in zip(
-                    self.knowledge.comparisons, weights.tables(), values, strict=True
-                )
+                for one, table, value in zip(comparisons, weights.tables(), values, strict=True)
             ),
             link=weights.link,
             unlinked=weights.unlinked,
