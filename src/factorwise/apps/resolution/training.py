@@ -24,7 +24,7 @@ from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.labelled import ComparedLabels, LabelledPairs
-from factorwise.apps.resolution.lessons import Lesson
+from factorwise.apps.resolution.lessons import Lesson, held_out
 from factorwise.apps.resolution.link_learning import LinkTraining, Weights
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.apps.resolution.record_items import (
@@ -100,7 +100,8 @@ def learn(
     blocked(candidates, normal)
     if not len(candidates.first):
         raise InvalidArgumentError("no two records have anything in common that the blocking rules look at.")
-    comparisons = planned(normal, *sampled(candidates, seed), candidates)
+    enough = bool(held_out(entity, seed))  # with fewer, weights are those found without labels
+    comparisons = planned(normal, *sampled(candidates, seed), candidates, labels=enough)
     comparer = Comparer(normal, comparisons, candidates)
     levels = comparer.all_levels(candidates.first, candidates.second, team)
     tell(f"{len(comparisons)} comparisons of each pair")
@@ -214,7 +215,7 @@ def learn_without_labels(
     tell(f"{len(candidates.first):,} candidate pairs by {len(chosen)} rules")
     blocked(candidates, normal)
     first, second = sampled(candidates, seed)
-    comparisons = planned(normal, first, second, candidates) if len(first) else []
+    comparisons = planned(normal, first, second, candidates, labels=False) if len(first) else []
     comparer = Comparer(normal, comparisons, candidates)
     levels, labelled = comparer.all_levels(first, second, team), _compared(pairs, comparer)
     mixture = _mixture(comparer, levels, labelled, len(candidates), normal.n_rows, seed, team)

@@ -69,13 +69,20 @@ COMPARED: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     RECORD: tuple(("grams", measure) for measure in (COSINE, SMALLER_LEAD, LARGER_LEAD)),
 }
+#: What is compared instead where no labels tell how much a comparison is worth beside others: a mixture takes
+#: comparisons of different fields for independent, which those of whole records are not.
+WITHOUT_LABELS: dict[str, tuple[tuple[str, str], ...]] = {
+    "text": (("text", "rarity"), ("text", "words"), ("tokens", "shared"), ("tokens", "cosine")),
+    "address": (("text", "words"), *COMPARED["address"]),
+    RECORD: (),
+}
 #: Comparisons left out where there are many pairs: slow ones, and ones that tell little beside others.
 LEFT_OUT: dict[str, tuple[tuple[str, str], ...]] = {
     "name": (("tokens", "cosine"), ("middle", "jaro-winkler")),
-    "text": (("grams", "cosine"),),
+    "text": (("grams", "cosine"), ("text", "words"), ("tokens", "shared")),
     "list": (("items", "shared"), ("items", "cosine")),
     "number": (("number", "ratio"),),
-    "address": (("tokens", "cosine"),),
+    "address": (("text", "words"), ("tokens", "cosine")),
     "location": (("text", "words"),),
 }
 #: Forms that stand in for others where there are many pairs.
@@ -117,13 +124,16 @@ class Comparison:
         return cls(saved["field"], saved["form"], saved["measure"], cuts)
 
 
-def compared_forms(normal: NormalTable, n_pairs: int) -> Iterator[tuple[str, str, str]]:
+def compared_forms(
+    normal: NormalTable, n_pairs: int, *, labels: bool = True
+) -> Iterator[tuple[str, str, str]]:
     """Name the forms of all fields that are compared where there are so many pairs, with the measure."""
+    compared = COMPARED if labels else COMPARED | WITHOUT_LABELS
     kinds = {field.name: field.kind for field in normal.values()}
     if RECORD not in kinds:
         kinds[RECORD] = RECORD
     for field, kind in kinds.items():
-        for form, measure in COMPARED[kind]:
+        for form, measure in compared[kind]:
             # a list of words has no keys, as one of names has, that could stand in for its items
             spared = kind == "list" and "keys" not in normal[field]
             many = n_pairs > MANY_PAIRS and not spared
@@ -137,7 +147,7 @@ def compared_forms(normal: NormalTable, n_pairs: int) -> Iterator[tuple[str, str
 
 
 def planned(
-    normal: NormalTable, first: Ints, second: Ints, among: HasPairs | None = None
+    normal: NormalTable, first: Ints, second: Ints, among: HasPairs | None = None, *, labels: bool = True
 ) -> list[Comparison]:
     """Choose the comparisons, cut by what these pairs (candidates, or a sample of them) are like.
 
@@ -145,9 +155,11 @@ def planned(
 
     among
         All candidates; None for these pairs alone.
+    labels
+        Whether labels will tell what each comparison is worth.
     """
     candidates = Pairs(first, second) if among is None else among
-    wanted = list(compared_forms(normal, len(candidates.first)))
+    wanted = list(compared_forms(normal, len(candidates.first), labels=labels))
     found: list[Comparison] = []
     for witness in witnesses(normal, wanted, candidates):
         for place, values in zip(witness.places, witness.measure(first, second), strict=True):
