@@ -19,8 +19,6 @@ R = TypeVar("R")
 # Sums may be reordered so that they vectorise; infinities and NaN keep their meaning (hard zeros are -inf).
 FAST_SUMS = frozenset({"nsz", "arcp", "contract", "reassoc"})
 
-_POINTERS: dict[tuple[object, object], object] = {}
-
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile ``function`` on first use, without the interpreter lock, keeping the result on disk."""
@@ -108,24 +106,6 @@ def two_forms(function: Callable[P, R]) -> Callable[P, R]:
     """
     function.has_two_forms = True  # type: ignore[attr-defined]  # generated modules import it as it is
     return function
-
-
-def pointer_to(function: Callable[P, R], *examples: object) -> Callable[P, R]:
-    """Compile an `inner` function for arguments like ``examples``, as a pointer that kernels can be handed.
-
-    They call it without compiling it into themselves. Only for functions that return nothing. The same
-    function for arguments of the same types is compiled, or taken from disk, once in a process.
-    """
-    loose = cast("Any", numba)  # numba's own annotations lack what is used here
-    signature = loose.types.void(*(loose.typeof(example) for example in examples))
-    if (function, signature) not in _POINTERS:
-        plain = cast("Any", function).py_func
-        try:
-            made = loose.cfunc(signature, cache=True, error_model="numpy", _nrt=False)(plain)
-        except RuntimeError:  # numba found no folder where it may write
-            made = loose.cfunc(signature, error_model="numpy", _nrt=False)(plain)
-        _POINTERS[function, signature] = made
-    return cast("Callable[P, R]", _POINTERS[function, signature])
 
 
 def _part(function: Callable[P, R], **flags: Any) -> Callable[P, R]:
