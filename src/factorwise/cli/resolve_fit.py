@@ -150,7 +150,7 @@ def command(
             shards=opened,
             tell=telling(options),
             watch=bar,
-            blocked=lambda found, normal: reports.append(blocking_report(found, normal, labels)),
+            blocked=lambda *found: reports.append(blocking_report(*found)),
         )
     knowledge = resolver.knowledge_
     with clock.part("writing"):

@@ -16,11 +16,10 @@ from sklearn.exceptions import NotFittedError
 
 from factorwise.apps.resolution.agreement import check_columns, check_declared
 from factorwise.apps.resolution.answers import Resolution
-from factorwise.apps.resolution.blocking import Candidates, Rule
+from factorwise.apps.resolution.blocking import Rule
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.explaining import Explainer
 from factorwise.apps.resolution.fields import FieldSpec, override, read_fields
-from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.kinds import infer_kinds
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.labelled import labelled_pairs
@@ -28,6 +27,7 @@ from factorwise.apps.resolution.link_learning import LinkTraining
 from factorwise.apps.resolution.linking import Linked, link, record_model
 from factorwise.apps.resolution.naming import entity_names
 from factorwise.apps.resolution.record_items import TemplateMaker
+from factorwise.apps.resolution.repeats import distinct_records
 from factorwise.apps.resolution.resolving import (
     Keeping,
     default_budget,
@@ -36,7 +36,14 @@ from factorwise.apps.resolution.resolving import (
     searched,
 )
 from factorwise.apps.resolution.sharded import Shards, searched_in_shards
-from factorwise.apps.resolution.training import entity_column, entity_numbers, learn, learn_without_labels
+from factorwise.apps.resolution.training import (
+    Blocked,
+    entity_column,
+    entity_numbers,
+    ignore_blocks,
+    learn,
+    learn_without_labels,
+)
 from factorwise.apps.resolution.updating import below, place
 from factorwise.apps.resolution.weighing import WAYS
 from factorwise.distributed.mixing import Mixer
@@ -131,7 +138,7 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         leave_out: Sequence[str] = (),
         shards: Shards | None = None,
         tell: Callable[[str], None] = lambda text: None,
-        blocked: Callable[[Candidates, NormalTable], None] = lambda candidates, normal: None,
+        blocked: Blocked = ignore_blocks,
         watch: Callable[[PassRecord], None] | None = None,
     ) -> Self:
         """Learn from entities that are known, from labelled pairs, from both, or from neither.
@@ -151,13 +158,22 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         shards
             Take the walks that learn in shards, by an executor, and mix their weights.
         tell, blocked, watch
-            Called with a line on what is being done, with the candidates and the normal
-            forms, and after each pass.
+            Called with a line on what is being done, with the candidates, the normal forms and the entities
+            of the records that they are of, and after each pass.
+
+        Of records that are equal in all that is compared, most of a table, each is learned from once.
         """
         table = self._table = read_table(records)
         hidden = [*leave_out, *(name for name in (entity, id) if isinstance(name, str))]
         fields = self._fields(table, hidden, alone=table.num_rows == 1 and entity is None)
         labelled = None if pairs is None else labelled_pairs(pairs, _ids(table, id))
+        numbers = None if entity is None else entity_numbers(table, entity)
+        distinct = distinct_records(table, _compared_columns(fields))
+        if distinct is not None and (numbers is None or _several(distinct.entities(numbers))):
+            tell(f"{len(distinct.rows):,} different records")
+            table = self._table = table.take(distinct.rows)
+            labelled = None if labelled is None else distinct.pairs(labelled)
+            numbers = None if numbers is None else distinct.entities(numbers)
         self.history_: list[PassRecord] = []
         passes: list[PassRecord] = []
 
@@ -167,7 +183,7 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
                 watch(record)
 
         with Team(thread_count(self.n_jobs)) as team:
-            if entity is None:
+            if numbers is None:
                 self.knowledge_ = learn_without_labels(
                     table,
                     fields,
@@ -184,7 +200,7 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
                 self.knowledge_ = learn(
                     table,
                     fields,
-                    entity_numbers(table, entity),
+                    numbers,
                     pairs=labelled,
                     rules=self.rules,
                     templates=self.templates,
@@ -266,12 +282,13 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
                 read_checkpoint(checkpoint, run, begun=True)
             else:
                 ShardStore(fspath(checkpoint)).latest(run, begun=True)
+        distinct = distinct_records(table, _compared_columns(self.knowledge_.fields), constraints)
         with Team(thread_count(self.n_jobs)) as team:
             executor = None if shards is None else shards.executor
             found_links = link(
-                table,
+                table if distinct is None else table.take(distinct.rows),
                 self.knowledge_,
-                constraints=constraints,
+                constraints=constraints if distinct is None else distinct.constraints(constraints),
                 templates=self.templates,
                 team=team,
                 executor=executor,
@@ -286,14 +303,17 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
                     found_links, search, shards, seed=seed, checkpoint=checkpoint, run=run, watch=watch
                 )
             chances = found_links.walk.home_chances(self.knowledge_.temperature, team=team)
-        labels = found_links.rows_of_units(found_links.walk.labels)
+        labels, confidence = found_links.rows_of_units(found_links.walk.labels), chances[found_links.unit]
+        if distinct is not None:
+            labels, confidence = labels[distinct.of], confidence[distinct.of]
         resolved = Resolution(
             ids=ids,
             entity=entity_names(ids, labels),
             labels=labels,
-            confidence=chances[found_links.unit],
+            confidence=confidence,
             linked=found_links,
             found=found,
+            weighed=None if distinct is None else distinct.rows,
         )
         return self.draw(resolved) if posterior else resolved
 
@@ -434,6 +454,16 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
     def _check_fitted(self) -> None:
         if not hasattr(self, "knowledge_"):
             raise NotFittedError("this resolver has learned nothing yet: call fit, or load a model.")
+
+
+def _compared_columns(fields: Sequence[FieldSpec]) -> list[str]:
+    """Return the columns that are compared."""
+    return [field.name for field in fields if field.kind != "ignore"]
+
+
+def _several(entity: NDArray[np.int32]) -> bool:
+    """Whether some entity has two of the records."""
+    return bool((np.bincount(entity[entity >= 0]) > 1).any())
 
 
 def _ids(table: pa.Table, column: str | None) -> pa.Array:

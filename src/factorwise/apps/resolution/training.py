@@ -52,7 +52,11 @@ MOST_EXPECTED = 0.5  # but no more than this share of the candidates
 NEARLY = 0.99  # of the true pairs that many candidates find: fewer candidates that find these will do
 
 Tell = Callable[[str], None]
-Blocked = Callable[[Candidates, NormalTable], None]
+Blocked = Callable[[Candidates, NormalTable, Ints | None], None]
+
+
+def ignore_blocks(candidates: Candidates, normal: NormalTable, entity: Ints | None) -> None:
+    """Do nothing."""
 
 
 def learn(
@@ -70,7 +74,7 @@ def learn(
     team: Team,
     tell: Tell,
     mixer: Mixer | None = None,
-    blocked: Blocked = lambda candidates, normal: None,
+    blocked: Blocked = ignore_blocks,
     on_pass: Callable[[PassRecord], None] | None = None,
 ) -> Knowledge:
     """Learn from records whose entities are known: numbers from 0 on, -1 for records of unknown ones.
@@ -97,7 +101,7 @@ def learn(
     chosen = list(rules) if rules is not None else learned_rules(fields, normal, entity)
     candidates, thrifty = _enough_candidates(normal, chosen, entity, team)
     tell(f"{len(candidates.first):,} candidate pairs by {len(chosen)} rules")
-    blocked(candidates, normal)
+    blocked(candidates, normal, entity)
     if not len(candidates.first):
         raise InvalidArgumentError("no two records have anything in common that the blocking rules look at.")
     enough = bool(held_out(entity, seed))  # with fewer, weights are those found without labels
@@ -198,7 +202,7 @@ def learn_without_labels(
     seed: int,
     team: Team,
     tell: Tell,
-    blocked: Blocked = lambda candidates, normal: None,
+    blocked: Blocked = ignore_blocks,
 ) -> Knowledge:
     """Find weights from what candidates look like, without any entities.
 
@@ -213,7 +217,7 @@ def learn_without_labels(
     chosen = list(rules) if rules is not None else default_rules(fields, normal)
     candidates = find_candidates(normal, chosen, threads=team.threads)
     tell(f"{len(candidates.first):,} candidate pairs by {len(chosen)} rules")
-    blocked(candidates, normal)
+    blocked(candidates, normal, None)
     first, second = sampled(candidates, seed)
     comparisons = planned(normal, first, second, candidates, labels=False) if len(first) else []
     comparer = Comparer(normal, comparisons, candidates)

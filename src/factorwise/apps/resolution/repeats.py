@@ -1,0 +1,101 @@
+"""Tables whose records repeat: equal records are of one entity, and are resolved once for all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from factorwise.apps.resolution.constraints import Constraints
+from factorwise.apps.resolution.labelled import LabelledPairs
+from factorwise.rng import split_mix_words
+from factorwise.types import Ints
+
+REPEATED = 0.5  # of the records: with no more different ones than this, equal ones are taken together
+
+
+class Distinct(NamedTuple):
+    """The different records of a table.
+
+    rows : int64[distinct]
+        The first row of each.
+    of : int64[rows]
+        Which of them each row is.
+    """
+
+    rows: NDArray[np.int64]
+    of: NDArray[np.int64]
+
+    def entities(self, entity: Ints) -> NDArray[np.int32]:
+        """Return the entity that most rows of each record have; -1 where none is known."""
+        known = np.flatnonzero(entity >= 0)
+        width = int(entity.max(initial=0)) + 1
+        pairs, counts = np.unique(self.of[known] * np.int64(width) + entity[known], return_counts=True)
+        order = np.lexsort((pairs, -counts, pairs // width))
+        first = np.unique(pairs[order] // width, return_index=True)[1]
+        found = np.full(len(self.rows), -1, np.int32)
+        found[pairs[order][first] // width] = pairs[order][first] % width
+        return found
+
+    def pairs(self, given: LabelledPairs) -> LabelledPairs:
+        """Return labelled pairs of different records."""
+        first, second = self.of[given.first], self.of[given.second]
+        other = first != second
+        return LabelledPairs(first[other], second[other], given.same[other])
+
+    def constraints(self, given: Constraints | None) -> Constraints | None:
+        """Return constraints between the different records."""
+        if given is None:
+            return None
+        must = self.of[given.must].reshape(-1, 2)
+        must = must[must[:, 0] != must[:, 1]]
+        return replace(given, must=must, cannot=self.of[given.cannot].reshape(-1, 2))
+
+
+def distinct_records(
+    table: pa.Table, columns: Sequence[str], constraints: Constraints | None = None
+) -> Distinct | None:
+    """Find the different records of a table whose records repeat; None where most are different anyway.
+
+    Records are told apart by 64 bits of a hash: that two different ones of five million share them has a
+    chance of one in a million. Those that must not be together stay different, and so do all where an entity
+    has one record of each source.
+
+    columns
+        Those that are compared.
+    """
+    limits = constraints or Constraints()
+    if limits.sources is not None or not columns or not table.num_rows:
+        return None
+    key = np.zeros(table.num_rows, np.uint64)
+    for name in columns:
+        if name in table.column_names:
+            key = split_mix_words(key + _codes(table.column(name)).astype(np.uint64))
+    alone = np.unique(limits.cannot).astype(np.int64)
+    key[alone] = split_mix_words(key[alone] + (alone + 1).astype(np.uint64))
+    rows, of = np.unique(key, return_index=True, return_inverse=True)[1:]
+    if len(rows) > REPEATED * table.num_rows:
+        return None
+    order = np.argsort(rows)
+    rank = np.empty(len(rows), np.int64)
+    rank[order] = np.arange(len(rows))
+    return Distinct(rows[order].astype(np.int64), rank[of])
+
+
+def _codes(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Return a number for each value, 0 where it is missing or an empty text."""
+    array = column.combine_chunks()
+    try:
+        coded = array.dictionary_encode()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # lists, say
+        coded = pa.array([None if value is None else repr(value) for value in array.to_pylist()])
+        coded = coded.dictionary_encode()
+    if isinstance(coded, pa.ChunkedArray):
+        coded = coded.combine_chunks()
+    empty = np.array([value == "" for value in coded.dictionary.to_pylist()] + [False])
+    codes = np.asarray(coded.indices.fill_null(len(empty) - 1), np.int64)
+    return np.where(empty[codes] | (codes == len(empty) - 1), 0, codes + 1)
