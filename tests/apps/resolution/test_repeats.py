@@ -72,11 +72,9 @@ def test_rows_that_must_not_be_together_stay_apart():
 
 
 @pytest.mark.parametrize("labels", [True, False])
-def test_repeated_records_are_resolved_as_their_different_ones_are(labels, tmp_path):
+def test_repeated_records_are_resolved_as_their_different_ones_are(labels):
     once, often = repeated(120, 1), repeated(120, 12)
-    truth = {
-        row: person for row, person in zip(rows_of(once), once.column("person").to_pylist(), strict=True)
-    }
+    truth = dict(zip(rows_of(once), once.column("person").to_pylist(), strict=True))
     made = [
         EntityResolver(**FAST).fit(table, "person" if labels else None, id="id", leave_out=["person"])
         for table in (once, often)
@@ -91,7 +89,7 @@ def test_repeated_records_are_resolved_as_their_different_ones_are(labels, tmp_p
     assert many > few - 0.02
     many_rows = answers[1]
     assert len(many_rows.labels) == len(many_rows.confidence) == often.num_rows
-    same = {row: label for row, label in zip(rows_of(often), many_rows.labels.tolist(), strict=True)}
+    same = dict(zip(rows_of(often), many_rows.labels.tolist(), strict=True))
     assert [same[row] for row in rows_of(often)] == many_rows.labels.tolist()
     ids = set(often.column("id").to_pylist())
     assert {one for pair in many_rows.pairs().to_pylist() for one in (pair["id"], pair["other"])} <= ids
