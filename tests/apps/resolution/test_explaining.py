@@ -76,7 +76,7 @@ def test_how_far_a_pair_leads_the_other_candidates_of_its_records_is_explained_t
         found = explainer.pair(int(candidates.first[pair]), int(candidates.second[pair])).weighed[place]
         assert (found.field, found.form, found.measure) == ("whole record", "grams", "smaller lead")
         assert found.level == levels[pair, place]
-        assert found.weight == knowledge.model.tables()[place][found.level]
+        assert found.weight == knowledge.weights.tables()[place][found.level]
         assert 0.0 <= found.value <= 1.0
 
 

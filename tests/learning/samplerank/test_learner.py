@@ -419,7 +419,7 @@ print(found.last.tobytes().hex())
 
 def test_a_process_with_another_number_of_threads_learns_the_same_bits():
     here = fitted(SampleRank(), [whole_world(seed, 9) for seed in range(3)], passes=2, seed=7)
-    there = in_another_process(IN_ANOTHER_PROCESS, Path(__file__).parents[1])
+    there = in_another_process(IN_ANOTHER_PROCESS, Path(__file__).parents[2])
     assert there == here.last.tobytes().hex()
 
 

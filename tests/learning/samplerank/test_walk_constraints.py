@@ -11,8 +11,8 @@ from factorwise.learning import (
     TruthPreference,
     collect_constraints,
     separable_bound,
-    walk_constraints,
 )
+from factorwise.learning.samplerank import walk_constraints
 from factorwise.learning.samplerank.ranking_bounds import largest_margin, noisy_bound, radius_of
 from factorwise.rng import Stream, as_stream
 
