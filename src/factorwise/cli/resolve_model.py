@@ -54,12 +54,11 @@ def field_entries(fields: Sequence[FieldSpec]) -> list[dict[str, Any]]:
 
 def weight_entries(knowledge: Knowledge, top: int | None) -> dict[str, Any]:
     """Return how many weights there are, and the largest, as JSON values."""
-    weights = knowledge.weights.values
-    named = dict(zip(knowledge.weight_names(), weights.tolist(), strict=True))
+    named = knowledge.weights_by_name()
     ordered = dict(sorted(named.items(), key=lambda item: (-abs(item[1]), item[0])))
     return {
-        "all": len(weights),
-        "active": int(np.count_nonzero(weights)),
+        "all": len(named),
+        "active": int(np.count_nonzero(list(named.values()))),
         "largest": largest(ordered, top),
     }
 

@@ -177,8 +177,9 @@ def sizes_of(found: Resolution) -> Chart:
 
 def weights_of(knowledge: Knowledge) -> Table:
     """Show all weights, the largest first."""
-    named = dict(zip(knowledge.weight_names(), knowledge.weights.values.tolist(), strict=True))
-    return weights_table(named, "What each finding adds to the score of a pair in one entity.", "finding")
+    return weights_table(
+        knowledge.weights_by_name(), "What each finding adds to the score of a pair in one entity.", "finding"
+    )
 
 
 def comparisons_of(knowledge: Knowledge) -> Table:

@@ -84,15 +84,18 @@ def step_shard(
             stream=1 + step.shard,
         )
     rows = rows._replace(entity=rows.item[walk.labels])
-    place = destinations(rows, step)
+    place = destinations(rows, step, follow_all=model.links is not None and model.further is not None)
     sent = [rows.taken(np.flatnonzero(place == shard)) for shard in range(step.shards)]
     checksum = sum((part.checksum for part in sent), Checksum(0, 0))
     spent = time.thread_time() - begun
     return sent, ShardReport(gain, walk.score, walk.n_clusters, walk.proposals, checksum, spent)
 
 
-def destinations(rows: ShardRows, step: ShardStep) -> NDArray[np.int64]:
+def destinations(rows: ShardRows, step: ShardStep, *, follow_all: bool = False) -> NDArray[np.int64]:
     """Return the shard to which each row goes in this round.
+
+    follow_all
+        Follow all links, not only those with a score above zero: further templates may add to it.
 
     Guided: all items are hashed, by another function in each round, and an entity goes where the smallest
     hash among its items and their linked ones says. Two entities meet as often as what they are linked with
@@ -107,7 +110,9 @@ def destinations(rows: ShardRows, step: ShardStep) -> NDArray[np.int64]:
         )
     smallest = split_mix_words(rows.item.astype(np.uint64) ^ key)
     worth = np.where(
-        rows.score > 0.0, split_mix_words(rows.neighbor.astype(np.uint64) ^ key), np.uint64(2**64 - 1)
+        (rows.score > 0.0) | follow_all,
+        split_mix_words(rows.neighbor.astype(np.uint64) ^ key),
+        np.uint64(2**64 - 1),
     )
     linked = np.flatnonzero(np.diff(rows.start))
     if len(linked):

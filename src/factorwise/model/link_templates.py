@@ -165,7 +165,7 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
                 f"template {name!r} needs levels or features of its links: give one of them."
             )
         n_pairs = len(self.graph.first)
-        self.levels = np.zeros((n_pairs, 0), np.uint8) if levels is None else np.asarray(levels, np.uint8)
+        self.levels = np.zeros((n_pairs, 0), np.uint8) if levels is None else _levels(name, levels)
         self.features = np.zeros((n_pairs, 0), np.float32) if features is None else _reals(features)
         for given in (self.levels, self.features):
             if given.ndim != 2 or len(given) != n_pairs:
@@ -438,6 +438,13 @@ class CannotLinkTemplate(_Constraint):
             sides=links.forbidden_sides,
             arrays={"start": self.graph.start, "neighbor": self.graph.neighbor},
         )
+
+
+def _levels(name: str, levels: ArrayLike) -> NDArray[np.uint8]:
+    given = np.asarray(levels)
+    if given.size and not (given.min() >= 0 and given.max() <= 255):
+        raise InvalidArgumentError(f"levels of template {name!r} must be whole numbers from 0 to 255.")
+    return given.astype(np.uint8, copy=False)
 
 
 def _reals(features: ArrayLike) -> NDArray[Any]:

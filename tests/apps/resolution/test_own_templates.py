@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 from factorwise.apps.resolution import Constraints, EntityResolver, RecordItems
 from factorwise.apps.resolution.sharded import Shards
 from factorwise.distributed import LocalExecutor, Sharding
-from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
+from factorwise.errors import DataFileError, InvalidArgumentError, ShapeError, TemplateError
 from factorwise.metrics.clustering import b_cubed
 from factorwise.model.templates import PairTemplate, TallyTemplate
 from factorwise.variables.fields import Fields
@@ -35,7 +35,7 @@ def present(count):
 
 
 def beyond_one(total, size):
-    return total - 1.0
+    return max(0.0, total - 1.0)
 
 
 def one_blood_group(records):
@@ -50,6 +50,16 @@ def differ(a, b):
 def blood_of_pairs(records):
     """The same by a function of two records."""
     return PairTemplate("pairs", Fields(group=records.codes("blood")), differ, ["different groups"])
+
+
+def other_items(records):
+    """A template of another number of items."""
+    return PairTemplate("pairs", Fields(group=[0, 1, 2]), differ, ["different groups"])
+
+
+def named_as_a_constraint(records):
+    """A template with the name of a constraint."""
+    return TallyTemplate("cannot link", records.bags("blood"), present, beyond_one, ["further groups"])
 
 
 HIDDEN = {"id": "id", "leave_out": ["blood"]}
@@ -133,6 +143,43 @@ def test_records_that_must_be_together_are_one_item(resolver):
     assert items.values("color") == ["red", "blue"]
     assert items.codes("color").tolist() == [0, 1]
     assert [items.bags("color").of(item) for item in (0, 1)] == [{0: 2}, {1: 1}]
+    lists = RecordItems(pa.table({"c": [["a", "b"], None, ["b"]]}), np.array([0, 1, 1], np.int32), 2)
+    assert [lists.bags("c").of(item) for item in (0, 1)] == [{0: 1, 1: 1}, {1: 1}]
+    assert lists.codes("c").tolist() == [0, 1]
+    missing = RecordItems(pa.table({"c": ["", "x", "y"]}), np.array([0, 0, 1], np.int32), 2)
+    assert (missing.values("c"), missing.codes("c").tolist()) == (["x", "y"], [0, 1])
+
+
+def test_records_that_are_equal_but_for_what_templates_look_at_are_told_apart():
+    """Two hundred people, two names, four records each; but for the blood groups nothing tells them apart."""
+    rows = [
+        {"id": f"{k}-{n}", "name": ["Ann Lee", "Bo Ray"][k % 2], "blood": str(GROUPS[k % 4]), "who": k % 4}
+        for k in range(100)
+        for n in range(2)
+    ]
+    made = EntityResolver(templates=[one_blood_group], template_weights={"blood": [-1e6]}, **FAST)
+    labels = made.fit(rows, id="id", leave_out=["blood", "who"]).resolve(rows, id="id").labels
+    for label in np.unique(labels):
+        assert len({rows[row]["blood"] for row in np.flatnonzero(labels == label)}) == 1
+
+
+def test_another_weight_of_a_template_is_another_run(tmp_path):
+    given = {"templates": [one_blood_group], **FAST}
+    one, other = (
+        EntityResolver(template_weights={"blood": [weight]}, **given).fit(TRAIN, **HIDDEN)
+        for weight in (0.0, -50.0)
+    )
+    one.resolve(TEST, id="id", checkpoint=tmp_path, checkpoint_seconds=0.0)
+    with pytest.raises(DataFileError, match="another"):
+        other.resolve(TEST, id="id", checkpoint=tmp_path)
+
+
+def test_new_records_are_placed_with_them(resolver):
+    old = resolver.resolve(TRAIN, id="id")
+    ids = pa.array([f"new {row}" for row in range(TEST.num_rows)])
+    new = TEST.set_column(TEST.column_names.index("id"), "id", ids)
+    placed = resolver.update(new, TRAIN, old.entity, id="id")
+    assert b_cubed(TRUTH, placed.labels[TRAIN.num_rows :].tolist()).f1 > 0.8
 
 
 def test_shards_find_the_same_in_any_number_of_threads(resolver):
@@ -141,7 +188,8 @@ def test_shards_find_the_same_in_any_number_of_threads(resolver):
         for threads in (1, 2)
     ]
     assert labels[0] == labels[1]
-    assert b_cubed(TRUTH, labels[0]).f1 > 0.8
+    whole = resolver.resolve(TEST, id="id").labels.tolist()
+    assert b_cubed(TRUTH, labels[0]).f1 > b_cubed(TRUTH, whole).f1 - 0.1  # few records in two shards
 
 
 @pytest.mark.parametrize(
@@ -151,7 +199,10 @@ def test_shards_find_the_same_in_any_number_of_threads(resolver):
         ([one_blood_group, one_blood_group], None, TemplateError, "a name of its own"),
         ([lambda records: records.bags("bloot")], None, InvalidArgumentError, "asks for column 'bloot'"),
         ([one_blood_group], {"bloot": [1.0]}, InvalidArgumentError, "the templates are"),
-        ([one_blood_group], {"blood": [1.0, 2.0]}, ShapeError, "has 1 weights, but 2 were given"),
+        ([one_blood_group], {"blood": [1.0, 2.0]}, ShapeError, "needs 1 finite weights"),
+        ([one_blood_group], {"blood": [np.nan]}, ShapeError, "needs 1 finite weights"),
+        ([other_items], None, ShapeError, "has fields for 3 items, but the world has"),
+        ([named_as_a_constraint], None, TemplateError, "a name of its own"),
     ],
 )
 def test_what_does_not_fit_is_refused(templates, weights, error, message):

@@ -62,6 +62,14 @@ def test_tables_of_mostly_different_records_and_sources_are_left_as_they_are():
     assert distinct_records(table, COLUMNS, sources) is None
 
 
+def test_labels_that_tell_equal_records_apart_are_kept_to():
+    rows = [{"id": str(k), "name": ["Ann Lee", "Bo Ray", "Cy Fox"][k % 3], "who": k} for k in range(90)]
+    rows += [{**row, "id": row["id"] + "b", "name": row["name"].upper()} for row in rows[:60]]
+    made = EntityResolver(**FAST).fit(rows, "who", id="id")
+    assert made.knowledge_.training["equal_records_differ"]
+    assert distinct_records(pa.Table.from_pylist(rows), ["name"]) is not None
+
+
 def test_rows_that_must_not_be_together_stay_apart():
     table = pa.table({"a": ["x", "x", "x", "x", "y", "y", "y", "y"]})
     limits = Constraints(must=np.array([[2, 3], [4, 0]]), cannot=np.array([[0, 1]]))

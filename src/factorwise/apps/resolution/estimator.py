@@ -27,7 +27,7 @@ from factorwise.apps.resolution.link_learning import LinkTraining
 from factorwise.apps.resolution.linking import Linked, link, record_model
 from factorwise.apps.resolution.naming import entity_names
 from factorwise.apps.resolution.record_items import TemplateMaker
-from factorwise.apps.resolution.repeats import distinct_records
+from factorwise.apps.resolution.repeats import EQUAL_DIFFER, distinct_records
 from factorwise.apps.resolution.resolving import (
     Keeping,
     default_budget,
@@ -163,15 +163,16 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
 
         Of records that are equal in all that is compared, most of a table, each is learned from once.
         """
-        table = self._table = read_table(records)
+        table = read_table(records)
         hidden = [*leave_out, *(name for name in (entity, id) if isinstance(name, str))]
         fields = self._fields(table, hidden, alone=table.num_rows == 1 and entity is None)
         labelled = None if pairs is None else labelled_pairs(pairs, _ids(table, id))
         numbers = None if entity is None else entity_numbers(table, entity)
-        distinct = distinct_records(table, _compared_columns(fields))
-        if distinct is not None and (numbers is None or _several(distinct.entities(numbers))):
+        distinct = None if self.templates else distinct_records(table, _compared_columns(fields))
+        differ = distinct is not None and numbers is not None and distinct.contradict(numbers)
+        if distinct is not None and not differ:
             tell(f"{len(distinct.rows):,} different records")
-            table = self._table = table.take(distinct.rows)
+            table = table.take(distinct.rows)
             labelled = None if labelled is None else distinct.pairs(labelled)
             numbers = None if numbers is None else distinct.entities(numbers)
         self.history_: list[PassRecord] = []
@@ -216,6 +217,10 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
                 )
                 if self.knowledge_.training["way"] in WALKS:
                     self.history_ = passes[-self.passes :]  # the way that was chosen is walked last
+        if differ:
+            training = {**self.knowledge_.training, EQUAL_DIFFER: True}
+            self.knowledge_ = replace(self.knowledge_, training=training)
+        self._table, self._of_file = table, False
         return self
 
     @property
@@ -269,7 +274,7 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         """
         self._check_fitted()
         table = read_table(records)
-        if not hasattr(self, "_table"):
+        if getattr(self, "_of_file", False):
             self._table = table
         ids = _ids(table, id)
         check_columns(table, self.knowledge_.fields, [] if id is None else [id])
@@ -282,7 +287,9 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
                 read_checkpoint(checkpoint, run, begun=True)
             else:
                 ShardStore(fspath(checkpoint)).latest(run, begun=True)
-        distinct = distinct_records(table, _compared_columns(self.knowledge_.fields), constraints)
+        distinct = None
+        if not self.templates and not self.knowledge_.training.get(EQUAL_DIFFER):
+            distinct = distinct_records(table, _compared_columns(self.knowledge_.fields), constraints)
         with Team(thread_count(self.n_jobs)) as team:
             executor = None if shards is None else shards.executor
             found_links = link(
@@ -371,8 +378,10 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         before = read_table(old)
         names = entity_column(before, entity)
-        columns = [one.name for one in self.knowledge_.fields if one.kind != "ignore"]
+        columns = _compared_columns(self.knowledge_.fields)
         after = read_table(new)
+        if self.templates:  # which may look at others
+            columns += [name for name in before.column_names if name in after.column_names]
         for part in (before, after):
             check_columns(part, self.knowledge_.fields, [] if id is None else [id])
         table = below(before, after, columns, id)
@@ -416,7 +425,7 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         """Read what `save` or the command line wrote; ``parameters`` are those of the constructor."""
         made = cls(**parameters)
         made.knowledge_ = Knowledge.load(path)
-        made.history_ = []
+        made.history_, made._of_file = [], True
         return made
 
     def _fields(self, table: pa.Table, hidden: Sequence[str], *, alone: bool) -> list[FieldSpec]:
@@ -459,11 +468,6 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
 def _compared_columns(fields: Sequence[FieldSpec]) -> list[str]:
     """Return the columns that are compared."""
     return [field.name for field in fields if field.kind != "ignore"]
-
-
-def _several(entity: NDArray[np.int32]) -> bool:
-    """Whether some entity has two of the records."""
-    return bool((np.bincount(entity[entity >= 0]) > 1).any())
 
 
 def _ids(table: pa.Table, column: str | None) -> pa.Array:

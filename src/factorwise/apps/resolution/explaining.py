@@ -23,7 +23,6 @@ from factorwise.apps.resolution.comparisons import Comparer, Comparison, HasPair
 from factorwise.apps.resolution.comparisons.measures import Values
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
-from factorwise.apps.resolution.linking import score_pairs
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.apps.resolution.record_items import (
     RecordItems,
@@ -198,7 +197,7 @@ class Explainer:
         others = others[others != row]
         linked = others[are_candidates(self.candidates, row, others)]
         low, high = np.minimum(linked, row), np.maximum(linked, row)
-        scores = score_pairs(self._normal, self.knowledge, low, high, self._team, self.candidates)
+        scores = self._comparer.scores(weights.tables(), low, high, self._team) + weights.link
         order = np.argsort(-scores, kind="stable")
         return Placing(
             linked=tuple(zip(linked[order].tolist(), scores[order].tolist(), strict=True)),

@@ -85,7 +85,13 @@ class Knowledge:
             for one in self.comparisons
             for level in range(1, one.cuts.size + 1)
         ]
-        return [*FIXED_NAMES, *levels]
+        own = [f"{name}: weight {k}" for name, values in self.further.items() for k in range(len(values))]
+        return [*FIXED_NAMES, *levels, *own]
+
+    def weights_by_name(self) -> dict[str, float]:
+        """Return all weights by their names."""
+        values = np.concatenate([self.weights.values, *self.further.values()])
+        return dict(zip(self.weight_names(), values.tolist(), strict=True))
 
     def save(
         self,

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
 from factorwise.model.model import Model
+from factorwise.model.partition_program import check_items
 from factorwise.model.template import AnyTemplate, Template
 from factorwise.variables.bags import Bags
 
 LINKS = "links"  # name of the template of links
+RESERVED = (LINKS, "cannot link", "one per source")  # names that templates of one's own may not have
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,23 +42,30 @@ class RecordItems:
         """Return the value of each item in a column: that of its first record that has one, or None."""
         found: list[Any] = [None] * self.n_items
         for item, value in zip(self.item.tolist(), self._column(column).to_pylist(), strict=True):
-            if found[item] is None:
+            if found[item] is None and not _is_missing(value):
                 found[item] = value
         return found
 
     def codes(self, column: str) -> NDArray[np.int32]:
         """Return a number for the value of each item, the same for the same value; -1 where it is missing."""
-        numbers: dict[Any, int] = {None: -1, "": -1}
-        return np.array([numbers.setdefault(v, len(numbers) - 2) for v in self.values(column)], np.int32)
+        numbers: dict[Any, int] = {None: -1}
+        values = (tuple(value) if isinstance(value, list) else value for value in self.values(column))
+        return np.array([numbers.setdefault(value, len(numbers) - 1) for value in values], np.int32)
 
     def bags(self, column: str) -> Bags:
-        """Return the values of the records of each item in a column, without missing ones, to be counted."""
-        coded = self._column(column).dictionary_encode()
-        empty = np.array([value in (None, "") for value in coded.dictionary.to_pylist()] or [False])
+        """Return the values of the records of each item in a column, without missing ones, to be counted.
+
+        Of lists the values are those in them.
+        """
+        values, item = self._column(column), self.item.astype(np.int64)
+        if pa.types.is_list(values.type) or pa.types.is_large_list(values.type):
+            item, values = item[np.asarray(pc.list_parent_indices(values))], pc.list_flatten(values)
+        coded = values.dictionary_encode()
+        empty = np.array([_is_missing(value) for value in coded.dictionary.to_pylist()] or [False])
         code = np.asarray(coded.indices.fill_null(-1), np.int64)
         known = np.flatnonzero((code >= 0) & ~empty[code])
         width = len(coded.dictionary) + 1
-        pairs, amount = np.unique(self.item[known] * np.int64(width) + code[known], return_counts=True)
+        pairs, amount = np.unique(item[known] * width + code[known], return_counts=True)
         start = np.searchsorted(pairs // width, np.arange(self.n_items + 1))
         return Bags(start, pairs % width, amount)
 
@@ -65,6 +76,11 @@ class RecordItems:
             )
         column = self.table.column(name).combine_chunks()
         return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value is none, an empty text or not a number."""
+    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
 
 
 TemplateMaker = Callable[[RecordItems], AnyTemplate]
@@ -80,9 +96,18 @@ def make_templates(makers: Sequence[TemplateMaker], items: RecordItems) -> tuple
                 f"{getattr(maker, '__name__', maker)!r} returned {type(template).__name__}, not a template:"
                 " give functions of the records that return one, such as a TallyTemplate or PairTemplate."
             )
+        owner: Any = next(
+            (
+                each
+                for each in (template, getattr(template, "keys", None), getattr(template, "fields", None))
+                if hasattr(each, "n_items")
+            ),
+            items,
+        )
+        check_items(template.name, owner.n_items, items.n_items)
         made.append(template)
     names = [template.name for template in made]
-    if len({*names, LINKS}) <= len(names):
+    if len({*names, *RESERVED}) < len(names) + len(RESERVED):
         raise TemplateError(f"each template needs a name of its own other than {LINKS!r}, not {names}.")
     return tuple(made)
 
@@ -98,13 +123,14 @@ def flat_weights(templates: Sequence[AnyTemplate], weights: Mapping[str, ArrayLi
     if set(names) != set(weights):
         raise InvalidArgumentError(
             f"there are weights for the templates {sorted(weights)}, but the templates are {sorted(names)}:"
-            " give EntityResolver(templates=...) the same functions as when it was fitted."
+            " name these in template_weights, and give EntityResolver(templates=...) the same functions as"
+            " when it was fitted."
         )
     each = [np.atleast_1d(np.asarray(weights[name], np.float64)) for name in names]
     for template, values in zip(templates, each, strict=True):
-        if values.shape != (template.size,):
+        if values.shape != (template.size,) or not np.isfinite(values).all():
             raise ShapeError(
-                f"template {template.name!r} has {template.size} weights, but {len(values)} were given."
+                f"template {template.name!r} needs {template.size} finite weights, not {values.tolist()}."
             )
     return np.concatenate([np.zeros(0), *each])
 

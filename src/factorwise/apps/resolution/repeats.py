@@ -15,6 +15,10 @@ from factorwise.apps.resolution.labelled import LabelledPairs
 from factorwise.rng import split_mix_words
 from factorwise.types import Ints
 
+EQUAL_DIFFER = "equal_records_differ"  # what training says where labels do
+DIFFERENT = (
+    0.01  # of the labelled records: with more of them of another entity than most that are equal to them
+)
 REPEATED = 0.5  # of the records: with no more different ones than this, equal ones are taken together
 
 
@@ -40,6 +44,13 @@ class Distinct(NamedTuple):
         found = np.full(len(self.rows), -1, np.int32)
         found[pairs[order][first] // width] = pairs[order][first] % width
         return found
+
+    def contradict(self, entity: Ints) -> bool:
+        """Whether labels say that equal records differ, or only that equal ones do not."""
+        most = self.entities(entity)
+        known = entity >= 0
+        several = bool((np.bincount(most[most >= 0]) > 1).any())
+        return not several or float((most[self.of][known] != entity[known]).mean()) > DIFFERENT
 
     def pairs(self, given: LabelledPairs) -> LabelledPairs:
         """Return labelled pairs of different records."""

@@ -73,6 +73,8 @@ def run_mark(ids: pa.Array, knowledge: Knowledge, search: LinkSearch, seed: int)
     ends = (len(ids), ids[0].as_py(), ids[-1].as_py())
     digest = hashlib.sha256(repr((search, seed, knowledge.temperature, ends)).encode())
     digest.update(np.ascontiguousarray(knowledge.weights.values).data)
+    for name, values in knowledge.further.items():
+        digest.update(repr((name, values.tolist())).encode())
     return f"{digest.hexdigest()[:16]} "
 
 

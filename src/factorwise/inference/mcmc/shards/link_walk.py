@@ -22,6 +22,7 @@ __all__ = ["MOST_SOURCES", "LinkGraph", "LinkWalk"]
 Kind = TypeVar("Kind", bound=np.generic)
 
 MOST_SOURCES = 64  # that one word has bits for
+FOLLOWED = np.float32(0.01)  # least worth of a link to which further templates may add
 
 
 class LinkWalk(ShardedWalk):
@@ -69,7 +70,8 @@ class LinkWalk(ShardedWalk):
         self.sources = _per_item("sources", np.zeros(n) if sources is None else sources, np.uint64, n)
         model = self._model(float(apart), float(cluster), further)
         start = np.arange(n) if labels is None else self._allowed(np.asarray(labels))
-        super().__init__(*_moves(model, graph, strict), labels=start, worth=scores)
+        self.worth = scores if further is None else np.maximum(scores, FOLLOWED)
+        super().__init__(*_moves(model, graph, strict), labels=start, worth=self.worth)
 
     def _model(self, apart: float, cluster: float, further: Model | None) -> Model:
         """Return the model: the links, constraints where there are any, and further templates."""
@@ -98,7 +100,7 @@ class LinkWalk(ShardedWalk):
         twin = object.__new__(LinkWalk)
         twin.__dict__.update(self.__dict__)
         moves = _moves(self.model, self.graph, self.gibbs.strict if strict is None else strict, items)
-        ShardedWalk.__init__(twin, *moves, labels=self.labels, worth=self.link_scores)
+        ShardedWalk.__init__(twin, *moves, labels=self.labels, worth=self.worth)
         twin.offered, twin.changed = self.offered, self.changed
         return twin
 
