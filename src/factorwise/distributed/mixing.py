@@ -92,7 +92,7 @@ def mix_weights(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixer:
-    """Who learns in so many shards: an executor runs them."""
+    """An executor, and the number of shards that it learns in."""
 
     executor: Executor
     shards: int

@@ -47,7 +47,7 @@ class Way(NamedTuple):
     """How weights are learned: from a start, by walks, if any, so warm.
 
     shift
-        What is added to the weight of a link in the end.
+        What is added to the weight of a link at first.
     """
 
     name: str

@@ -92,7 +92,7 @@ def _derived(normal: NormalTable, field: str, form: str) -> Form:
 
 
 def grams_of_words(words: pa.Array) -> WordRows:
-    """Return the different grams inside each word, in their order."""
+    """Return the grams inside each word, in their order."""
     lengths = np.asarray(pc.utf8_length(words), np.int64)
     text = "".join(words.to_pylist()).encode("utf-32-le") + bytes(4 * (SIZE - 1))
     characters = np.frombuffer(text, np.uint32).astype(np.uint64)
@@ -125,7 +125,7 @@ def grams_of(tokens: Lists) -> Lists:
 
 
 def codes_of(text: Strings) -> Lists:
-    """Return the words with a digit of each row, and each of them joined with the word before it."""
+    """Return the words with a digit of each row, and each of them joined with the word before and after it."""
     rows = cut_at_spaces(text.values)
     has_digit = np.asarray(pc.match_substring_regex(rows.values, r"\d"), bool)
     word = rows.codes.astype(np.int64)
