@@ -125,7 +125,7 @@ def grams_of(tokens: Lists) -> Lists:
 
 
 def codes_of(text: Strings) -> Lists:
-    """Return the words with a digit of each row, and each of them joined with the word before and after it."""
+    """Return the words with a digit of each row, and each joined with the word before and after it."""
     rows = cut_at_spaces(text.values)
     has_digit = np.asarray(pc.match_substring_regex(rows.values, r"\d"), bool)
     word = rows.codes.astype(np.int64)
