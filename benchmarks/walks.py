@@ -283,7 +283,7 @@ class NewLinkWalks(OldLinkWalks):
 
     def __init__(self, links: Links) -> None:
         walks = import_module("factorwise.inference.mcmc.shards.link_walk")
-        levels = import_module("factorwise.model.link_templates").LevelWeights
+        levels = import_module("factorwise.model.level_weights").LevelWeights
         self.links, self.team, self.begin_walk = links, one_thread(), walks.LinkWalk
         self.graph = walks.LinkGraph.from_pairs(len(links.entity), links.first, links.second)
         self.model = levels(tuple(links.sizes.tolist()), links.weights)

@@ -9,7 +9,8 @@ from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.lessons import Lesson
 from factorwise.apps.resolution.normal_forms import normalize
-from factorwise.model.link_templates import LevelWeights, LinkTemplate
+from factorwise.model.level_weights import LevelWeights
+from factorwise.model.link_templates import LinkTemplate
 from factorwise.model.model import Model
 from factorwise.world.links import LinkGraph
 from factorwise.world.partition import Partition

@@ -18,7 +18,7 @@ from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.shards.posterior import link_posterior
 from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
-from factorwise.model.link_templates import LevelWeights
+from factorwise.model.level_weights import LevelWeights
 from linkage_cases import partitions
 from resolution_cases import compared, known_of, link_score, people_table
 

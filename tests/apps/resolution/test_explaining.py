@@ -15,7 +15,7 @@ from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.compile.threads import Team
-from factorwise.model.link_templates import LevelWeights
+from factorwise.model.level_weights import LevelWeights
 from record_cases import people
 from resolution_cases import link_score
 

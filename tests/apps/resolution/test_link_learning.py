@@ -11,7 +11,7 @@ from factorwise.inference.mcmc.shards.link_walk import LinkWalk
 from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.clustering import b_cubed
-from factorwise.model.link_templates import LevelWeights
+from factorwise.model.level_weights import LevelWeights
 from factorwise.model.tally_templates import TallyTemplate
 from factorwise.variables.bags import Bags
 from factorwise.world.links import LinkGraph

@@ -11,7 +11,7 @@ from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.shards import search as linkage_search
 from factorwise.inference.mcmc.shards.search import LinkSearch, parts, walk_parts
 from factorwise.kernels.compile.threads import Team
-from factorwise.model.link_templates import LevelWeights
+from factorwise.model.level_weights import LevelWeights
 from resolution_cases import clusters, compared, known_of, link_score, people_table
 
 ALONE = Team(1)

@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from factorwise.apps.resolution import pair_regression
 from factorwise.apps.resolution.pair_regression import logistic_links, up_to_level
-from factorwise.model.link_templates import LevelWeights
+from factorwise.model.level_weights import LevelWeights
 
 SIZES = (4, 2)
 

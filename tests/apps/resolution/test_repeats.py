@@ -47,6 +47,11 @@ def test_numbers_lists_and_missing_values_are_told_apart():
     assert distinct_records(table, ["a", "b", "c"]).of.tolist() == [0, 0, 1, 2, 0, 1, 3, 3]
 
 
+def test_records_that_say_nothing_are_not_equal():
+    table = pa.table({"a": ["x", "x", "x", "x", "x", "", None, ""]})
+    assert distinct_records(table, ["a"]).of.tolist() == [0, 0, 0, 0, 0, 1, 2, 3]
+
+
 def test_most_entities_and_pairs_of_different_records_are_kept():
     table = pa.table({"a": ["x", "y", "x", "x", "y", "z", "z"]})
     distinct = distinct_records(table, ["a"])

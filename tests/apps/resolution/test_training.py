@@ -71,7 +71,8 @@ def test_what_is_learned_fits_together_and_says_how_it_was_come_by():
     assert record["held_out"] > 0
     assert knowledge.temperature > 0.0
     assert passes
-    (candidates, normal), = blocks  # fmt: skip
+    (candidates, normal, entity), = blocks  # fmt: skip
+    assert entity.tolist() == list(ENTITY)
     assert normal.n_rows == len(ENTITY)
     assert told[0] == f"{len(candidates.first):,} candidate pairs by {len(RULES)} rules"
 

@@ -23,7 +23,7 @@ from factorwise.inference.mcmc.shards.link_walk import LinkGraph, LinkWalk
 from factorwise.inference.mcmc.shards.search import Found, LinkSearch
 from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.clustering import Tally, b_cubed
-from factorwise.model.link_templates import LevelWeights
+from factorwise.model.level_weights import LevelWeights
 from resolution_cases import lesson
 
 ALONE = Team(1)

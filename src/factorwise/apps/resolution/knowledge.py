@@ -24,7 +24,8 @@ from factorwise.distributed.executors import Executor
 from factorwise.errors import FactorwiseError, ModelFileError
 from factorwise.io.models import ModelFile, read_model, write_model
 from factorwise.io.provenance import provenance
-from factorwise.model.link_templates import FIXED_NAMES, LevelWeights
+from factorwise.model.level_weights import LevelWeights
+from factorwise.model.link_templates import FIXED_NAMES
 from factorwise.types import Ints
 
 KIND = "resolution"

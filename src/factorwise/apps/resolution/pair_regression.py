@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from factorwise.kernels.clusterings.links import LINK_WEIGHT, UNLINKED_WEIGHT
-from factorwise.model.link_templates import LevelWeights
+from factorwise.model.level_weights import LevelWeights
 
 MOST_PAIRS = 100_000
 RIDGE = 0.1  # inverse strength of the ridge, as scikit-learn has it

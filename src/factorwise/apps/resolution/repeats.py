@@ -73,8 +73,8 @@ def distinct_records(
     """Find the different records of a table whose records repeat; None where most are different anyway.
 
     Records are told apart by 64 bits of a hash: that two different ones of five million share them has a
-    chance of one in a million. Those that must not be together stay different, and so do all where an entity
-    has one record of each source.
+    chance of one in a million. Those that must not be together stay different, and so do those that say
+    nothing, and all where an entity has one record of each source.
 
     columns
         Those that are compared.
@@ -82,11 +82,12 @@ def distinct_records(
     limits = constraints or Constraints()
     if limits.sources is not None or not columns or not table.num_rows:
         return None
-    key = np.zeros(table.num_rows, np.uint64)
+    key, empty = np.zeros(table.num_rows, np.uint64), np.ones(table.num_rows, bool)
     for name in columns:
         if name in table.column_names:
-            key = split_mix_words(key + _codes(table.column(name)).astype(np.uint64))
-    alone = np.unique(limits.cannot).astype(np.int64)
+            codes = _codes(table.column(name))
+            key, empty = split_mix_words(key + codes.astype(np.uint64)), empty & (codes == 0)
+    alone = np.unique(np.append(limits.cannot.ravel(), np.flatnonzero(empty))).astype(np.int64)
     key[alone] = split_mix_words(key[alone] + (alone + 1).astype(np.uint64))
     rows, of = np.unique(key, return_index=True, return_inverse=True)[1:]
     if len(rows) > REPEATED * table.num_rows:

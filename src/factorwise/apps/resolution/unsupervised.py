@@ -24,7 +24,7 @@ from factorwise.apps.resolution.comparisons import Comparison
 from factorwise.apps.resolution.comparisons.measures import FALLING
 from factorwise.apps.resolution.labelled import ComparedLabels
 from factorwise.kernels.clusterings.links import FIXED_WEIGHTS, LINK_WEIGHT, UNLINKED_WEIGHT
-from factorwise.model.link_templates import LevelWeights
+from factorwise.model.level_weights import LevelWeights
 from factorwise.types import Ints
 
 SHARES = (1e-6, 0.9)  # of candidates that can be of one entity: a few that share a word prove nothing

@@ -28,7 +28,7 @@ from factorwise.kernels.compile.threads import Team
 from factorwise.learning.samplerank.learner import PassRecord
 from factorwise.metrics.calibration import Reliability
 from factorwise.metrics.clustering import ClusterScore, Tally
-from factorwise.model.link_templates import LevelWeights
+from factorwise.model.level_weights import LevelWeights
 
 DOUBT = 0.1  # by the root of the entities kept apart: by how much in F1 a way must beat the usual one
 MANY_ENTITIES = 10_000

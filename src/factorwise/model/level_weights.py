@@ -1,0 +1,99 @@
+"""Weights of links by their comparison levels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.errors import ShapeError, require
+from factorwise.kernels.clusterings.links import CLUSTER_WEIGHT, FIXED_WEIGHTS, LINK_WEIGHT, UNLINKED_WEIGHT
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LevelWeights:
+    """Weights of links by their comparison levels, in the order in which a `LinkTemplate` has them.
+
+    sizes
+        Levels of each comparison, without level 0.
+    values : float64[weights]
+        Weights of an unlinked pair, of a cluster and of a link, then those of the levels of each comparison.
+    """
+
+    sizes: tuple[int, ...]
+    values: Floats
+    offsets: NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        require(all(size >= 0 for size in self.sizes), "sizes", self.sizes, "zero or more levels each")
+        offsets = link_offsets(self.sizes)
+        object.__setattr__(self, "offsets", offsets[:-1])
+        if self.values.shape != (offsets[-1],):
+            raise ShapeError(
+                f"comparisons with {self.sizes} levels need {offsets[-1]} weights,"
+                f" but {self.values.shape} were given."
+            )
+
+    @classmethod
+    def zeros(cls, sizes: Sequence[int]) -> LevelWeights:
+        """Return weights that are all zero."""
+        return cls(tuple(sizes), np.zeros(FIXED_WEIGHTS + sum(sizes)))
+
+    @property
+    def unlinked(self) -> float:
+        """Weight of two members that are not linked."""
+        return float(self.values[UNLINKED_WEIGHT])
+
+    @property
+    def cluster(self) -> float:
+        """Weight of a cluster."""
+        return float(self.values[CLUSTER_WEIGHT])
+
+    @property
+    def link(self) -> float:
+        """Weight of two members that are linked, whatever their levels."""
+        return float(self.values[LINK_WEIGHT])
+
+    def tables(self) -> list[Floats]:
+        """Return for each comparison the weights of its levels, level 0 included."""
+        return [np.append(0.0, self.values[part]) for part in self._parts()]
+
+    def shifted(self, shift: float) -> LevelWeights:
+        """Return the same weights but for that of a link, which is larger by ``shift``."""
+        values = self.values.copy()
+        values[LINK_WEIGHT] += shift
+        return LevelWeights(self.sizes, values)
+
+    def cumulated(self) -> LevelWeights:
+        """Return weights of levels, where these are of the steps from each level to the next."""
+        return self._mapped(np.cumsum)
+
+    def steps(self) -> LevelWeights:
+        """Return weights of the steps from each level to the next, where these are of levels."""
+        return self._mapped(lambda values: np.diff(values, prepend=0.0))
+
+    def link_scores(self, levels: NDArray[np.uint8]) -> Floats:
+        """Return the scores of links with these levels: uint8[links, comparisons]."""
+        scores = np.full(len(levels), self.link)
+        for column, table in enumerate(self.tables()):
+            scores += table[levels[:, column]]
+        return scores
+
+    def _parts(self) -> list[slice]:
+        ends = self.offsets + np.asarray(self.sizes, np.int64)
+        return [slice(*bounds) for bounds in zip(self.offsets.tolist(), ends.tolist(), strict=True)]
+
+    def _mapped(self, function: Callable[[Floats], Floats]) -> LevelWeights:
+        values = self.values.copy()
+        for part in self._parts():
+            values[part] = function(self.values[part])
+        return LevelWeights(self.sizes, values)
+
+
+def link_offsets(sizes: Sequence[int]) -> NDArray[np.int64]:
+    """Return where the weights of each comparison begin, and where the last ones end."""
+    return FIXED_WEIGHTS + np.append(0, np.cumsum(sizes)).astype(np.int64)
