@@ -296,12 +296,6 @@ class NewLinkWalks(OldLinkWalks):
         self.walk = self.begin_walk(self.graph, self.scores, strict=strict, **settings)
         self.how = {"team": self.team}
 
-    def sample(self, sweeps: int, jumps: float) -> int:
-        """Sweep as a sampler may, with so many splits or merges per item; return how many changes."""
-        for number in range(sweeps):
-            self.walk.sweep(SEED, number, 1.0, jumps=jumps, **self.how)
-        return int(self.walk.changed)
-
     def learn(self, passes: int, each: int) -> tuple[int, float]:
         """Learn from zero, by about ``each`` steps per item and walk; return steps, and updates per step."""
         learning = import_module("factorwise.apps.resolution.link_learning")
@@ -320,30 +314,29 @@ class NewLinkWalks(OldLinkWalks):
 link_walks = adapter("factorwise.kernels.linkage", OldLinkWalks, NewLinkWalks)
 
 
-def old_record_links(records: Any, entity: np.ndarray, resolver: EntityResolver) -> Links:
+def old_levels(known: Any, normal: Any, found: Any) -> tuple[Any, np.ndarray, tuple[int, ...]]:
+    """Return what compares pairs, and the weights of the levels of each comparison."""
+    comparer = import_module("factorwise.apps.resolution.comparisons").Comparer
+    return comparer(normal, known.comparisons), known.model.weights, known.model.sizes
+
+
+def new_levels(known: Any, normal: Any, found: Any) -> tuple[Any, np.ndarray, tuple[int, ...]]:
+    """Return the same in the new tree, where some comparisons are among all candidates."""
+    comparer = import_module("factorwise.apps.resolution.comparisons").Comparer
+    return comparer(normal, known.comparisons, found), known.weights.values, known.weights.sizes
+
+
+levels_of = adapter(MODEL, old_levels, new_levels)
+
+
+def record_links(records: Any, entity: np.ndarray, resolver: EntityResolver) -> Links:
     """Find the candidate pairs of records and their levels, by what a resolver has learned."""
-    comparer = import_module("factorwise.apps.resolution.comparisons").Comparer
-    known, team = resolver.knowledge_, one_thread()
+    known = resolver.knowledge_
     normal = import_module("factorwise.apps.resolution.normal_forms").normalize(records, known.fields)
     found = known.candidates(normal, threads=1)
-    levels = comparer(normal, known.comparisons).all_levels(found.first, found.second, team)
-    sizes = np.array(known.model.sizes)
-    return Links(found.first, found.second, levels, entity, known.model.weights, sizes)
-
-
-def new_record_links(records: Any, entity: np.ndarray, resolver: EntityResolver) -> Links:
-    """Find the same in the new tree."""
-    comparer = import_module("factorwise.apps.resolution.comparisons").Comparer
-    known, team = resolver.knowledge_, one_thread()
-    normal = import_module("factorwise.apps.resolution.normal_forms").normalize(records, known.fields)
-    found = known.candidates(normal, threads=1)
-    levels = comparer(normal, known.comparisons).all_levels(found.first, found.second, team)
-    return Links(
-        found.first, found.second, levels, entity, known.weights.values, np.array(known.weights.sizes)
-    )
-
-
-record_links = adapter(MODEL, old_record_links, new_record_links)
+    comparer, weights, sizes = levels_of(known, normal, found)
+    levels = comparer.all_levels(found.first, found.second, one_thread())
+    return Links(found.first, found.second, levels, entity, weights, np.array(sizes))
 
 
 # Clusterings by Metropolis-Hastings and Gibbs.

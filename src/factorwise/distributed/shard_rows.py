@@ -14,8 +14,9 @@ from factorwise.inference.mcmc.shards.link_walk import LinkWalk
 from factorwise.inference.mcmc.shards.sharded_walk import ShardedWalk, walk_along
 from factorwise.rng import split_mix_words
 from factorwise.types import Ints
+from factorwise.variables.sparse_rows import take_rows
 from factorwise.world.links import LinkGraph
-from factorwise.world.pairs import pairs_among, take_rows
+from factorwise.world.pairs import pairs_among
 
 
 class Checksum(NamedTuple):

@@ -22,6 +22,7 @@ from factorwise.model.label_statistics import Crossed, StatisticRows, written_ou
 from factorwise.model.template import Template, finite_difference
 from factorwise.model.weights import SparseVector
 from factorwise.types import Floats
+from factorwise.variables.sparse_rows import take_rows
 from factorwise.variables.variable import Column, Variables
 from factorwise.world.assignment import Assignment, Relabel
 
@@ -291,10 +292,7 @@ def column_start(template: str, column: Column, variables: Variables) -> int:
 
 def ranges(start: Int64s, rows: Int64s) -> Int64s:
     """Return the positions ``start[r]:start[r + 1]`` of each row, one after the other."""
-    counts = start[rows + 1] - start[rows]
-    ends = np.cumsum(counts)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.asarray(np.arange(total) + np.repeat(start[rows] - ends + counts, counts), dtype=np.int64)
+    return take_rows(start, rows)[1]
 
 
 def replaced(scopes: Int64s, labels: Int64s, diff: Relabel) -> Int64s:

@@ -28,8 +28,9 @@ from factorwise.model.restrictions import copy_with, refuse_repulsion
 from factorwise.model.template import Template
 from factorwise.model.weights import SparseVector
 from factorwise.variables.fields import Fields
+from factorwise.variables.sparse_rows import take_rows
 from factorwise.world.diff import NEW, PartitionDiff, Retype, Transfer
-from factorwise.world.pairs import both_ends, pairs_among, take_rows
+from factorwise.world.pairs import both_ends, pairs_among
 from factorwise.world.partition import Partition
 
 Items = NDArray[np.int32]

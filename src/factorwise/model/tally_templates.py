@@ -30,8 +30,8 @@ from factorwise.model.partition_templates import Items, PartitionTemplate, parts
 from factorwise.model.restrictions import copy_with
 from factorwise.model.weights import SparseVector
 from factorwise.variables.bags import UNIT, Bags
+from factorwise.variables.sparse_rows import take_rows
 from factorwise.world.diff import PartitionDiff, Retype
-from factorwise.world.pairs import take_rows
 from factorwise.world.partition import Partition
 
 Floats = NDArray[np.float64]

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import EmptyWorldError, InvalidArgumentError, ShapeError
 from factorwise.variables.fields import Fields
+from factorwise.variables.sparse_rows import take_rows
 
 UNIT = 4096  # length of a scaled bag
 
@@ -108,10 +109,8 @@ class Bags:
 
     def restrict_to(self, items: NDArray[np.int64]) -> Bags:
         """Return the bags of some items, which are numbered anew in the order given, and so are the keys."""
-        count = np.diff(self.start)[items]
-        start = np.append(0, np.cumsum(count))
-        entry = np.repeat(self.start[items] - start[:-1], count) + np.arange(start[-1])
-        return Bags(start, self.key[entry], self.amount[entry])
+        start, entries = take_rows(self.start, items)
+        return Bags(start, self.key[entries], self.amount[entries])
 
     def present(self) -> Bags:
         """Return the same keys with an amount of 1 each."""

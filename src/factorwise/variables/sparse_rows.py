@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError
-from factorwise.types import Floats
+from factorwise.types import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,3 +70,10 @@ class SparseRows:
         row = np.repeat(np.arange(len(self)), np.diff(self.indptr))
         np.add.at(dense, (row, self.indices), self.value_of_each().astype(np.float64))
         return dense
+
+
+def take_rows(start: Ints, rows: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where some rows of lists begin once they stand one after the other, and their entries."""
+    count = np.diff(start)[rows]
+    begin = np.append(0, np.cumsum(count))
+    return begin, np.repeat(start[rows] - begin[:-1], count) + np.arange(begin[-1])

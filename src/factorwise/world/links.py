@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.kernels.clusterings.links import link_rows
 from factorwise.types import Ints
-from factorwise.world.pairs import pairs_among, take_rows
+from factorwise.variables.sparse_rows import take_rows
+from factorwise.world.pairs import pairs_among
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -36,13 +36,6 @@ class PairsAmong(NamedTuple):
     place: NDArray[np.int64]
 
 
-def take_rows(start: Ints, rows: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where some rows of lists begin once they stand one after the other, and their entries."""
-    count = np.diff(start)[rows]
-    begin = np.append(0, np.cumsum(count))
-    return begin, np.repeat(start[rows] - begin[:-1], count) + np.arange(begin[-1])
-
-
 def pairs_among(items: Ints, start: Ints, neighbor: Ints) -> PairsAmong:
     """Return the pairs between ``items``, each once.
 

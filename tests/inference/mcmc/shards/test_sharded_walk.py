@@ -83,7 +83,7 @@ def test_gains_are_those_of_the_model_and_threads_do_not_matter(strict, function
                 before = walk.score
                 gain = walk.sweep(5, number * 2, 0.7, team=team, sweeps=2)
                 assert walk.score == pytest.approx(before + gain, abs=1e-6)
-        found.append((walk.labels.tolist(), walk.offered, walk.changed))
+        found.append((walk.labels.tolist(), walk.proposals, walk.changes))
     assert found[0] == found[1]
     assert found[0][2] > 0
 

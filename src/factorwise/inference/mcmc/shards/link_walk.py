@@ -70,8 +70,8 @@ class LinkWalk(ShardedWalk):
         self.sources = _per_item("sources", np.zeros(n) if sources is None else sources, np.uint64, n)
         model = self._model(float(apart), float(cluster), further)
         start = np.arange(n) if labels is None else self._allowed(np.asarray(labels))
-        self.worth = scores if further is None else np.maximum(scores, FOLLOWED)
-        super().__init__(*_moves(model, graph, strict), labels=start, worth=self.worth)
+        worth = scores if further is None else np.maximum(scores, FOLLOWED)
+        super().__init__(*_moves(model, graph, strict), labels=start, worth=worth)
 
     def _model(self, apart: float, cluster: float, further: Model | None) -> Model:
         """Return the model: the links, constraints where there are any, and further templates."""
@@ -100,8 +100,8 @@ class LinkWalk(ShardedWalk):
         twin = object.__new__(LinkWalk)
         twin.__dict__.update(self.__dict__)
         moves = _moves(self.model, self.graph, self.gibbs.strict if strict is None else strict, items)
-        ShardedWalk.__init__(twin, *moves, labels=self.labels, worth=self.worth)
-        twin.offered, twin.changed = self.offered, self.changed
+        ShardedWalk.__init__(twin, *moves, labels=self.labels, worth=self.link_worth)
+        twin.proposals, twin.changes = self.proposals, self.changes
         return twin
 
     def beyond(self) -> NDArray[np.float32]:

@@ -51,6 +51,8 @@ class ShardedWalk:
 
     shards
         The clustering; `lay_out` lays it out anew between sweeps.
+    proposals, changes
+        Clusters weighed for an item or a part of a cluster so far, and steps that changed something.
     """
 
     def __init__(
@@ -73,8 +75,8 @@ class ShardedWalk:
         for part in parts:
             if hasattr(part, "check"):
                 part.check(self.shards.world)
-        self.offered = 0
-        self.changed = 0
+        self.proposals = 0
+        self.changes = 0
         self._idle: SimpleQueue[_Worker] = SimpleQueue()
 
     @property
@@ -86,16 +88,6 @@ class ShardedWalk:
     def link_worth(self) -> NDArray[np.float32]:
         """What each link is worth: those above zero are worth following."""
         return np.ones(len(self.links.first), np.float32) if self._worth is None else self._worth
-
-    @property
-    def proposals(self) -> int:
-        """Clusters that were weighed for an item or a part of a cluster so far."""
-        return self.offered
-
-    @property
-    def changes(self) -> int:
-        """Steps that changed the clustering so far."""
-        return self.changed
 
     @property
     def n_items(self) -> int:
@@ -175,7 +167,7 @@ class ShardedWalk:
 
         team.share(self.shards.n_shards, work)
         offered, changed = tallies.sum(axis=0).tolist()
-        self.offered, self.changed = self.offered + offered, self.changed + changed
+        self.proposals, self.changes = self.proposals + offered, self.changes + changed
         return float(gains.sum())
 
     def sweep_some(self, items: Ints, seed: int, number: int, temperature: float) -> float:
@@ -191,7 +183,7 @@ class ShardedWalk:
         worker.random[:] = Stream(seed, 0, number, 0).state
         gain = worker.sweep(temperature, 0.0)
         offered, changed = worker.take_tally()
-        self.offered, self.changed = self.offered + offered, self.changed + changed
+        self.proposals, self.changes = self.proposals + offered, self.changes + changed
         return gain
 
     def home_chances(self, temperature: float, *, team: Team) -> NDArray[np.float32]:
