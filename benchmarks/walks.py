@@ -292,7 +292,7 @@ class NewLinkWalks(OldLinkWalks):
 
     def begin(self, labels: np.ndarray | None, *, strict: bool = False) -> None:
         """Stand in a clustering, with all items in one shard; None for every item by itself."""
-        settings = {"apart": self.model.unlinked, "cluster": self.model.cluster, "labels": labels}
+        settings = {"unlinked": self.model.unlinked, "cluster": self.model.cluster, "labels": labels}
         self.walk = self.begin_walk(self.graph, self.scores, strict=strict, **settings)
         self.how = {"team": self.team}
 

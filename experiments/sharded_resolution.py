@@ -225,7 +225,7 @@ def mentions(n: int, seed: int = 0) -> LinkWalk:
     first, second = code // n, code % n
     same = entity[first] == entity[second]
     scores = np.where(same, rng.normal(1.5, 1.5, len(same)), rng.normal(-2.0, 1.5, len(same)))
-    return LinkWalk(LinkGraph.from_pairs(n, first, second), scores, apart=-0.3, cluster=0.0)
+    return LinkWalk(LinkGraph.from_pairs(n, first, second), scores, unlinked=-0.3, cluster=0.0)
 
 
 def engine(options: argparse.Namespace) -> dict[str, Any]:

@@ -17,22 +17,22 @@ from plain_links import Linked
 # Halves and quarters throughout: sums of them are exact in single precision.
 LINES = [(0, 1, 1.5), (1, 2, 0.75), (2, 3, -0.5), (0, 2, 1.0), (3, 4, 2.0)]
 CASES = {
-    "missing links": {"n": 5, "links": LINES, "apart": -0.75, "cluster": 0.5},
-    "cheap to be apart": {"n": 5, "links": LINES, "apart": 0.25, "cluster": -1.25},
+    "missing links": {"n": 5, "links": LINES, "unlinked": -0.75, "cluster": 0.5},
+    "cheap to be apart": {"n": 5, "links": LINES, "unlinked": 0.25, "cluster": -1.25},
     "forbidden": {
         "n": 5,
         "links": [*LINES, (1, 4, -math.inf), (0, 3, -math.inf)],
-        "apart": 0.5,
+        "unlinked": 0.5,
         "cluster": 0.25,
     },
-    "heavy": {"n": 5, "links": LINES, "apart": -0.25, "cluster": 0.75, "weight": [1, 3, 2, 1, 2]},
-    "one per source": {"n": 5, "links": LINES, "apart": 0.25, "cluster": -0.5, "sources": [1, 2, 4, 1, 6]},
+    "heavy": {"n": 5, "links": LINES, "unlinked": -0.25, "cluster": 0.75, "counts": [1, 3, 2, 1, 2]},
+    "one per source": {"n": 5, "links": LINES, "unlinked": 0.25, "cluster": -0.5, "sources": [1, 2, 4, 1, 6]},
     "everything": {
         "n": 6,
         "links": [*LINES, (4, 5, 1.25), (2, 5, 0.5), (0, 5, -math.inf), (1, 3, 0.25)],
-        "apart": -0.5,
+        "unlinked": -0.5,
         "cluster": 1.0,
-        "weight": [1, 2, 1, 1, 3, 1],
+        "counts": [1, 2, 1, 1, 3, 1],
         "sources": [1, 0, 2, 1, 0, 4],
     },
 }
@@ -43,20 +43,20 @@ def walk_of(case, labels=None, *, strict=False):
     return LinkWalk(
         LinkGraph.from_pairs(case["n"], first, second),
         scores,
-        apart=case["apart"],
+        unlinked=case["unlinked"],
         cluster=case["cluster"],
         labels=labels,
-        weight=case.get("weight"),
+        counts=case.get("counts"),
         sources=case.get("sources"),
         strict=strict,
     )
 
 
 def model_score(case, labels):
-    """The score by a `LinkTemplate`: an item of weight w is w records, the first of which has its links."""
-    weight = case.get("weight", [1] * case["n"])
+    """The score by a `LinkTemplate`: an item of count c is c records, the first of which has its links."""
+    counts = case.get("counts", [1] * case["n"])
     first, second, scores = zip(*case["links"], strict=True)
-    starts = np.concatenate([[0], np.cumsum(weight)])
+    starts = np.concatenate([[0], np.cumsum(counts)])
     pairs = np.column_stack([starts[list(first)], starts[list(second)]])
     levels = np.arange(1, len(scores) + 1)[:, None]
     template = LinkTemplate("links", int(starts[-1]), pairs, levels=levels)
@@ -64,8 +64,8 @@ def model_score(case, labels):
     if any(labels[a] == labels[b] for a, b, never in zip(first, second, forbidden, strict=True) if never):
         return -math.inf
     finite = [0.0 if never else score for score, never in zip(scores, forbidden, strict=True)]
-    model = Model([template], [case["apart"], case["cluster"], 0.0, *finite])
-    return model.score(Partition.from_keys(np.repeat(np.asarray(labels), weight)))
+    model = Model([template], [case["unlinked"], case["cluster"], 0.0, *finite])
+    return model.score(Partition.from_keys(np.repeat(np.asarray(labels), counts)))
 
 
 def is_allowed(case, labels):
@@ -109,9 +109,9 @@ def random_walk(rng, n, *, shards=1, heavy=True, constrained=True, density=0.4, 
     walk = LinkWalk(
         LinkGraph.from_pairs(n, first, second),
         scores,
-        apart=float(rng.integers(-6, 4)) / 8.0,
+        unlinked=float(rng.integers(-6, 4)) / 8.0,
         cluster=float(rng.integers(-8, 9)) / 8.0,
-        weight=rng.integers(1, 4, n) if heavy else None,
+        counts=rng.integers(1, 4, n) if heavy else None,
         sources=sources,
         strict=strict,
     )
@@ -143,7 +143,7 @@ def plain(walk):
     ]
     labels = walk.labels
     clusters = [np.flatnonzero(labels == name).tolist() for name in np.unique(labels).tolist()]
-    columns = (walk.weight.tolist(), walk.sources.tolist(), [0] * walk.n_items)
+    columns = (walk.counts.tolist(), walk.sources.tolist(), [0] * walk.n_items)
     return Linked(rows, *columns, *walk.settings.tolist(), clusters)
 
 

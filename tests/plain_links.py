@@ -60,16 +60,16 @@ class Linked:
     """Items with links, and a clustering.
 
     links
-        For each item its neighbors and what the link adds beyond ``apart``, in the order given.
+        For each item its neighbors and what the link adds beyond ``unlinked``, in the order given.
     clusters
         Members in order, the one that names the cluster first.
     """
 
     links: list[list[tuple[int, float]]]
-    weight: list[int]
+    counts: list[int]
     sources: list[int]
     shard: list[int]
-    apart: float
+    unlinked: float
     cluster: float
     clusters: list[Cluster]
 
@@ -85,7 +85,7 @@ class Linked:
         """Return the score of two items that are together."""
         if self.sources[one] & self.sources[two]:
             return -math.inf
-        return self.apart * self.weight[one] * self.weight[two] + self.near(one).get(two, 0.0)
+        return self.unlinked * self.counts[one] * self.counts[two] + self.near(one).get(two, 0.0)
 
     def score(self, clusters: Iterable[Sequence[int]]) -> float:
         """Return the score of a clustering, leaving out what is the same for all: pairs within an item."""

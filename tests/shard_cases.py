@@ -52,11 +52,11 @@ class Planted(NamedTuple):
     graph: LinkGraph
     scores: np.ndarray
     truth: np.ndarray
-    apart: float = -0.25
+    unlinked: float = -0.25
     cluster: float = 0.125
 
     def walk(self):
-        return LinkWalk(self.graph, self.scores, apart=self.apart, cluster=self.cluster)
+        return LinkWalk(self.graph, self.scores, unlinked=self.unlinked, cluster=self.cluster)
 
     def shards(self, count, seed=1):
         return shard_walk(self.walk(), count, seed)
@@ -92,7 +92,7 @@ def planted(n=600, seed=0, size=4, others=6):
     return Planted(graph, scores.astype(np.float32), entity)
 
 
-def rows_of(items, links=(), entity=None, weight=None, sources=None):
+def rows_of(items, links=(), entity=None, counts=None, sources=None):
     """Rows of some items; links are (item, item, score), those to items elsewhere stand in one row only."""
     items = np.array(sorted(items), np.int64)
     of_item = {int(item): [] for item in items}
@@ -104,7 +104,7 @@ def rows_of(items, links=(), entity=None, weight=None, sources=None):
     return ShardRows(
         items,
         items.copy() if entity is None else np.array(entity, np.int64),
-        np.ones(len(items), np.int32) if weight is None else np.array(weight, np.int32),
+        np.ones(len(items), np.int32) if counts is None else np.array(counts, np.int32),
         np.zeros(len(items), np.uint64) if sources is None else np.array(sources, np.uint64),
         np.cumsum([0, *(len(of_item[item]) for item in items.tolist())], dtype=np.int64),
         np.array([other for other, _ in flat], np.int64),

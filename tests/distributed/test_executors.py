@@ -104,7 +104,7 @@ def test_without_ray_its_executor_says_how_to_install_it(monkeypatch):
 
 
 def test_infinite_scores_and_all_bits_of_sources_come_back(store):
-    rows = rows_of([1, 2**40], [(1, 2**40, -np.inf)], weight=[2**31 - 1, 1], sources=[2**64 - 1, 0])
+    rows = rows_of([1, 2**40], [(1, 2**40, -np.inf)], counts=[2**31 - 1, 1], sources=[2**64 - 1, 0])
     assert same_rows(read_shard(store, write_shard(store, 0, [rows])), rows)
 
 

@@ -23,7 +23,7 @@ ZERO = BLANK.values
 
 def f1_of(weights, given):
     graph, levels, truth = given
-    walk = LinkWalk(graph, weights.link_scores(levels), apart=weights.unlinked, cluster=weights.cluster)
+    walk = LinkWalk(graph, weights.link_scores(levels), unlinked=weights.unlinked, cluster=weights.cluster)
     LinkSearch().run(walk, seed=1, team=Team(1))
     return b_cubed(truth.tolist(), walk.labels.tolist()).f1
 

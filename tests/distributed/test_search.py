@@ -65,9 +65,9 @@ def test_one_shard_finds_the_best_clustering_of_a_few_items_as_a_walk_in_memory_
     for seed in range(4):
         executor, walk = LocalExecutor(1), case_walk(case)
         rows = rows_of(
-            range(case["n"]), case["links"], weight=case.get("weight"), sources=case.get("sources")
+            range(case["n"]), case["links"], counts=case.get("counts"), sources=case.get("sources")
         )
-        settings = {"model": ShardModel(LinkWeights(case["apart"], case["cluster"])), "seed": seed}
+        settings = {"model": ShardModel(LinkWeights(case["unlinked"], case["cluster"])), "seed": seed}
         found = search_shards(executor, [rows], LinkSearch(), Sharding(1), **settings)
         labels = entities_of(executor, case["n"]).tolist()
         assert found.score == pytest.approx(model_score(case, labels))

@@ -86,11 +86,11 @@ def test_other_seeds_put_entities_elsewhere():
 def test_one_shard_is_the_clustering_itself(name):
     case = CASES[name]
     walk = case_walk(case)
-    twin = walk_of(shard_walk(walk, 1, 0)[0], ShardModel(LinkWeights(case["apart"], case["cluster"])))
+    twin = walk_of(shard_walk(walk, 1, 0)[0], ShardModel(LinkWeights(case["unlinked"], case["cluster"])))
     assert twin.labels.tolist() == walk.labels.tolist()
     assert twin.score == walk.score
     assert np.array_equal(twin.graph.start, walk.graph.start)
-    for column in ("weight", "sources"):
+    for column in ("counts", "sources"):
         assert np.array_equal(getattr(twin, column), getattr(walk, column))
     rows, twins = (
         zip(one.graph.neighbor.tolist(), one.link_scores[one.graph.pair].tolist(), strict=True)

@@ -90,7 +90,7 @@ def test_forbidden_pairs_and_sources_are_heeded(name):
     seen = set()
     for seed in range(60):
         step = STEP._replace(seed=seed, temperature=2.0)
-        model = ShardModel(LinkWeights(case["apart"], case["cluster"]))
+        model = ShardModel(LinkWeights(case["unlinked"], case["cluster"]))
         labels = ShardRows.joined(ran([rows], step, model)[0]).entity.tolist()
         assert is_allowed(case, labels)
         seen.add(tuple(labels))
@@ -102,7 +102,7 @@ def test_a_heavy_item_counts_as_its_records():
     links = [(0, 1, 3.0)]
     step, model = STEP._replace(temperature=0.01, sweeps=4), ShardModel(LinkWeights(-2.0, 0.0))
     light = ShardRows.joined(ran([rows_of([0, 1], links)], step, model)[0])
-    heavy = ShardRows.joined(ran([rows_of([0, 1], links, weight=[2, 2])], step, model)[0])
+    heavy = ShardRows.joined(ran([rows_of([0, 1], links, counts=[2, 2])], step, model)[0])
     assert light.entity.tolist() == [0, 0]
     assert heavy.entity.tolist() == [0, 1]
 

@@ -36,8 +36,8 @@ class ShardRows(NamedTuple):
         Their numbers, ascending.
     entity : int64[rows]
         The smallest number among the items of each one's entity.
-    weight : int32[rows]
-        Records that an item stands for.
+    counts : int32[rows]
+        Number of records that each item stands for.
     sources : uint64[rows]
         Bits of the sources it comes from, where an entity may have one record of each.
     start : int64[rows + 1], neighbor : int64[links], score : float32[links]
@@ -47,7 +47,7 @@ class ShardRows(NamedTuple):
 
     item: NDArray[np.int64]
     entity: NDArray[np.int64]
-    weight: NDArray[np.int32]
+    counts: NDArray[np.int32]
     sources: NDArray[np.uint64]
     start: NDArray[np.int64]
     neighbor: NDArray[np.int64]
@@ -69,7 +69,7 @@ class ShardRows(NamedTuple):
         return ShardRows(
             self.item[rows],
             self.entity[rows],
-            self.weight[rows],
+            self.counts[rows],
             self.sources[rows],
             start,
             self.neighbor[links],
@@ -115,10 +115,10 @@ def walk_of(rows: ShardRows, model: ShardModel) -> ShardedWalk:
         return LinkWalk(
             graph,
             score,
-            apart=model.links.unlinked,
+            unlinked=model.links.unlinked,
             cluster=model.links.cluster,
             labels=rows.entity,
-            weight=rows.weight,
+            counts=rows.counts,
             sources=rows.sources,
             further=further,
         )

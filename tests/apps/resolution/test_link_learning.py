@@ -45,7 +45,7 @@ def f1_of(weights, given):
     walk = LinkWalk(
         given.graph,
         links.link_scores(given.levels),
-        apart=links.unlinked,
+        unlinked=links.unlinked,
         cluster=links.cluster,
         further=further,
     )

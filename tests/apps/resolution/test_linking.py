@@ -86,7 +86,7 @@ def test_a_walk_over_items_scores_as_the_model_does_up_to_a_constant(must, seed)
             - score_of(linked, labels)
         )
     np.testing.assert_allclose(gaps, gaps[0], atol=2e-3)
-    assert np.ptp(linked.walk.weight) == (2 if len(must) else 0)
+    assert np.ptp(linked.walk.counts) == (2 if len(must) else 0)
 
 
 def test_records_that_must_be_together_are_by_way_of_others_too():

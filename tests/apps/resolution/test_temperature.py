@@ -20,7 +20,7 @@ def planted(temperature, seed, n=1_000):
     truth = np.arange(2 * n)
     truth[1::2] = np.where(same, first, first + 1)
     graph = LinkGraph.from_pairs(2 * n, first, first + 1)
-    return LinkWalk(graph, scores, apart=0.0, cluster=0.0), truth
+    return LinkWalk(graph, scores, unlinked=0.0, cluster=0.0), truth
 
 
 @pytest.mark.parametrize("temperature", [TEMPERATURES[2], TEMPERATURES[8]])
@@ -47,13 +47,13 @@ def test_pairs_that_no_temperature_brings_together_do_not_heat_the_others(seed):
     far = np.arange(n, n + 200, 2)
     first, second = np.append(walk.graph.first, far), np.append(walk.graph.second, far + 1)
     scores = np.append(walk.link_scores, np.full(len(far), -6.0))
-    both = LinkWalk(LinkGraph.from_pairs(n + 200, first, second), scores, apart=0.0, cluster=0.0)
+    both = LinkWalk(LinkGraph.from_pairs(n + 200, first, second), scores, unlinked=0.0, cluster=0.0)
     found = calibrate([Case(both, np.append(truth, np.repeat(far, 2)))], seed=1, team=ALONE)
     assert found.temperature < 5.0
 
 
 def test_where_nothing_is_linked_the_temperature_is_one():
-    empty = LinkWalk(LinkGraph.from_pairs(3, [], []), [], apart=-1.0, cluster=0.0)
+    empty = LinkWalk(LinkGraph.from_pairs(3, [], []), [], unlinked=-1.0, cluster=0.0)
     assert calibrate([Case(empty, np.arange(3))], seed=0, team=ALONE) == (1.0, {}, None)
 
 
@@ -70,7 +70,7 @@ def both(judged_temperature, other_temperature, seed):
         np.append(one.graph.second, two.graph.second + n),
     )
     scores = np.append(one.link_scores, two.link_scores)
-    walk = LinkWalk(graph, scores, apart=0.0, cluster=0.0)
+    walk = LinkWalk(graph, scores, unlinked=0.0, cluster=0.0)
     return walk, np.append(one_truth, two_truth + n), np.arange(2 * n) < n
 
 

@@ -92,7 +92,7 @@ def test_every_way_learns_a_rule_that_is_in_the_data(way):
     start = beginning(way.start, given, UNLABELLED, seed=1)
     links = learned(given, way, start, LinkTraining(passes=3, steps=20), seed=1).links
     scores = links.link_scores(given.levels)
-    walk = LinkWalk(given.graph, scores, apart=links.unlinked, cluster=links.cluster)
+    walk = LinkWalk(given.graph, scores, unlinked=links.unlinked, cluster=links.cluster)
     SEARCH.run(walk, seed=0, team=ALONE)
     assert b_cubed(given.entity, walk.labels).f1 > 0.95
 

@@ -126,9 +126,9 @@ def joined(
     walk = LinkWalk(
         graph,
         links.score,
-        apart=weights.unlinked,
+        unlinked=weights.unlinked,
         cluster=weights.cluster,
-        weight=np.bincount(unit, minlength=graph.n_items),
+        counts=np.bincount(unit, minlength=graph.n_items),
         sources=limits.source_bits(unit, graph.n_items),
         further=further_model(own, flat_weights(own, knowledge.further)),
     )

@@ -82,7 +82,7 @@ def fingerprint(linked: Linked, search: LinkSearch, seed: int) -> str:
     """Return what tells a run from every other: its links and scores, its start and its settings."""
     digest = hashlib.sha256(repr((search, seed, linked.walk.settings.tolist())).encode())
     walk = linked.walk
-    fixed = (walk.graph.start, walk.graph.neighbor, walk.link_scores, walk.weight, walk.sources)
+    fixed = (walk.graph.start, walk.graph.neighbor, walk.link_scores, walk.counts, walk.sources)
     for array in (*fixed, walk.labels):
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()

@@ -162,7 +162,7 @@ def searched(trial: Trial, weights: Weights, search: LinkSearch, *, seed: int, t
     walk = LinkWalk(
         among.graph,
         links.link_scores(among.levels),
-        apart=links.unlinked,
+        unlinked=links.unlinked,
         cluster=links.cluster,
         further=further_model(among.templates, weights.further),
     )

@@ -127,7 +127,7 @@ def test_a_copy_goes_its_own_way():
 
 @pytest.mark.parametrize("n", [0, 1])
 def test_next_to_nothing_can_be_walked_over(n):
-    walk = LinkWalk(LinkGraph.from_pairs(n, [], []), [], apart=-1.0, cluster=0.5)
+    walk = LinkWalk(LinkGraph.from_pairs(n, [], []), [], unlinked=-1.0, cluster=0.5)
     assert walk.sweep(0, 0, 1.0, team=ALONE) == 0.0
     assert walk.score == 0.5 * n
     assert walk.labels.tolist() == list(range(n))
@@ -154,14 +154,14 @@ def test_pairs_that_are_none_are_refused(first, second, message):
         ({"link_scores": [1.0]}, "2 pairs need a score each"),
         ({"link_scores": [1.0, math.nan]}, "numbers or -inf"),
         ({"link_scores": [1.0, math.inf]}, "numbers or -inf"),
-        ({"apart": -math.inf}, "apart and cluster must be finite"),
-        ({"weight": [1, 1]}, "3 items need a weight each"),
-        ({"sources": [1, 1, 1, 1]}, "3 items need a sources each"),
+        ({"unlinked": -math.inf}, "unlinked and cluster must be finite"),
+        ({"counts": [1, 1]}, "3 items need 3 values of counts"),
+        ({"sources": [1, 1, 1, 1]}, "3 items need 3 values of sources"),
         ({"labels": [0, 0]}, "3 items need a label each"),
     ],
 )
 def test_what_does_not_fit_the_links_is_refused(changes, message):
     graph = LinkGraph.from_pairs(3, [0, 1], [1, 2])
-    given = {"link_scores": [1.0, 2.0], "apart": 0.0, "cluster": 0.0, **changes}
+    given = {"link_scores": [1.0, 2.0], "unlinked": 0.0, "cluster": 0.0, **changes}
     with pytest.raises((ShapeError, InvalidArgumentError), match=message):
         LinkWalk(graph, **given)

@@ -62,11 +62,11 @@ def test_the_most_doubtful_pairs_come_first():
     assert LinkPosterior(np.zeros((1, 1, 1), np.int32), together).doubtful().tolist() == [2, 4, 1]
 
 
-def chain_of(scores, labels=None, apart=0.0, cluster=0.0):
+def chain_of(scores, labels=None, unlinked=0.0, cluster=0.0):
     """Items in a row, each linked to the next."""
     n = len(scores) + 1
     graph = LinkGraph.from_pairs(n, np.arange(n - 1), np.arange(1, n))
-    return LinkWalk(graph, scores, apart=apart, cluster=cluster, labels=labels)
+    return LinkWalk(graph, scores, unlinked=unlinked, cluster=cluster, labels=labels)
 
 
 def test_items_are_in_doubt_if_a_step_would_move_them():
@@ -78,7 +78,7 @@ def test_items_are_in_doubt_if_a_step_would_move_them():
 
 def test_clusters_that_could_be_one_are_in_doubt_though_no_single_item_would_move():
     def doubt(between):
-        walk = chain_of([30.0, between, 30.0, -30.0], labels=[0, 0, 2, 2, 4], apart=-0.25, cluster=0.25)
+        walk = chain_of([30.0, between, 30.0, -30.0], labels=[0, 0, 2, 2, 4], unlinked=-0.25, cluster=0.25)
         return items_in_doubt(walk, 2.0, 0.01, team=ALONE).tolist()
 
     even = 2.0 * np.log(MERGING) + 3 * 0.25 + 0.25  # three pairs without a link, and a cluster less
@@ -99,7 +99,7 @@ def test_only_what_is_near_moves_if_that_is_all_that_is_asked_for():
     """Pairs of items in doubt: one asked for, one linked to it by a good score, one by a bad one."""
     first, second = [0, 2, 4, 1, 1], [1, 3, 5, 2, 4]
     graph = LinkGraph.from_pairs(6, first, second)
-    walk = LinkWalk(graph, [0.0, 0.0, 0.0, 1.0, -1.0], apart=0.0, cluster=0.0)
+    walk = LinkWalk(graph, [0.0, 0.0, 0.0, 1.0, -1.0], unlinked=0.0, cluster=0.0)
     near = np.array([True, True, False, False, False, False])
     drawn = link_posterior(walk, draws=30, near=near, team=ALONE)
     moved = (drawn.labels != np.arange(6)).any(axis=(0, 1))

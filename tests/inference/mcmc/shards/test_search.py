@@ -165,7 +165,7 @@ def test_a_start_with_forbidden_pairs_together_is_left_behind():
 
 @pytest.mark.parametrize("n", [0, 1])
 def test_next_to_nothing_can_be_searched(n):
-    walk = LinkWalk(LinkGraph.from_pairs(n, [], []), [], apart=-1.0, cluster=0.5)
+    walk = LinkWalk(LinkGraph.from_pairs(n, [], []), [], unlinked=-1.0, cluster=0.5)
     found = LinkSearch().run(walk, np.arange(n), seed=0, team=ALONE)
     assert (found.reason, found.score) == ("settled", 0.5 * n)
 
@@ -205,7 +205,7 @@ def test_in_the_end_no_item_would_rather_be_elsewhere():
     graph = LinkGraph.from_pairs(
         n, np.append(first, np.repeat(wanderers, 5)), np.append(second, others.ravel())
     )
-    walk = LinkWalk(graph, np.append(scores, np.full(others.size, 0.5)), apart=-0.01, cluster=0.0)
+    walk = LinkWalk(graph, np.append(scores, np.full(others.size, 0.5)), unlinked=-0.01, cluster=0.0)
     key = np.repeat(np.arange(groups), size)
     told = []
     search = LinkSearch(rounds=4, sweeps=2, hot=0.05, cold=0.02, extra=2)

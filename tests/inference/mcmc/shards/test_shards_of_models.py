@@ -84,8 +84,8 @@ def test_a_search_under_any_model_is_the_same_in_any_number_of_threads_and_taken
 def test_further_templates_stand_beside_scores_of_links():
     links, further = graph_of(N, 3, 0.2), model_of(["clusters", "distinct"])
     scores = np.random.default_rng(1).integers(-8, 9, len(links.first)) / 4.0
-    walk = LinkWalk(links, scores, apart=-0.25, cluster=0.5, further=further)
-    plain = LinkWalk(links, scores, apart=-0.25, cluster=0.5)
+    walk = LinkWalk(links, scores, unlinked=-0.25, cluster=0.5, further=further)
+    plain = LinkWalk(links, scores, unlinked=-0.25, cluster=0.5)
     walk.sweep(1, 0, 0.5, team=Team(1))
     plain.place_items(walk.labels)
     assert walk.score == pytest.approx(plain.score + further.score(Partition.from_keys(walk.labels)))

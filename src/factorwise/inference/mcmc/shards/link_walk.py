@@ -30,13 +30,13 @@ class LinkWalk(ShardedWalk):
 
     link_scores
         Of each pair of the graph, if it is in one cluster; -inf forbids that.
-    apart, cluster
-        Weights of two members that are not linked, and of a cluster.
+    unlinked, cluster
+        The weight of two members that are not linked (unlinked pair weight), and that of a cluster.
     labels
         Where to start: any labels; None for every item by itself. An item whose source its cluster has
         already starts by itself.
-    weight
-        Records that an item stands for; None for one each.
+    counts
+        Number of records that each item stands for; None for one each.
     sources
         Bits of the sources an item comes from, if a cluster may have one record of each; else None.
     strict
@@ -50,10 +50,10 @@ class LinkWalk(ShardedWalk):
         graph: LinkGraph,
         link_scores: ArrayLike,
         *,
-        apart: float,
+        unlinked: float,
         cluster: float,
         labels: ArrayLike | None = None,
-        weight: ArrayLike | None = None,
+        counts: ArrayLike | None = None,
         sources: ArrayLike | None = None,
         strict: bool = False,
         further: Model | None = None,
@@ -63,30 +63,35 @@ class LinkWalk(ShardedWalk):
         if scores.shape != graph.first.shape:
             raise ShapeError(f"{len(graph.first)} pairs need a score each, but {scores.shape} were given.")
         require(bool((scores < np.inf).all()), "link_scores", "NaN or inf", "numbers or -inf")
-        require(bool(np.isfinite([apart, cluster]).all()), "apart and cluster", (apart, cluster), "finite")
+        require(
+            bool(np.isfinite([unlinked, cluster]).all()),
+            "unlinked and cluster",
+            (unlinked, cluster),
+            "finite",
+        )
         self.graph, self.link_scores = graph, scores
-        self.settings = np.array([apart, cluster])
-        self.weight = _per_item("weight", np.ones(n) if weight is None else weight, np.int32, n)
+        self.settings = np.array([unlinked, cluster])
+        self.counts = _per_item("counts", np.ones(n) if counts is None else counts, np.int32, n)
         self.sources = _per_item("sources", np.zeros(n) if sources is None else sources, np.uint64, n)
-        model = self._model(float(apart), float(cluster), further)
+        model = self._model(float(unlinked), float(cluster), further)
         start = np.arange(n) if labels is None else self._allowed(np.asarray(labels))
         worth = scores if further is None else np.maximum(scores, FOLLOWED)
         super().__init__(*_moves(model, graph, strict), labels=start, worth=worth)
 
-    def _model(self, apart: float, cluster: float, further: Model | None) -> Model:
+    def _model(self, unlinked: float, cluster: float, further: Model | None) -> Model:
         """Return the model: the links, constraints where there are any, and further templates."""
         n, graph, scores = self.graph.n_items, self.graph, self.link_scores
         forbidden = scores == -np.inf
         finite = np.where(forbidden, np.float32(0.0), scores) if forbidden.any() else scores
         templates: list[AnyTemplate] = [
-            LinkTemplate("links", n, graph, features=finite[:, None], counts=self.weight)
+            LinkTemplate("links", n, graph, features=finite[:, None], counts=self.counts)
         ]
         if self.sources.any():
             templates.append(OnePerSourceTemplate("one per source", self.sources))
         if forbidden.any():
             pairs = np.column_stack([graph.first[forbidden], graph.second[forbidden]])
             templates.append(CannotLinkTemplate("cannot link", n, pairs))
-        weights = np.array([apart, cluster, 0.0, 1.0])
+        weights = np.array([unlinked, cluster, 0.0, 1.0])
         if further is None:
             return Model(templates, weights)
         return Model([*templates, *further.templates], np.concatenate([weights, further.weights]))
@@ -111,7 +116,7 @@ class LinkWalk(ShardedWalk):
     def records(self) -> NDArray[np.int64]:
         """Return how many records each cluster has, by its id."""
         ids = len(self.shards.world.arrays.size)
-        return np.bincount(self.shards.label, weights=self.weight, minlength=ids).astype(np.int64)
+        return np.bincount(self.shards.label, weights=self.counts, minlength=ids).astype(np.int64)
 
     def place_items(self, labels: Ints) -> None:
         """Set the clustering; an item whose source its cluster has already comes to lie by itself."""
@@ -131,11 +136,11 @@ def _moves(
     return LinkedGibbs(model, graph, strict, chosen), jumps
 
 
-def _per_item(name: str, given: ArrayLike, kind: type[Kind], n: int) -> NDArray[Kind]:
-    found = np.asarray(given, kind)
-    if found.shape != (n,):
-        raise ShapeError(f"{n} items need a {name} each, but {found.shape} were given.")
-    return found
+def _per_item(name: str, values: ArrayLike, kind: type[Kind], n: int) -> NDArray[Kind]:
+    array = np.asarray(values, kind)
+    if array.shape != (n,):
+        raise ShapeError(f"{n} items need {n} values of {name}, but {array.shape} were given.")
+    return array
 
 
 def _one_per_source(labels: Ints, sources: NDArray[np.uint64]) -> Ints:

@@ -108,7 +108,7 @@ def items_in_doubt(walk: LinkWalk, temperature: float, least: float, *, team: Te
     """
     if least <= 0.0:
         return np.ones(walk.n_items, np.bool_)
-    graph, (apart, cluster) = walk.graph, walk.settings.tolist()
+    graph, (unlinked, cluster) = walk.graph, walk.settings.tolist()
     beyond = walk.beyond()
     moving = walk.home_chances(temperature, team=team) < 1.0 - least
     label, records = walk.shards.label, walk.records()
@@ -117,7 +117,7 @@ def items_in_doubt(walk: LinkWalk, temperature: float, least: float, *, team: Te
     ends = np.minimum(one, two)[across], np.maximum(one, two)[across]
     between = coo_array((beyond[across], ends), shape=(len(records), len(records))).tocsr().tocoo()
     one, two = between.coords
-    gain = between.data + apart * records[one] * records[two] - cluster
+    gain = between.data + unlinked * records[one] * records[two] - cluster
     may = gain > temperature * np.log(MERGING)
     merging = np.zeros(len(records), np.bool_)
     merging[one[may]] = merging[two[may]] = True
