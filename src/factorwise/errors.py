@@ -95,6 +95,10 @@ class DataFileError(FactorwiseError, ValueError):
     """A data file whose lines are not what its format asks for, or are not text."""
 
 
+class StoreError(FactorwiseError, OSError):
+    """A store that cannot be opened, read or written."""
+
+
 class MissingDataError(FactorwiseError, LookupError):
     """A data set or data directory that is not there."""
 

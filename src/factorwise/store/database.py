@@ -1,0 +1,161 @@
+"""A DuckDB file that is a store: opened, closed, and changed in transactions."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+import duckdb
+import pyarrow as pa
+
+from factorwise.errors import StoreError
+from factorwise.store.opening import check_version, connect, open_reader, open_writer
+from factorwise.store.schema import VERSION, create_schema, migrate
+
+
+class Database:
+    """The file of a store.
+
+    Every method that changes something is one transaction, or a part of the one that `transaction` began;
+    when it returns outside of one, the change is on the disk. One process writes, others read.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        connection: duckdb.DuckDBPyConnection,
+        *,
+        read_only: bool,
+        copy: tempfile.TemporaryDirectory[str] | None = None,
+    ) -> None:
+        self.path = path
+        self.read_only = read_only
+        self._connection = connection
+        self._copy = copy
+        self._nested = 0
+
+    @classmethod
+    def create(cls, path: str | PathLike[str]) -> Self:
+        """Make an empty store; refuse to overwrite a file."""
+        target = Path(path)
+        if target.exists():
+            raise StoreError(f"{target}: exists already. Choose another name, or remove it.")
+        if not target.parent.is_dir():
+            raise StoreError(f"{target}: there is no folder {target.parent}. Make it first.")
+        store = cls(target, connect(target, read_only=False), read_only=False)
+        with store.transaction():
+            create_schema(store._connection)
+        return store
+
+    @classmethod
+    def open(cls, path: str | PathLike[str], *, read_only: bool = False) -> Self:
+        """Open a store.
+
+        read_only
+            Open for reading. While another process writes, a copy of what is committed is read.
+        """
+        target = Path(path)
+        if not target.is_file():
+            raise StoreError(f"{target}: there is no such file. `factorwise resolve init` makes a store.")
+        connection, copy = open_reader(target) if read_only else (open_writer(target), None)
+        store = cls(target, connection, read_only=read_only, copy=copy)
+        try:
+            version = check_version(connection, target)
+            if version < VERSION:
+                store._migrate(version)
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    def close(self) -> None:
+        """Close the file; what was committed stays."""
+        self._connection.close()
+        if self._copy is not None:
+            self._copy.cleanup()
+            self._copy = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make all changes inside one: on the disk at the end, or none of them if there was an error."""
+        if self.read_only:
+            raise StoreError(f"{self.path}: is open for reading only.")
+        if self._nested:
+            yield
+            return
+        self._nested = 1
+        try:
+            self.execute("BEGIN")
+            yield
+            self.execute("COMMIT")
+        except BaseException:
+            with suppress(duckdb.Error):  # DuckDB has rolled back already, as when the disk is full
+                self._connection.execute("ROLLBACK")
+            raise
+        finally:
+            self._nested = 0
+
+    def execute(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Run SQL and return its rows; what users wrote goes into ``values`` only."""
+        try:
+            return self._connection.execute(query, list(values)).fetchall()
+        except duckdb.Error as error:
+            raise self._failed(error) from error
+
+    def query(self, query: str, values: Sequence[object] = (), **tables: pa.Table) -> pa.Table:
+        """Run SQL and return an Arrow table; ``tables`` can be named in it."""
+        try:
+            with self._registered(tables):
+                return self._connection.sql(query, params=list(values) or None).to_arrow_table()
+        except duckdb.Error as error:
+            raise self._failed(error) from error
+
+    def write(self, query: str, **tables: pa.Table) -> None:
+        """Run SQL that changes something; ``tables`` can be named in it."""
+        try:
+            with self.transaction(), self._registered(tables):
+                self._connection.execute(query)
+        except duckdb.Error as error:
+            raise self._failed(error) from error
+
+    def fact(self, name: str, default: str = "") -> str:
+        """Return a fact of the store by its name, such as the column of ids."""
+        found = self.execute("SELECT value FROM facts WHERE name = ?", [name])
+        return str(found[0][0]) if found else default
+
+    def set_fact(self, name: str, value: str) -> None:
+        """Keep a fact under a name."""
+        with self.transaction():
+            self.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", [name, value])
+
+    def _migrate(self, version: int) -> None:
+        if self.read_only:
+            raise StoreError(f"{self.path}: is of an older version. Open it for writing once.")
+        with self.transaction():
+            migrate(self._connection, version)
+
+    @contextmanager
+    def _registered(self, tables: Mapping[str, pa.Table]) -> Iterator[None]:
+        for name, table in tables.items():
+            self._connection.register(name, table)
+        try:
+            yield
+        finally:
+            for name in tables:
+                self._connection.unregister(name)
+
+    def _failed(self, error: duckdb.Error) -> StoreError:
+        return StoreError(
+            f"{self.path}: the database refused ({str(error).splitlines()[0]}). Nothing of this change was"
+            " kept; what was saved before is there. If the disk is full, make room and try again."
+        )

@@ -1,0 +1,358 @@
+"""`Store`: one DuckDB file that holds what is known of records between runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from factorwise.errors import InvalidArgumentError, StoreError
+from factorwise.store.database import Database
+from factorwise.store.entities import NONE, Cause, keep_ids
+from factorwise.store.index import IndexTables
+from factorwise.store.schema import create_views
+from factorwise.types import Ints
+
+SAME, DIFFERENT, UNSURE = "same", "different", "unsure"
+ANSWERS = (SAME, DIFFERENT, UNSURE)
+
+
+class Store(Database):
+    """Records by batch and source, entities with stable ids and history, decisions, models and runs.
+
+    Records are numbered from 0 on in the order in which they came; ids are what users call them. Every method
+    that changes something is one transaction, or a part of the one that `transaction` began; when it returns
+    outside of one, the change is on the disk.
+
+    Make one by `create`, open one by `open`; both are context managers.
+    """
+
+    @cached_property
+    def index(self) -> IndexTables:
+        """Links, blocking keys and counts of values."""
+        return IndexTables(self)
+
+    def begin_run(self, command: str, settings: Mapping[str, object], version: str) -> int:
+        """Note that a run began, and return its number."""
+        with self.transaction():
+            run = self._next("runs", "run")
+            self.execute(
+                "INSERT INTO runs VALUES (?, ?, ?, ?, ?, NULL, NULL)",
+                [run, command, json.dumps(settings, default=str), version, _now()],
+            )
+        return run
+
+    def end_run(self, run: int, outcome: str = "done") -> None:
+        """Note that a run ended."""
+        with self.transaction():
+            self.execute("UPDATE runs SET ended = ?, outcome = ? WHERE run = ?", [_now(), outcome, run])
+
+    def add_model(self, content: bytes, provenance: Mapping[str, object], run: int | None = None) -> int:
+        """Keep a model file, and return its number; the last one is the current one."""
+        with self.transaction():
+            model = self._next("models", "model")
+            values = [model, _now(), run, content, json.dumps(provenance, default=str)]
+            self.execute("INSERT INTO models VALUES (?, ?, ?, ?, ?)", values)
+        return model
+
+    def model(self) -> bytes | None:
+        """Return the current model file; None if there is none."""
+        found = self.execute("SELECT content FROM models ORDER BY model DESC LIMIT 1")
+        return bytes(found[0][0]) if found else None
+
+    @property
+    def n_records(self) -> int:
+        """How many records there are."""
+        return int(self.execute("SELECT count(*) FROM record_ids")[0][0])
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns of the records, in their order."""
+        return [str(name) for (name,) in self.execute("SELECT name FROM value_columns ORDER BY position")]
+
+    def add_records(self, table: pa.Table, ids: pa.Array, *, source: str, run: int | None = None) -> int:
+        """Add a batch of records and return the number of the first; the others follow it.
+
+        table
+            Their columns; ones that the store does not have yet are added to it.
+        ids
+            What they are called: different from each other and from the ids of all records.
+        """
+        ids = ids.cast(pa.string())
+        if len(ids) != table.num_rows:
+            raise InvalidArgumentError(f"{table.num_rows} records need an id each, but there are {len(ids)}.")
+        with self.transaction():
+            self._refuse_known(ids)
+            first = self._next("record_ids", "record")
+            batch = self._next("batches", "batch")
+            self.execute("INSERT INTO batches VALUES (?, ?, ?, ?)", [batch, source, run, _now()])
+            record = pa.array(np.arange(first, first + len(ids)))
+            numbers = pa.table({"record": record, "id": ids, "batch": pa.repeat(batch, len(ids))})
+            self.write("INSERT INTO record_ids SELECT * FROM numbers", numbers=numbers)
+            positions = self._positions(table)
+            values = pa.table([record, *table.columns], ["record", *(f"c{place}" for place in positions)])
+            self.write("INSERT INTO record_values BY NAME SELECT * FROM rows", rows=values)
+        return first
+
+    def records(self, rows: Ints | None = None, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return records with their columns, in the order of ``rows``; None for all."""
+        known = {name: f"c{place}" for place, name in self._known_columns()}
+        names = list(known) if columns is None else list(columns)
+        missing = [name for name in names if name not in known]
+        if missing:
+            raise InvalidArgumentError(f"the store has no column {missing[0]!r}; it has {', '.join(known)}.")
+        wanted = ", ".join(["v.record", *(f"v.{known[name]}" for name in names)])
+        if rows is None:
+            found = self.query(f"SELECT {wanted} FROM record_values v ORDER BY v.record")
+        else:
+            found = self.query(
+                f"SELECT {wanted} FROM record_values v SEMI JOIN wanted w USING (record)",
+                wanted=_column(rows),
+            )
+            found = found.take(pa.array(_places(found.column("record"), rows)))
+        return found.drop_columns(["record"]).rename_columns(names)
+
+    def ids(self, rows: Ints | None = None) -> pa.Array:
+        """Return the ids of records; None for all, in their order."""
+        if rows is None:
+            return _joined(self.query("SELECT id FROM record_ids ORDER BY record").column("id"))
+        found = self.query(
+            "SELECT record, id FROM record_ids SEMI JOIN wanted USING (record)", wanted=_column(rows)
+        )
+        return _joined(found.column("id")).take(pa.array(_places(found.column("record"), rows)))
+
+    def find_ids(self, ids: Sequence[str]) -> NDArray[np.int64]:
+        """Return the numbers of records by their ids; refuse ids that no record has."""
+        names = [str(name) for name in ids]
+        wanted = pa.table({"id": pa.array(names, pa.string())})
+        found = self.query("SELECT id, record FROM record_ids SEMI JOIN wanted USING (id)", wanted=wanted)
+        records = dict(zip(found.column("id").to_pylist(), found.column("record").to_pylist(), strict=True))
+        for name in names:
+            if name not in records:
+                raise InvalidArgumentError(f"no record of {self.path.name} has the id {name!r}.")
+        return np.array([records[name] for name in names], np.int64)
+
+    def membership(self) -> NDArray[np.int64]:
+        """Return the entity of every record, -1 where it has none."""
+        found = self.query(
+            "SELECT coalesce(m.entity, -1) AS e FROM record_ids r"
+            " LEFT JOIN membership m USING (record) ORDER BY record"
+        )
+        return np.asarray(found.column("e").to_numpy(), np.int64)
+
+    def members(self, entities: Ints) -> pa.Table:
+        """Return ``record`` and ``entity`` of all records of some entities."""
+        wanted = pa.table({"entity": pa.array(np.asarray(entities, np.int64))})
+        return self.query(
+            "SELECT record, entity FROM membership SEMI JOIN wanted USING (entity) ORDER BY entity, record",
+            wanted=wanted,
+        )
+
+    def entities_of(self, rows: Ints) -> NDArray[np.int64]:
+        """Return the entities of some records, -1 where one has none."""
+        found = self.query(
+            "SELECT record, entity FROM membership SEMI JOIN wanted USING (record)", wanted=_column(rows)
+        )
+        entity = np.append(found.column("entity").to_numpy(), NONE)
+        return entity[_places(found.column("record"), rows, missing=True)]
+
+    def regroup(self, rows: Ints, labels: Ints, cause: Cause) -> int | None:
+        """Make records with one label one entity; return the number of the change, None if there was none.
+
+        Other records of the entities that are touched stay together with each other, without these.
+        """
+        rows = np.asarray(rows, np.int64)
+        group = np.unique(labels, return_inverse=True)[1].astype(np.int64)
+        with self.transaction():
+            before = self.entities_of(rows)
+            others = self.members(np.unique(before[before >= 0]))
+            left_out = ~np.isin(others.column("record").to_numpy(), rows)
+            rest, rest_entity = (others.column(name).to_numpy()[left_out] for name in ("record", "entity"))
+            beyond = int(group.max(initial=-1)) + 1
+            rows = np.concatenate([rows, rest.astype(np.int64)])
+            before = np.concatenate([before, rest_entity.astype(np.int64)])
+            rest_group = beyond + np.unique(rest_entity, return_inverse=True)[1].astype(np.int64)
+            group = np.concatenate([group, rest_group])
+            order = np.argsort(rows)
+            rows, before = rows[order], before[order]
+            after = keep_ids(before, group[order], self._next_entity())
+            moved = np.flatnonzero(after != before)
+            if not len(moved):
+                return None
+            return self._move(rows[moved], before[moved], after[moved], cause)
+
+    def undo(self, change: int, who: str | None = None) -> int:
+        """Move the records of a change back to the entities they were in; return the number of this change.
+
+        A change cannot be undone while a later one has moved one of its records.
+        """
+        with self.transaction():
+            moves = self.query(f"SELECT record, before, after FROM moves WHERE change = {int(change)}")
+            if not moves.num_rows:
+                raise InvalidArgumentError(f"there is no change {change} to undo.")
+            rows = moves.column("record").to_numpy()
+            before, after = (
+                moves.column(name).fill_null(NONE).to_numpy().astype(np.int64) for name in ("before", "after")
+            )
+            if (before < 0).any():
+                raise StoreError(f"change {change} put new records into entities, which cannot be undone.")
+            if (self.entities_of(rows) != after).any():
+                raise StoreError(
+                    f"change {change} cannot be undone: a later change moved some of its records."
+                    " Undo that one first."
+                )
+            return self._move(rows, after, before, Cause("undo", who=who, undoes=change))
+
+    def history(self, entity: int) -> list[dict[str, Any]]:
+        """Return what happened to an entity: a row for each change and other entity, the oldest first."""
+        query = "SELECT * FROM entity_history WHERE entity = ? ORDER BY change, event DESC, other"
+        found: list[dict[str, Any]] = self.query(query, [int(entity)]).to_pylist()
+        return found
+
+    def decide(
+        self,
+        parts: Sequence[Ints],
+        answer: str,
+        *,
+        who: str,
+        why: str = "",
+        asked: str = "hand",
+        probability: float | None = None,
+    ) -> int:
+        """Keep a decision and return its number.
+
+        parts
+            Groups of records. ``different`` says that each group is an entity and no two are the same one;
+            ``same`` that all are one entity; ``unsure`` that the person cannot tell.
+        asked
+            Why it was asked: ``hand`` if nobody did.
+        probability
+            That the groups are one entity, as it was when the question was asked.
+        """
+        if answer not in ANSWERS:
+            raise InvalidArgumentError(f"an answer is one of {', '.join(ANSWERS)}, but {answer!r} was given.")
+        with self.transaction():
+            decision = self._next("decisions", "decision")
+            values = [decision, _now(), who, answer, why, asked, probability]
+            self.execute("INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?, NULL)", values)
+            records = np.concatenate([np.asarray(part, np.int64) for part in parts])
+            part = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+            table = pa.table({"decision": pa.repeat(decision, len(records)), "record": records, "part": part})
+            self.write("INSERT INTO decision_records SELECT * FROM spoken_of", spoken_of=table)
+        return decision
+
+    def withdraw(self, decision: int) -> None:
+        """Take a decision back; it stays in the history, and counts no more."""
+        with self.transaction():
+            self.execute("UPDATE decisions SET withdrawn = ? WHERE decision = ?", [_now(), int(decision)])
+
+    def decisions(self) -> list[dict[str, Any]]:
+        """Return the decisions that count, the oldest first, each with its ``parts``: lists of records."""
+        found = self.query("SELECT * FROM decisions WHERE withdrawn IS NULL ORDER BY decision").to_pylist()
+        by_number: dict[int, dict[str, Any]] = {one["decision"]: one | {"parts": []} for one in found}
+        for decision, record, part in self.execute(
+            "SELECT * FROM decision_records ORDER BY decision, part, record"
+        ):
+            if decision in by_number:
+                parts = by_number[decision]["parts"]
+                while len(parts) <= part:
+                    parts.append([])
+                parts[part].append(record)
+        return list(by_number.values())
+
+    def _move(self, rows: Ints, before: Ints, after: Ints, cause: Cause) -> int:
+        change = self._next("changes", "change")
+        self.execute(
+            "INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [change, _now(), cause.kind, cause.run, cause.decision, cause.who, cause.undoes],
+        )
+        moves = pa.table(
+            {
+                "change": pa.repeat(change, len(rows)),
+                "record": pa.array(rows),
+                "before": pa.array(before, mask=before < 0),
+                "after": pa.array(after, mask=after < 0),
+            }
+        )
+        self.write("INSERT INTO moves SELECT * FROM made", made=moves)
+        known = moves.filter(pa.array(before >= 0))
+        if known.num_rows:
+            self.write(
+                "UPDATE membership SET entity = made.after FROM made WHERE membership.record = made.record",
+                made=known,
+            )
+        self.write("INSERT INTO membership SELECT record, after FROM made WHERE before IS NULL", made=moves)
+        self.set_fact("next entity", str(max(self._next_entity(), int(after.max(initial=-1)) + 1)))
+        return change
+
+    def _next_entity(self) -> int:
+        return int(self.fact("next entity", "0"))
+
+    def _next(self, table: str, column: str) -> int:
+        return int(self.execute(f"SELECT coalesce(max({column}), -1) + 1 FROM {table}")[0][0])
+
+    def _known_columns(self) -> list[tuple[int, str]]:
+        return [(int(p), str(n)) for p, n in self.execute("SELECT * FROM value_columns ORDER BY position")]
+
+    def _positions(self, table: pa.Table) -> list[int]:
+        """Return the position of each column of a table among those of the store; add what is new."""
+        known = {name: place for place, name in self._known_columns()}
+        new = [name for name in table.column_names if name not in known]
+        for name in new:
+            known[name] = len(known)
+            sample = table.select([name]).rename_columns(["value"]).slice(0, 0)
+            kind = (
+                self.query("SELECT typeof(any_value(value)) AS t FROM sample", sample=sample)
+                .column("t")[0]
+                .as_py()
+            )
+            self.execute(f"ALTER TABLE record_values ADD COLUMN c{known[name]} {kind}")
+            self.execute("INSERT INTO value_columns VALUES (?, ?)", [known[name], name])
+        if new:
+            create_views(self._connection)
+        return [known[name] for name in table.column_names]
+
+    def _refuse_known(self, ids: pa.Array) -> None:
+        if ids.null_count or ids.unique().__len__() < len(ids):
+            raise InvalidArgumentError(
+                "every record needs an id of its own: some are missing or there twice."
+            )
+        again = self.query(
+            "SELECT id FROM record_ids SEMI JOIN new USING (id) LIMIT 3", new=pa.table({"id": ids})
+        )
+        if again.num_rows:
+            raise InvalidArgumentError(
+                f"{self.path.name} has a record with the id {again.column('id')[0].as_py()!r} already. Add"
+                " records that are new, with ids of their own."
+            )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(tzinfo=None)
+
+
+def _column(rows: Ints) -> pa.Table:
+    return pa.table({"record": pa.array(np.unique(np.asarray(rows, np.int64)))})
+
+
+def _places(records: pa.ChunkedArray, rows: Ints, *, missing: bool = False) -> NDArray[np.int64]:
+    """Return where each of ``rows`` stands among ``records``; -1 where it does not, if that may be."""
+    there = records.to_numpy()
+    order = np.argsort(there, kind="stable")
+    wanted = np.asarray(rows, np.int64)
+    place = np.searchsorted(there[order], wanted)
+    inside = np.minimum(place, max(len(there) - 1, 0))
+    fits = (there[order][inside] == wanted) if len(there) else np.zeros(len(wanted), bool)
+    if not missing and not fits.all():
+        raise InvalidArgumentError(f"there is no record number {int(wanted[~fits][0])}.")
+    return np.where(fits, order[inside] if len(there) else 0, -1)
+
+
+def _joined(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks() if column.num_chunks else pa.array([], column.type)
