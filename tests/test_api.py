@@ -15,6 +15,7 @@ MODULES = (
     "factorwise.inference.message_passing.projection",
     "factorwise.learning",
     "factorwise.mcmc",
+    "factorwise.networks",
     "factorwise.report",
     "factorwise.resolution",
     "factorwise.tagging",

@@ -21,6 +21,8 @@ from factorwise.errors import FactorwiseError
 from factorwise.io.alignments import parse_alignment
 from factorwise.io.conll import read_columns
 from factorwise.io.models import ModelFile, read_model, write_model
+from factorwise.io.networks import parse_network
+from factorwise.io.networks.uai import parse_evidence
 from factorwise.io.ontologies import parse_jsonl, read_ontology
 from factorwise.io.shard_files import ShardStore
 from factorwise.io.tables import read_table
@@ -69,6 +71,19 @@ DOCUMENT = (
 FIELDS = b'[fields.name]\nkind = "name"\n\n[fields.born]\nkind = "date"\n'
 RULES = b'[[constraint]]\nkind = "needs"\nlabels = ["A", "B"]\nweight = 0.5\n'
 TEMPLATES = b"w[0]\nlower(w[-1])|w[0]\nprefix3(w[1])\n"
+UAI = b"MARKOV\n3\n2 2 3\n2\n2 0 1\n3 0 1 2\n\n4\n1 0.5 0.5 2\n\n12\n1 2 3 4 5 6 7 8 9 1 2 3\n"
+BIF = b"""network "rain" {}
+variable rain { type discrete [ 2 ] { yes, no }; }
+variable wet { type discrete [ 2 ] { yes, no }; }
+probability ( rain ) { table 0.2, 0.8; }
+probability ( wet | rain ) { (yes) 0.9, 0.1; (no) 0.05, 0.95; }
+"""
+XMLBIF = b"""<?xml version="1.0"?><BIF VERSION="0.3"><NETWORK><NAME>rain</NAME>
+<VARIABLE TYPE="nature"><NAME>rain</NAME><OUTCOME>yes</OUTCOME><OUTCOME>no</OUTCOME></VARIABLE>
+<VARIABLE TYPE="nature"><NAME>wet</NAME><OUTCOME>yes</OUTCOME><OUTCOME>no</OUTCOME></VARIABLE>
+<DEFINITION><FOR>rain</FOR><TABLE>0.2 0.8</TABLE></DEFINITION>
+<DEFINITION><FOR>wet</FOR><GIVEN>rain</GIVEN><TABLE>0.9 0.1 0.05 0.95</TABLE></DEFINITION></NETWORK></BIF>"""
+LIBDAI = b"# two factors\n2\n\n1\n4\n2\n2\n0 0.5\n1 2\n\n2\n4 7\n2 3\n5\n0 1\n1 2\n2 3\n4 4\n5 0.5\n"
 
 
 def model_file(folder):
@@ -105,6 +120,10 @@ def stored(folder, content):
     return ShardStore(str(folder)).latest("f")
 
 
+def network_of(syntax):
+    return lambda folder, content: parse_network(content, syntax=syntax)
+
+
 READERS = {
     "CSV": (TABLE, from_file(read_table, "t.csv")),
     "JSON lines": (LINES, from_file(read_table, "t.jsonl")),
@@ -116,6 +135,14 @@ READERS = {
     "fields": (FIELDS, from_file(read_fields, "f.toml")),
     "constraints": (RULES, lambda folder, content: ConstraintSet.parse(text_of(content), ["A", "B"])),
     "templates": (TEMPLATES, lambda folder, content: TemplateSet.parse(text_of(content))),
+    "UAI": (UAI, network_of("uai")),
+    "UAI evidence": (
+        b"1\n2 0 1 1 2\n",
+        lambda folder, content: parse_evidence(text_of(content), np.full(3, 3)),
+    ),
+    "BIF": (BIF, network_of("bif")),
+    "XMLBIF": (XMLBIF, network_of("xmlbif")),
+    "libDAI": (LIBDAI, network_of("fg")),
     "model": (model_file, from_file(read_model, "m.fw")),
     "tagger": (model_file, from_file(read_tagger, "m.fw")),
     "manifest": (manifest, stored),

@@ -44,6 +44,7 @@ _ROOMS = {
     "adaptive": "inference.mcmc.adaptive",
     "cross_entropy": "inference.cross_entropy",
     "moves": "world.moves",
+    "networks": "io.networks",
     "learning": "learning",
     "tagging": "apps.tagging",
     "collective": "apps.collective",
@@ -92,6 +93,7 @@ __all__ = [
     "mcmc",
     "message_passing",
     "moves",
+    "networks",
     "overlap",
     "resolution",
     "sample",
@@ -112,6 +114,7 @@ if TYPE_CHECKING:
     from factorwise.inference import cross_entropy, exact, mcmc, message_passing
     from factorwise.inference.mcmc import adaptive
     from factorwise.inference.mcmc.run import Annealed, Samples, anneal, sample
+    from factorwise.io import networks
     from factorwise.kernels.compile.primitives import overlap
     from factorwise.model import templates
     from factorwise.model.grounding import FactorGraph
