@@ -301,8 +301,8 @@ def test_labels_outside_a_scheme_are_refused_with_its_prefixes():
 
 
 def test_an_unknown_scheme_is_refused_with_the_known_ones():
-    with pytest.raises(InvalidArgumentError, match=r"None or one of IOB1, IOB2, .*'BIO' was given"):
-        spans(["O"], "BIO")
+    with pytest.raises(InvalidArgumentError, match=r"None or one of IOB1, IOB2, .*'BOI' was given"):
+        spans(["O"], "BOI")
 
 
 @pytest.mark.parametrize("measure", [score_spans, token_accuracy, label_scores, confusion])

@@ -20,9 +20,8 @@ from factorwise.cli.tag_scores import scored
 from factorwise.errors import DataFileError
 from factorwise.io.conll import ColumnFile
 from factorwise.io.listing import some
-from factorwise.metrics.sequence import SCHEMES
+from factorwise.metrics.sequence import SCHEMES, scheme_name
 
-_OTHER_NAMES = {"BIO": "IOB2", "BIOES": "IOBES"}
 DEFAULT_COLUMNS = (-2, -1)
 
 
@@ -44,7 +43,7 @@ DEFAULT_COLUMNS = (-2, -1)
 )
 @click.option(
     "--scheme",
-    type=click.Choice([*SCHEMES, *_OTHER_NAMES], case_sensitive=False),
+    type=click.Choice(["BIO", "BIOES", *SCHEMES], case_sensitive=False),
     help="Count only spans that are whole in this scheme.  [default: any mixture of prefixes is read]",
 )
 @report_options
@@ -89,7 +88,7 @@ def command(
             f"{name}: its last columns are several predictions, written by `tag apply --nbest`. Name the"
             " column of the truth and that of one prediction with --truth-column and --prediction-column."
         )
-    document = {"file": name, **measure(table, columns, _OTHER_NAMES.get(scheme or "", scheme), name)}
+    document = {"file": name, **measure(table, columns, scheme and scheme_name(scheme), name)}
     document["report"] = None
     if report is not None:
         cost = {"seconds": clock.seconds(), "peak_memory": peak_memory()}

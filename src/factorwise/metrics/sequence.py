@@ -57,6 +57,13 @@ _STRICT = MappingProxyType(
 )
 SCHEMES = tuple(_STRICT)
 """Names of the strict schemes."""
+_SYNONYMS = {"BIO": "IOB2", "IOB": "IOB1", "BIOES": "IOBES"}
+
+
+def scheme_name(name: str) -> str:
+    """Return the name that a scheme has in `SCHEMES`; BIO, IOB and BIOES are other names, in any case."""
+    upper = name.upper()
+    return _SYNONYMS.get(upper, upper)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +137,8 @@ class SpanCounter:
     label_names
         The label that each code stands for.
     scheme
-        One of `SCHEMES`, strict; or None for the lenient reading of any prefixes.
+        One of `SCHEMES`, or another name of one (`scheme_name`), strict; or None for the lenient reading of
+        any prefixes.
 
     >>> counter = SpanCounter(["O", "B-PER", "I-PER", "B-LOC"])
     >>> counter.types
@@ -140,8 +148,9 @@ class SpanCounter:
     """
 
     def __init__(self, label_names: Sequence[str], scheme: str | None = None) -> None:
-        known = scheme is None or scheme in _STRICT
-        require(known, "scheme", scheme, f"None or one of {', '.join(SCHEMES)}")
+        if scheme is not None:
+            given, scheme = scheme, scheme_name(scheme)
+            require(scheme in _STRICT, "scheme", given, f"None or one of {', '.join(SCHEMES)}")
         self.scheme = scheme
         self.label_names = tuple(label_names)
         rules = _LENIENT if scheme is None else _STRICT[scheme]

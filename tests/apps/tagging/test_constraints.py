@@ -14,6 +14,7 @@ from factorwise.learning.chains.structure import Supervision
 GRAMMAR = {
     "BIO": r"(O-|B1(I1)*|B2(I2)*)*",
     "IOB2": r"(O-|B1(I1)*|B2(I2)*)*",
+    "IOB1": r"(O-|I1(I1|B1)*|I2(I2|B2)*)*",
     "IOE2": r"(O-|(I1)*E1|(I2)*E2)*",
     "BIOES": r"(O-|S1|S2|B1(I1)*E1|B2(I2)*E2)*",
     "IOBES": r"(O-|S1|S2|B1(I1)*E1|B2(I2)*E2)*",

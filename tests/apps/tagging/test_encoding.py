@@ -202,7 +202,7 @@ def test_thousands_of_tokens_come_out_as_from_the_loop(seed):
         ([[{1: 2.0}]], InvalidArgumentError, "has the attribute 1, a int"),
         ([[{"a": None}]], InvalidArgumentError, "has None, a NoneType, for 'a': give a number"),
         ([[{"a": 1j}]], InvalidArgumentError, "has 1j, a complex, for 'a'"),
-        ([[{"a": np.zeros(2)}]], InvalidArgumentError, "a ndarray, for 'a'"),
+        ([[{"a": np.zeros((2, 2))}]], InvalidArgumentError, "a ndarray, for 'a'"),
         ([[{"a": ["b", 3]}]], InvalidArgumentError, "has the attribute 3"),
         ([[[b"\xff"]]], InvalidArgumentError, "which is not UTF-8: decode it first"),
         (

@@ -21,7 +21,7 @@ from factorwise.apps.tagging.encoders import choose_encoder
 from factorwise.apps.tagging.prediction import UnseenLabelWarning
 from factorwise.apps.tagging.supervision import random_share
 from factorwise.apps.tagging.templates import TemplateSet
-from factorwise.apps.tagging.warm import carried_over
+from factorwise.apps.tagging.warm import ForgottenLabelWarning, carried_over
 from factorwise.errors import FactorwiseError, ImpossibleError, InvalidArgumentError, ShapeError
 from factorwise.learning.chains.layout import StateFeatures
 from factorwise.learning.chains.second_order import SecondOrder
@@ -177,9 +177,6 @@ def test_a_model_is_fitted_only_after_fit():
         lambda: model.predict_spans(X),
         lambda: model.score(X, y),
         lambda: model.save("nowhere.fw"),
-        lambda: model.attributes_,
-        lambda: model.state_features_,
-        lambda: model.transition_features_,
     ):
         with pytest.raises(NotFittedError, match=r"call fit first, or ChainCRF\.load"):
             ask()
@@ -460,7 +457,9 @@ def test_weights_are_carried_over_by_name_and_all_others_are_zero(order):
 
 def test_labels_and_attributes_that_are_gone_are_forgotten_by_a_warm_start():
     X, y = task()
-    model = ChainCRF(**CONVERGED, warm_start=True).fit(X, y).fit([[{"w": "a"}, {"w": "q"}]], [["O", "Y"]])
+    model = ChainCRF(**CONVERGED, warm_start=True).fit(X, y)
+    with pytest.warns(ForgottenLabelWarning, match="will no longer be known"):
+        model.fit([[{"w": "a"}, {"w": "q"}]], [["O", "Y"]])
     cold = ChainCRF(**CONVERGED).fit([[{"w": "a"}, {"w": "q"}]], [["O", "Y"]])
     assert model.classes_ == ["O", "Y"]
     assert distance(model, cold) < 1e-3
@@ -663,8 +662,6 @@ def test_asking_with_labels_never_seen_or_sentences_of_another_form_is_refused()
         model.predict(X, allowed=[["B-Y"]])
     with pytest.raises(FactorwiseError, match=r"label 'B-Y', which is not among the 3"):
         model.log_likelihood(X, [["B-Y"]])
-    with pytest.raises(FactorwiseError, match=r"label 'B-Y'"):
-        ChainCRF().fit(*task(), X, [["B-Y"]])
     with pytest.raises(InvalidArgumentError, match=r"every sentence has weight zero: give at least one"):
         ChainCRF().fit(X, [["O"]], sample_weight=[0.0])
     with pytest.raises(InvalidArgumentError, match=r"X_dev and y_dev belong together: give both"):

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 _HOMES = {
-    "answers": ["Span"],
+    "answers": ["Explanation", "Span"],
     "config": ["ALGORITHMS"],
     "constraints": ["SCHEMES"],
     "estimator": ["ChainCRF"],
@@ -19,6 +19,7 @@ _HOMES = {
     "prediction": ["UnseenLabelWarning"],
     "templates": ["TemplateSet", "default_templates"],
     "training": ["Step"],
+    "warm": ["ForgottenLabelWarning"],
 }
 _WHERE = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -27,6 +28,8 @@ __all__ = [
     "SCHEMES",
     "ChainCRF",
     "ConstraintSet",
+    "Explanation",
+    "ForgottenLabelWarning",
     "GlobalConstraint",
     "Span",
     "Step",
@@ -36,7 +39,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from factorwise.apps.tagging.answers import Span
+    from factorwise.apps.tagging.answers import Explanation, Span
     from factorwise.apps.tagging.config import ALGORITHMS
     from factorwise.apps.tagging.constraints import SCHEMES
     from factorwise.apps.tagging.estimator import ChainCRF
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from factorwise.apps.tagging.prediction import UnseenLabelWarning
     from factorwise.apps.tagging.templates import TemplateSet, default_templates
     from factorwise.apps.tagging.training import Step
+    from factorwise.apps.tagging.warm import ForgottenLabelWarning
 
 
 def __getattr__(name: str) -> object:

@@ -1,8 +1,8 @@
-"""Answers about sentences that need more than labels: the k best sequences, spans and how sure they are."""
+"""Answers that need more than labels: the k best sequences, spans with their probability, reasons."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.errors import InvalidArgumentError
 from factorwise.io.listing import some
 from factorwise.metrics.sequence import SpanCounter
-from factorwise.types import Ints
+from factorwise.types import Floats, Ints
 from factorwise.variables.sparse_rows import SparseRows
 
 
@@ -23,6 +23,80 @@ class Span(NamedTuple):
     start: int
     end: int
     confidence: float
+
+
+class Explanation(NamedTuple):
+    """What speaks for and against each label of one token, in units of the chain's score.
+
+    label, probability
+        The label in the most probable path, and its marginal probability.
+    added
+        By attribute of the token: what it adds to each label for which it has a weight.
+    before, after
+        What each label gets from the labels before the token in the path, and from those after it, by the
+        weights of labels in a row; empty at the edges of the sentence.
+    """
+
+    label: Any
+    probability: float
+    added: dict[str, dict[Any, float]]
+    before: dict[Any, float]
+    after: dict[Any, float]
+
+
+def explain_tokens(
+    tagger: ChainTagger, names: Sequence[str], rows: SparseRows, path: Ints, probability: Floats
+) -> Iterator[Explanation]:
+    """Yield an explanation for each token of one sentence.
+
+    names
+        The names of the attributes.
+    path, probability
+        The codes of the labels in the most probable path, and the marginal probabilities.
+    """
+    transitions = dict(
+        zip(map(tuple, tagger.structure.transitions()), tagger.transition_weights.tolist(), strict=True)
+    )
+    chosen = path.tolist()
+    for token, label in enumerate(chosen):
+        before, after = {}, {}
+        for code, name in enumerate(tagger.labels):
+            changed = [*chosen[:token], code, *chosen[token + 1 :]]
+            before[name] = _steps_ending(changed, token, token, transitions)
+            ends = range(token + 1, min(token + 3, len(changed)))
+            after[name] = sum(_steps_ending(changed, end, token, transitions) for end in ends)
+        attributes = _attributes_of(tagger, names, rows, token)
+        yield Explanation(
+            tagger.labels[label],
+            float(probability[token, label]),
+            attributes,
+            before if token else {},
+            after if token + 1 < len(chosen) else {},
+        )
+
+
+def _steps_ending(
+    labels: Sequence[int], end: int, token: int, transitions: Mapping[tuple[int, ...], float]
+) -> float:
+    """Sum the weights of two and of three labels in a row that end at one token and contain another."""
+    windows = (tuple(labels[begin : end + 1]) for begin in (end - 1, end - 2) if 0 <= begin <= token)
+    return sum(transitions.get(window, 0.0) for window in windows)
+
+
+def _attributes_of(
+    tagger: ChainTagger, names: Sequence[str], rows: SparseRows, token: int
+) -> dict[str, dict[Any, float]]:
+    """Return what each attribute of a token adds to each label for which it has a weight."""
+    start, label, weights = tagger.features.start, tagger.features.label, tagger.state_weights
+    added: dict[str, dict[Any, float]] = {}
+    for entry in range(int(rows.indptr[token]), int(rows.indptr[token + 1])):
+        attribute = int(rows.indices[entry])
+        value = 1.0 if rows.values is None else float(rows.values[entry])
+        by_label = added.setdefault(names[attribute], {})
+        for k in range(int(start[attribute]), int(start[attribute + 1])):
+            name = tagger.labels[int(label[k])]
+            by_label[name] = by_label.get(name, 0.0) + value * float(weights[k])
+    return added
 
 
 def n_best(

@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 from factorwise.errors import ImpossibleError, InvalidArgumentError
 from factorwise.io.listing import some
 from factorwise.learning.chains.structure import Supervision
+from factorwise.metrics.sequence import scheme_name
 from factorwise.types import Bools
 
 # For each scheme: its prefixes; those that continue a span of the token before; those after which it goes on.
 _SCHEMES = {
-    "BIO": ("BI", "I", ""),
+    "IOB1": ("BI", "B", ""),
     "IOB2": ("BI", "I", ""),
     "IOE2": ("IE", "", "I"),
-    "BIOES": ("BIES", "IE", "BI"),
     "IOBES": ("BIES", "IE", "BI"),
     "BILOU": ("BILU", "IL", "BI"),
 }
-SCHEMES = tuple(_SCHEMES)
+SCHEMES = ("BIO", "IOB2", "IOB1", "IOE2", "BIOES", "IOBES", "BILOU")
 """Names of the schemes that can be demanded of label sequences."""
 
 
@@ -43,21 +43,22 @@ class Constraints:
     @classmethod
     def of_scheme(cls, labels: Sequence[str], scheme: str) -> Constraints:
         """Forbid what leaves a span without its beginning or its end."""
+        given, scheme = scheme, scheme_name(scheme)
         if scheme not in _SCHEMES:
             raise InvalidArgumentError(
-                f"scheme must be one of {', '.join(_SCHEMES)}, but {scheme!r} was given."
+                f"scheme must be one of {', '.join(SCHEMES)}, but {given!r} was given."
             )
         prefixes, continuing, unfinished = _SCHEMES[scheme]
         parts = [_prefix_and_type(label) for label in labels]
         for label, (prefix, _) in zip(labels, parts, strict=True):
             if "-" in label and prefix not in prefixes + "O":
                 raise InvalidArgumentError(
-                    f"{label!r} is no label of the scheme {scheme}, whose spans are labelled"
+                    f"{label!r} is no label of the scheme {given}, whose spans are labelled"
                     f" {', '.join(f'{letter}-TYPE' for letter in prefixes)}: choose another scheme, or none."
                 )
         if len(labels) > 1 and all(prefix == "O" for prefix, _ in parts):
             raise InvalidArgumentError(
-                f"no label is one of the scheme {scheme}, whose spans are labelled"
+                f"no label is one of the scheme {given}, whose spans are labelled"
                 f" {', '.join(f'{letter}-TYPE' for letter in prefixes)}, but {some(labels)} are: leave the"
                 " scheme out, or label spans."
             )

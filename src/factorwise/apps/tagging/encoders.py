@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from os import PathLike
 from typing import Any, Protocol
 
@@ -126,9 +126,7 @@ def choose_encoder(
             return ColumnEncoder(templates)
         return ColumnEncoder(TemplateSet.parse(text_or_file("templates", templates)))
     first = sentences[0] if isinstance(sentences, Sequence | np.ndarray) and len(sentences) else None
-    if hasattr(first, "tocsr") or (isinstance(first, np.ndarray) and first.ndim == 2 and _numeric(first)):
-        return MatrixEncoder()
-    return AttributeEncoder()
+    return MatrixEncoder() if _is_matrix(first) else AttributeEncoder()
 
 
 def restore_encoder(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -> Encoder:
@@ -146,14 +144,48 @@ def restore_encoder(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, A
     )
 
 
-def _numeric(array: NDArray[Any]) -> bool:
-    return array.dtype.kind in "biuf"
-
-
 def as_sentences(sentences: Any) -> Any:
     """Return a list of what can only be gone through, such as a generator; anything else as it is."""
+    return sentences if _is_listed(sentences) else list(sentences)
+
+
+def as_training_sentences(sentences: Any, templates: Any) -> Any:
+    """Return sentences as `as_sentences` does, but leave a generator of attributes to be read in pieces."""
+    if _is_listed(sentences) or templates is not None:
+        return as_sentences(sentences)
+    remaining = iter(sentences)
+    first = list(islice(remaining, 1))
+    matrices = bool(first) and _is_matrix(first[0])
+    return [*first, *remaining] if matrices else chain(first, remaining)
+
+
+def split_empty(sentences: Any) -> tuple[Any, NDArray[np.int64] | None]:
+    """Return the sentences that have tokens, and if there are others, the number of tokens of each."""
+    if not isinstance(sentences, list | tuple):
+        return sentences, None
+    sentences = [list(sentence) if isinstance(sentence, Iterator) else sentence for sentence in sentences]
+    if not all(hasattr(sentence, "__len__") or hasattr(sentence, "shape") for sentence in sentences):
+        return sentences, None  # which the encoder refuses, with the reason
+    sizes = np.array([_size(sentence) for sentence in sentences], dtype=np.int64)
+    if sizes.all():
+        return sentences, None
+    return [sentence for sentence, size in zip(sentences, sizes, strict=True) if size], sizes
+
+
+def _size(sentence: Any) -> int:
+    shape = getattr(sentence, "shape", None)  # a sparse matrix has no length
+    return int(shape[0]) if shape else len(sentence)
+
+
+def _is_listed(sentences: Any) -> bool:
     listed = isinstance(sentences, Sequence | Mapping | np.ndarray) or hasattr(sentences, "tocsr")
-    return sentences if listed or not isinstance(sentences, Iterable) else list(sentences)
+    return listed or not isinstance(sentences, Iterable)
+
+
+def _is_matrix(sentence: Any) -> bool:
+    if hasattr(sentence, "tocsr"):
+        return True
+    return isinstance(sentence, np.ndarray) and sentence.ndim == 2 and sentence.dtype.kind in "biuf"
 
 
 def _columns(sentences: Any) -> tuple[list[list[str]], Ints]:

@@ -8,6 +8,7 @@ A token may be a dictionary, read as python-crfsuite reads it:
 ``{"name": "text"}``       ``name:text`` with value 1
 ``{"name": ["a", "b"]}``   ``name:a`` and ``name:b``, 1 each
 ``{"name": {"in": 3}}``    ``name:in`` with value 3, and so on
+``{"name": array}``        ``name:0``, ``name:1`` ... with the array's numbers
 =========================  ===================================
 
 or a list, tuple or set of strings: each is an attribute with value 1. What is named twice counts twice.
@@ -16,9 +17,9 @@ Bytes are read as UTF-8.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ from factorwise.errors import InvalidArgumentError, require
 Values = NDArray[np.float32]
 
 _AT_ONCE = 4_096  # tokens whose strings are joined at a time: in the cache, and calls do not count
+_SENTENCES_AT_ONCE = 1_000  # of a generator
 _LISTS = {list, tuple}
 
 
@@ -71,46 +73,58 @@ class AttributeEncoder:
         """Number of attributes."""
         return len(self._vocabulary)
 
-    def fit_encode(self, sentences: Sequence[Sequence[Any]]) -> Encoded:
-        """Learn the attributes of all tokens and return them."""
-        tokens, start = _flattened(sentences)
-        if not len(tokens):
-            raise InvalidArgumentError("there are no sentences to learn attributes from: give at least one.")
+    def fit_encode(self, sentences: Iterable[Sequence[Any]]) -> Encoded:
+        """Learn the attributes of all tokens and return them.
+
+        A generator is read in pieces: only some of its sentences are in memory at a time.
+        """
         self._vocabulary = Vocabulary()
         slots: list[Codes] = []
-        codes, values, indptr = self._numbered(tokens, start, slots)
+        codes, values, indptr, start = self._numbered(sentences, slots)
+        if len(start) == 1:
+            raise InvalidArgumentError("there are no sentences to learn attributes from: give at least one.")
         self._vocabulary, kept = frequent(self._vocabulary, codes, self.min_frequency)
         self._slots = np.concatenate(slots)[kept]
         return Encoded(without_unknown(codes, values, indptr, self.width), start)
 
-    def encode(self, sentences: Sequence[Sequence[Any]]) -> Encoded:
+    def encode(self, sentences: Iterable[Sequence[Any]]) -> Encoded:
         """Return the attributes of all tokens, leaving out those that were not learned."""
-        tokens, start = _flattened(sentences)
-        codes, values, indptr = self._numbered(tokens, start, None)
+        codes, values, indptr, start = self._numbered(sentences, None)
         return Encoded(without_unknown(codes, values, indptr, self.width), start)
 
     def _numbered(
-        self, tokens: list[Any], start: Longs, slots: list[Codes] | None
-    ) -> tuple[Codes, Values | None, Longs]:
-        """Return code and value of each entry, and where the tokens begin; to learn, give a list of slots."""
-        indptr = np.zeros(len(tokens) + 1, dtype=np.int64)
-        pieces, valued = [np.zeros(0, dtype=np.int32)], {}
-        for first in range(0, len(tokens), _AT_ONCE):
-            chunk = tokens[first : first + _AT_ONCE]
-            segments, values, sizes = _laid_out(chunk, first, start)
-            known = len(self._vocabulary)
-            codes = self._vocabulary.find(segments) if slots is None else self._vocabulary.intern(segments)
-            local = np.cumsum(sizes)
-            if slots is not None:
-                slots.append(_first_places(codes, known, local))
-            if values is not None:
-                valued[len(pieces)] = values
-            indptr[first + 1 : first + 1 + len(chunk)] = indptr[first] + local
-            pieces.append(codes)
+        self, sentences: Iterable[Sequence[Any]], slots: list[Codes] | None
+    ) -> tuple[Codes, Values | None, Longs, Longs]:
+        """Return code and value of each entry, and where tokens and sentences begin.
+
+        slots
+            A list to add the slots of new attributes to; None to learn no attributes.
+        """
+        start, indptr = np.zeros(1, np.int64), [np.zeros(1, np.int64)]
+        pieces, valued = [np.zeros(0, np.int32)], {}
+        for some in _pieces(sentences):
+            tokens, sizes = _flattened(some, len(start) - 1)
+            begin = int(start[-1])
+            start = np.append(start, begin + np.cumsum(sizes))
+            for first in range(0, len(tokens), _AT_ONCE):
+                chunk = tokens[first : first + _AT_ONCE]
+                segments, values, counts = _laid_out(chunk, begin + first, start)
+                known = len(self._vocabulary)
+                codes = (
+                    self._vocabulary.find(segments) if slots is None else self._vocabulary.intern(segments)
+                )
+                local = np.cumsum(counts)
+                if slots is not None:
+                    slots.append(_first_places(codes, known, local))
+                if values is not None:
+                    valued[len(pieces)] = values
+                indptr.append(indptr[-1][-1] + local)
+                pieces.append(codes)
+        entries, bounds = np.concatenate(pieces), np.concatenate(indptr)
         if not valued:
-            return np.concatenate(pieces), None, indptr
+            return entries, None, bounds, start
         ones = (valued.get(number, np.ones(len(codes), np.float32)) for number, codes in enumerate(pieces))
-        return np.concatenate(pieces), np.concatenate(list(ones)), indptr
+        return entries, np.concatenate(list(ones)), bounds, start
 
     def names(self) -> list[str]:
         """Return the names of the attributes."""
@@ -149,22 +163,34 @@ def _first_places(codes: Codes, known: int, ends: Longs) -> Codes:
     return places
 
 
-def _flattened(sentences: Sequence[Sequence[Any]]) -> tuple[list[Any], Longs]:
-    """Return all tokens, and where the sentences begin."""
-    if isinstance(sentences, str | bytes | Mapping) or not isinstance(sentences, Sequence | np.ndarray):
+def _pieces(sentences: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
+    """Yield sentences in lists: all at once, or some at a time of what can only be gone through."""
+    if isinstance(sentences, str | bytes | Mapping) or not isinstance(sentences, Iterable):
         raise InvalidArgumentError(
             f"X is a {type(sentences).__name__}, not a list of sentences, each a list of tokens."
         )
-    for number, kind in enumerate(map(type, sentences)):
-        if kind not in _LISTS:
-            _check_sentence(sentences[number], number)
-    sizes = np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences))
+    if isinstance(sentences, Sequence | np.ndarray):
+        yield list(sentences)
+        return
+    remaining = iter(sentences)
+    while some := list(islice(remaining, _SENTENCES_AT_ONCE)):
+        yield some
+
+
+def _flattened(sentences: Sequence[Any], before: int) -> tuple[list[Any], Longs]:
+    """Return all tokens, and the number of those of each sentence; ``before`` sentences came earlier."""
+    listed = [
+        sentence if type(sentence) in _LISTS else _as_list(sentence, before + number)
+        for number, sentence in enumerate(sentences)
+    ]
+    sizes = np.fromiter(map(len, listed), dtype=np.int64, count=len(listed))
     if not sizes.all():
-        raise no_tokens(int(np.flatnonzero(sizes == 0)[0]))
-    return list(chain.from_iterable(sentences)), np.concatenate([[0], np.cumsum(sizes)])
+        raise no_tokens(before + int(np.flatnonzero(sizes == 0)[0]))
+    return list(chain.from_iterable(listed)), sizes
 
 
-def _check_sentence(sentence: Any, number: int) -> None:
+def _as_list(sentence: Any, number: int) -> Sequence[Any]:
+    """Return the tokens of a sentence that is neither a list nor a tuple; refuse what is no sentence."""
     if isinstance(sentence, str | bytes | Mapping):
         kind = "dictionary" if isinstance(sentence, Mapping) else "string"
         raise InvalidArgumentError(
@@ -172,10 +198,13 @@ def _check_sentence(sentence: Any, number: int) -> None:
             " tokens, each a dictionary or a list of strings. For a single sentence, give [X]; for words"
             " without attributes, use feature templates."
         )
-    if not isinstance(sentence, Sequence | np.ndarray):
-        raise InvalidArgumentError(
-            f"sentence {number} is a {type(sentence).__name__}, not a list of tokens: give list(sentence)."
-        )
+    if isinstance(sentence, Sequence | np.ndarray):
+        return sentence  # type: ignore[return-value]
+    if isinstance(sentence, Iterator):
+        return list(sentence)
+    raise InvalidArgumentError(
+        f"sentence {number} is a {type(sentence).__name__}, not a list of tokens: give list(sentence)."
+    )
 
 
 def _laid_out(tokens: list[Any], first: int, start: Longs) -> tuple[Segments, Values | None, Longs]:
@@ -223,6 +252,9 @@ def _add_items(token: Mapping[Any, Any], names: list[str], values: list[Any], pr
         elif isinstance(value, str | bytes):
             names.append(f"{name}:{_text(value)}")
             values.append(1.0)
+        elif isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "biuf":
+            names += [f"{name}:{position}" for position in range(len(value))]
+            values += value.tolist()
         elif isinstance(value, list | tuple | AbstractSet):
             inner = [f"{name}:{string}" for string in _strings_of(value)]
             names += inner
@@ -272,7 +304,7 @@ def _number(value: Any, name: str) -> float:
     except (TypeError, ValueError):
         raise _UnreadableError(
             f"has {short(value)}, a {type(value).__name__}, for {name!r}: give a number, a string, a list of"
-            " strings or a dictionary."
+            " strings, an array of numbers with one dimension, or a dictionary."
         ) from None
     except OverflowError:
         return np.inf

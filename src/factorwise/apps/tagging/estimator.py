@@ -9,26 +9,28 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from factorwise.apps.tagging.config import TrainingConfig, prior_of
 from factorwise.apps.tagging.constraints import Constraints
 from factorwise.apps.tagging.cross_fitting import FOLDS, judged_sentences
-from factorwise.apps.tagging.encoders import Encoder, as_sentences, choose_encoder
+from factorwise.apps.tagging.encoders import Encoder, as_sentences, as_training_sentences, choose_encoder
 from factorwise.apps.tagging.global_constraints import ConstraintSet
 from factorwise.apps.tagging.global_tagger import candidates_of, constrained, constraints_of
 from factorwise.apps.tagging.labels import LabelEncoder
 from factorwise.apps.tagging.matrices import MatrixEncoder
-from factorwise.apps.tagging.model_file import read_tagger, write_tagger
-from factorwise.apps.tagging.prediction import ChainPredictions, threads_of
+from factorwise.apps.tagging.model_file import SavedTagger, read_tagger, write_tagger
+from factorwise.apps.tagging.prediction import ChainPredictions, threads_of, warn_of_unseen
 from factorwise.apps.tagging.progress import TrainingBar
 from factorwise.apps.tagging.supervision import held_out_from, random_share, supervision_of
 from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.apps.tagging.training import HeldOut, Sentences, Step, Trained, train
-from factorwise.apps.tagging.warm import carried_over
+from factorwise.apps.tagging.warm import carried_over, warn_of_forgotten
 from factorwise.errors import InvalidArgumentError, require
 from factorwise.io.provenance import provenance
 from factorwise.learning.chains.structure import Supervision
@@ -37,8 +39,11 @@ from factorwise.learning.chains.structure import Supervision
 class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
     """Label the tokens of sentences with a linear-chain conditional random field.
 
-    Parameters of CRFsuite; None means its default
-    ----------------------------------------------
+    The first parameters are those of CRFsuite, where None means its default; those from ``order`` on are
+    further ones.
+
+    Parameters
+    ----------
     algorithm
         ``lbfgs``, ``l2sgd``, ``ap``, ``pa``, ``arow``; and ``adagrad``, ``cg``, ``newton-cg``,
         ``gradient-descent``, ``coordinate-descent``, which CRFsuite does not have.
@@ -61,16 +66,14 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
     verbose
         Show a progress bar.
     model_filename
-        Also write the model there after training.
+        Also write the model there after training; a ChainCRF that was not trained reads it from there.
     keep_tempfiles, trainer_cls
         Accepted so that old code runs; there are no temporary files, and no trainer but this one.
-
-    More parameters
-    ---------------
     order
         1: a label depends on the one before; 2: on the two before.
     scheme
-        ``BIO``, ``IOE2``, ``BIOES`` or ``BILOU``: only label sequences that are valid in it are possible.
+        ``BIO`` (or ``IOB2``), ``IOB1``, ``IOE2``, ``BIOES`` (or ``IOBES``) or ``BILOU``, in any case: only
+        label sequences that are valid in it are possible.
     forbidden
         Pairs of labels that must not follow one another; None in a pair is the edge of a sentence.
     global_constraints
@@ -94,7 +97,8 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         Stop when the F1 of held-out sentences has not improved for so many iterations, and keep the best
         weights. The sentences come from ``X_dev``, or are a fraction of the training data.
     warm_start
-        Begin with the weights of the last fit.
+        Begin with the weights of the last fit. Labels that only its data had are no longer known, with a
+        warning: to keep them, train on all the data.
     precision
         ``single`` or ``double``.
     n_jobs
@@ -102,8 +106,8 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
     random_state
         Seed, where an algorithm or a split draws random numbers.
 
-    After ``fit``
-    -------------
+    Attributes
+    ----------
     classes_
         The labels.
     objective_
@@ -240,7 +244,7 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         if self.trainer_cls is not None:
             raise InvalidArgumentError("trainer_cls is not supported: leave it out; the trainer is this one.")
         config, threads = self.training_config(), threads_of(self.n_jobs)
-        sentences = as_sentences(X)
+        sentences = as_training_sentences(X, self.templates)
         encoder = choose_encoder(sentences, self.templates)
         encoded = encoder.fit_encode(sentences)
         labels = LabelEncoder()
@@ -260,6 +264,8 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         learned_from, held_out = self._held_out(everything, encoder, labels, X_dev, y_dev, apart)
         rules = self._constraints(names)
         previous = (self.tagger_, self.encoder_) if self.warm_start and hasattr(self, "tagger_") else None
+        if previous is not None:
+            warn_of_forgotten(previous[0].labels, names)
         with TrainingBar(config.max_iterations, shown=bool(self.verbose)) as bar:
             trained = train(
                 learned_from,
@@ -351,7 +357,7 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         patience = self.n_iter_no_change if self.early_stopping else None
         if X_dev is not None:
             rows, start = encoder.encode(as_sentences(X_dev))
-            others = Sentences(rows, start, Supervision(labels.encode(y_dev, start).codes))
+            others = Sentences(rows, start, Supervision(self._known_codes(labels, y_dev, start)))
             if len(start) == 1 or not others.complete.any():
                 raise InvalidArgumentError(
                     "no sentence of X_dev has labels for all its tokens, so that none can be scored: give one"
@@ -370,6 +376,20 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
                 " sentences, or X_dev and y_dev."
             )
         return everything.taken(~chosen), held_out_from(everything, chosen, patience)
+
+    @staticmethod
+    def _known_codes(labels: LabelEncoder, y_dev: Any, start: Any) -> NDArray[np.int32]:
+        """Return the codes of held-out labels; a label that training does not have is as one unknown."""
+        every = LabelEncoder(labels.labels)
+        codes = every.fit_encode(y_dev, start).codes
+        warn_of_unseen(every.labels[len(labels.labels) :], "leaves its sentence out of the score")
+        return np.where(codes < len(labels.labels), codes, np.int32(-1))
+
+    def _read_model(self) -> None:
+        if self.model_filename is None or not Path(self.model_filename).exists():
+            super()._read_model()
+        else:
+            self._take_over(read_tagger(self.model_filename))
 
     def _keep(self, trained: Trained, encoder: Encoder, config: TrainingConfig) -> Self:
         self.tagger_: ChainTagger = trained.tagger
@@ -399,12 +419,14 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
 
         The settings it was trained with are in ``settings_``; to train again with them, give them again.
         """
-        saved = read_tagger(path)
         made = cls(**parameters)
-        made.tagger_, made.encoder_, made.settings_ = saved.tagger, saved.encoder, saved.settings
-        made.constraints_ = constraints_of(saved.tagger)
-        made.classes_ = list(saved.tagger.labels)
+        made._take_over(read_tagger(path))
         return made
+
+    def _take_over(self, saved: SavedTagger) -> None:
+        self.tagger_, self.encoder_, self.settings_ = saved.tagger, saved.encoder, saved.settings
+        self.constraints_ = constraints_of(saved.tagger)
+        self.classes_ = list(saved.tagger.labels)
 
 
 def _seed(random_state: int | None) -> int:

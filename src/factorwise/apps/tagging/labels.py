@@ -7,7 +7,7 @@ tuple or set says that it is one of these.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain
 from typing import Any, NamedTuple
@@ -104,6 +104,7 @@ class LabelEncoder:
 
 def _flattened(sentences: Sequence[Sequence[Any]], start: Any) -> tuple[list[Any], Longs]:
     bounds = np.asarray(start, dtype=np.int64)
+    sentences = list(sentences) if isinstance(sentences, Iterator) else sentences
     if isinstance(sentences, str | bytes) or not hasattr(sentences, "__len__"):
         raise InvalidArgumentError(
             f"y is a {type(sentences).__name__}, not a list of sentences, each a list of labels."
@@ -128,6 +129,8 @@ def _listed(sentence: Any, number: int) -> Sequence[Any]:
         return sentence
     if isinstance(sentence, np.ndarray):
         return sentence.tolist()  # type: ignore[no-any-return]
+    if isinstance(sentence, Iterator):
+        return list(sentence)
     if isinstance(sentence, Sequence) and not isinstance(sentence, str | bytes):
         return sentence
     raise InvalidArgumentError(

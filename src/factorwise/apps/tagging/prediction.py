@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from factorwise.apps.tagging.answers import Span, n_best, spans_of
-from factorwise.apps.tagging.encoders import Encoder, as_sentences
+from factorwise.apps.tagging.answers import Explanation, Span, explain_tokens, n_best, spans_of
+from factorwise.apps.tagging.encoders import Encoder, as_sentences, split_empty
 from factorwise.apps.tagging.labels import LabelEncoder
 from factorwise.apps.tagging.supervision import sentence_weights
 from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.errors import ImpossibleError, InvalidArgumentError, require
 from factorwise.kernels.compile.threads import Team, thread_count
 from factorwise.metrics.sequence import SpanCounter
-from factorwise.types import Bools, Floats, Ints
+from factorwise.types import Bools, Ints
+from factorwise.variables.sparse_rows import SparseRows
+
+Answer = TypeVar("Answer")
 
 
 class Sequences(list[Any]):
@@ -40,6 +43,17 @@ class UnseenLabelWarning(UserWarning):
     """Sentences to score have a label that the training data did not have."""
 
 
+def warn_of_unseen(labels: Sequence[Any], consequence: str) -> None:
+    """Warn of labels that training did not have, and say what follows for the score."""
+    if labels:
+        warnings.warn(
+            f"the label {labels[0]!r} was not seen at training and {consequence}: correct it, or train with"
+            " sentences that have it.",
+            UnseenLabelWarning,
+            stacklevel=4,
+        )
+
+
 class ChainPredictions:
     """The methods of a trained estimator; ``fit`` sets the attributes."""
 
@@ -54,23 +68,23 @@ class ChainPredictions:
         allowed
             What is known already: for each token a label, a set of labels, or None for no restriction.
         """
-        tagger, rows, start = self._encoded(X)
-        within = self._allowed(allowed, start)
+        tagger, rows, start, bounds = self._encoded(X)
+        within = self._allowed(allowed, bounds)
         with Team(threads_of(self.n_jobs)) as team:
-            return self._named(tagger.decode(rows, start, team, within), start)
+            return self._named(tagger.decode(rows, start, team, within), bounds)
 
     def predict_single(self, xseq: Any) -> list[Any]:
         """Return the labels of one sentence."""
         labels: list[Any] = self.predict([xseq])[0]
         return labels
 
-    def predict_proba(self, X: Any, *, allowed: Sequence[Sequence[Any]] | None = None) -> list[Floats]:
+    def predict_proba(self, X: Any, *, allowed: Sequence[Sequence[Any]] | None = None) -> Sequences:
         """Return for each sentence the probabilities of the labels, float64[tokens, labels]."""
-        tagger, rows, start = self._encoded(X)
-        within = self._allowed(allowed, start)
+        tagger, rows, start, bounds = self._encoded(X)
+        within = self._allowed(allowed, bounds)
         with Team(threads_of(self.n_jobs)) as team:
             probability, _ = tagger.marginals(rows, start, team, within)
-        return [probability[begin:end] for begin, end in pairwise(start.tolist())]
+        return Sequences(probability[begin:end] for begin, end in pairwise(bounds.tolist()))
 
     def predict_marginals(self, X: Any) -> Sequences:
         """Return for each token the probability of each label, as a dictionary."""
@@ -89,8 +103,8 @@ class ChainPredictions:
 
         Fewer where there are fewer.
         """
-        tagger, rows, start = self._encoded(X)
-        return list(n_best(tagger, rows, start, k))
+        tagger, rows, start, bounds = self._encoded(X)
+        return _with_empty(n_best(tagger, rows, start, k), bounds)
 
     def predict_spans(self, X: Any) -> list[list[Span]]:
         """Return the spans of the most probable labels, each with its probability.
@@ -98,18 +112,29 @@ class ChainPredictions:
         That is the probability that its tokens have these labels, and that it neither begins before nor goes
         on after them.
         """
-        tagger, rows, start = self._encoded(X)
+        tagger, rows, start, bounds = self._encoded(X)
         with Team(threads_of(self.n_jobs)) as team:
             path = tagger.decode(rows, start, team)
-        return list(spans_of(tagger, rows, start, path))
+        return _with_empty(spans_of(tagger, rows, start, path), bounds)
+
+    def explain(self, xseq: Any) -> list[Explanation]:
+        """Say for each token of a sentence what its attributes and neighbors add to the score of each label.
+
+        The transitions are those from and to the labels of the most probable path.
+        """
+        tagger, rows, start, _ = self._encoded([xseq])
+        with Team(threads_of(self.n_jobs)) as team:
+            path = tagger.decode(rows, start, team)
+            probability, _ = tagger.marginals(rows, start, team)
+        return list(explain_tokens(tagger, self.encoder_.names(), rows, path, probability))
 
     def log_likelihood(self, X: Any, y: Sequence[Sequence[Any]]) -> float:
         """Return the log-probability of labels, summed over sentences; sets and None are summed over.
 
         Minus infinity if the constraints forbid the labels.
         """
-        tagger, rows, start = self._encoded(X)
-        within = self._allowed(y, start)
+        tagger, rows, start, bounds = self._encoded(X)
+        within = self._allowed(y, bounds)
         with Team(threads_of(self.n_jobs)) as team:
             _, total = tagger.marginals(rows, start, team)
             try:
@@ -144,29 +169,31 @@ class ChainPredictions:
         self, X: Any, y: Sequence[Sequence[Any]]
     ) -> tuple[Ints, Ints, NDArray[np.int64], Sequence[Any]]:
         """Return true and predicted labels of all tokens, where sentences begin, and the labels' names."""
-        tagger, rows, start = self._encoded(X)
+        tagger, rows, start, bounds = self._encoded(X)
         encoder = self._label_encoder()
-        truth = encoder.fit_encode(y, start).codes
-        unseen = encoder.labels[len(self.classes_) :]
-        if unseen:
-            warnings.warn(
-                f"the label {unseen[0]!r} was not seen at training and counts as wrong: correct it, or train"
-                " with sentences that have it.",
-                UnseenLabelWarning,
-                stacklevel=3,
-            )
+        truth = encoder.fit_encode(y, bounds).codes
+        warn_of_unseen(encoder.labels[len(self.classes_) :], "counts as wrong")
         with Team(threads_of(self.n_jobs)) as team:
-            return truth, tagger.decode(rows, start, team), start, encoder.labels
+            return truth, tagger.decode(rows, start, team), bounds, encoder.labels
 
     def _fitted(self) -> ChainTagger:
         if not hasattr(self, "tagger_"):
-            raise NotFittedError("this ChainCRF has not been trained yet: call fit first, or ChainCRF.load.")
+            self._read_model()
         return self.tagger_
 
-    def _encoded(self, X: Any) -> tuple[ChainTagger, Any, NDArray[np.int64]]:
+    def _read_model(self) -> None:
+        """Take over a model from a file, where one is named; refuse where there is none."""
+        raise NotFittedError("this ChainCRF has not been trained yet: call fit first, or ChainCRF.load.")
+
+    def _encoded(self, X: Any) -> tuple[ChainTagger, SparseRows, NDArray[np.int64], NDArray[np.int64]]:
+        """Return the tagger, the rows of all tokens, and where sentences begin: without empty ones, and with.
+
+        A chain has at least one token; what is asked about a sentence without tokens has an empty answer.
+        """
         tagger = self._fitted()
-        rows, start = self.encoder_.encode(as_sentences(X))
-        return tagger, rows, start
+        sentences, sizes = split_empty(as_sentences(X))
+        rows, start = self.encoder_.encode(sentences)
+        return tagger, rows, start, start if sizes is None else np.append(0, np.cumsum(sizes))
 
     def _label_encoder(self) -> LabelEncoder:
         return LabelEncoder(self.classes_)
@@ -188,21 +215,26 @@ class ChainPredictions:
     # what was learned
 
     @property
-    def attributes_(self) -> list[str]:
-        """The names of the attributes."""
-        self._fitted()
-        return list(self.encoder_.names())
+    def attributes_(self) -> list[str] | None:
+        """The names of the attributes; None before ``fit``, as the other properties here."""
+        return list(self.encoder_.names()) if hasattr(self, "tagger_") else None
 
     @property
-    def num_attributes_(self) -> int:
+    def num_attributes_(self) -> int | None:
         """The number of attributes."""
-        self._fitted()
-        return self.encoder_.width
+        return self.encoder_.width if hasattr(self, "tagger_") else None
 
     @property
-    def state_features_(self) -> dict[tuple[str, Any], float]:
+    def size_(self) -> int | None:
+        """The number of bytes that the weights take."""
+        return self.tagger_.weights.nbytes if hasattr(self, "tagger_") else None
+
+    @property
+    def state_features_(self) -> dict[tuple[str, Any], float] | None:
         """The weight of each attribute with each label, where it is not zero."""
-        tagger, names = self._fitted(), self.encoder_.names()
+        if not hasattr(self, "tagger_"):
+            return None
+        tagger, names = self.tagger_, self.encoder_.names()
         attribute = np.repeat(np.arange(self.encoder_.width), tagger.features.per_attribute)
         return {
             (names[int(attribute[k])], self.classes_[int(tagger.features.label[k])]): float(tagger.weights[k])
@@ -210,13 +242,20 @@ class ChainPredictions:
         }
 
     @property
-    def transition_features_(self) -> dict[tuple[Any, ...], float]:
+    def transition_features_(self) -> dict[tuple[Any, ...], float] | None:
         """The weight of labels in a row, two or (chains of order 2) three, where it is not zero."""
-        tagger = self._fitted()
+        if not hasattr(self, "tagger_"):
+            return None
+        tagger = self.tagger_
         weights = zip(tagger.structure.transitions(), tagger.transition_weights.tolist(), strict=True)
         return {
             tuple(self.classes_[label] for label in labels): weight for labels, weight in weights if weight
         }
+
+
+def _with_empty(answers: Iterator[list[Answer]], bounds: NDArray[np.int64]) -> list[list[Answer]]:
+    """Put an empty answer where a sentence has no tokens."""
+    return [next(answers) if size else [] for size in np.diff(bounds).tolist()]
 
 
 def threads_of(n_jobs: Any) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from factorwise.apps.tagging.encoders import Encoder
 from factorwise.apps.tagging.tagger import ChainTagger
+from factorwise.io.listing import some
 from factorwise.learning.chains.layout import StateFeatures
 from factorwise.learning.chains.structure import ChainStructure
 
@@ -32,6 +34,22 @@ def carried_over(
         return np.concatenate([state, np.array(transitions, dtype=np.float64)])
 
     return begin
+
+
+class ForgottenLabelWarning(UserWarning):
+    """Labels of an earlier fit that the sentences of the next one do not have."""
+
+
+def warn_of_forgotten(before: Sequence[Any], labels: Sequence[Any]) -> None:
+    """Warn of labels that only the earlier data had: a warm start cannot keep what nothing speaks for."""
+    forgotten = [label for label in before if label not in set(labels)]
+    if forgotten:
+        warnings.warn(
+            f"the labels {some([str(label) for label in forgotten])} of the earlier fit are not in these"
+            " sentences and will no longer be known: to keep them, train on all sentences together.",
+            ForgottenLabelWarning,
+            stacklevel=3,
+        )
 
 
 def _state_weights(

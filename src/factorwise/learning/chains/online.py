@@ -224,7 +224,8 @@ def train_online(
     """Train a chain of first order sentence by sentence.
 
     epsilon
-        Rules that correct mistakes stop when the mean loss of a sentence in a pass is no more than this.
+        Rules that correct mistakes stop when the mean loss of a sentence in a pass is below this (`Arow`:
+        no more than this), as CRFsuite does; so by default averages go on after a pass without mistakes.
     period, delta
         Rules that go down a gradient stop when the loss has improved over the last ``period`` passes by
         less than this share, and give the weights of the pass with the lowest loss.
@@ -248,7 +249,7 @@ def train_online(
     stream = as_stream(seed)
     passes, rate = _passes(laid, rule, order, stream)
     l2 = rule.l2 if isinstance(rule, StochasticGradient | AdaGrad) else None
-    stop = _Stop(len(order), epsilon, period, delta, descending=l2 is not None)
+    stop = _Stop(len(order), epsilon, period, delta, rule)
     trace: list[PassRecord] = []
     best, best_loss = laid.read(), np.inf
     message = ""
@@ -341,17 +342,19 @@ def _square(weights: NDArray[np.float64]) -> float:
 class _Stop:
     """Decides when the passes have come far enough."""
 
-    def __init__(self, sentences: int, epsilon: float, period: int, delta: float, descending: bool) -> None:
+    def __init__(self, sentences: int, epsilon: float, period: int, delta: float, rule: Rule) -> None:
         self._sentences, self._epsilon, self._delta = sentences, epsilon, delta
-        self._descending = descending
+        self._descending = isinstance(rule, StochasticGradient | AdaGrad)
+        self._averages = isinstance(rule, AveragedPerceptron | PassiveAggressive)
         self._before: deque[float] = deque(maxlen=period)
 
     def reason(self, trace: list[PassRecord]) -> str:
         """Say why to stop after the last pass; nothing if there is no reason."""
         loss = trace[-1].loss
         if not self._descending:
-            enough = loss <= self._epsilon * self._sentences
-            return f"the mean loss is at most epsilon = {self._epsilon:g}" if enough else ""
+            bound = self._epsilon * self._sentences
+            enough = loss < bound if self._averages else loss <= bound
+            return f"the mean loss has come down to epsilon = {self._epsilon:g}" if enough else ""
         full = len(self._before) == self._before.maxlen
         enough = full and self._before[0] - loss < self._delta * loss
         self._before.append(loss)
