@@ -103,6 +103,19 @@ def test_what_the_user_can_mend_exits_with_2(run, add_verb):
     assert run("fail") == (2, "", "error: steps must be at least 1, but 0 was given.\n")
 
 
+def test_a_signal_that_is_ignored_stays_ignored(tmp_path):
+    """As SIGHUP is under nohup."""
+    script = (
+        "import os, signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "from factorwise.cli.signals import interrupted_by_signals\n"
+        "with interrupted_by_signals() as arrived:\n"
+        "    os.kill(os.getpid(), signal.SIGHUP)\n"
+        "print(arrived, signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[] True\n"
+
+
 def test_remedies_name_options_and_not_arguments_of_python(run, add_verb):
     remedy = "Give encoding='cp1252' or encoding='latin-1', or prefix_ids=True; x='y' stays."
     add_verb("fail", failing(InvalidArgumentError(remedy)))
@@ -280,18 +293,30 @@ def test_results_are_printed_where_there_is_no_file_behind_standard_output():
     assert json.loads(printed.getvalue())["versions"]["factorwise"] == factorwise.__version__
 
 
-def test_ctrl_c_ends_the_process_with_130(tmp_path):
+@pytest.mark.parametrize(
+    ("number", "code", "told"),
+    [
+        (signal.SIGINT, 130, b"error: interrupted"),
+        (signal.SIGTERM, 143, b"error: ended by SIGTERM"),
+        (signal.SIGHUP, 129, b"error: ended by SIGHUP"),
+    ],
+)
+@pytest.mark.parametrize("inside", ["time.sleep(60)", "Lost(); [time.sleep(0.1) for _ in range(600)]"])
+def test_signals_end_the_process_with_their_code(tmp_path, number, code, told, inside):
+    """Also where the exception is raised in a destructor, from which Python lets none escape."""
     script = tmp_path / "wait.py"
     script.write_text(
         "import sys, time\n"
         "from types import ModuleType\n"
         "from factorwise.cli import main\n"
+        "class Lost:\n"
+        "    def __del__(self): time.sleep(1.0)\n"
         "from factorwise.cli.options import verb\n"
         "@verb(example='factorwise wait')\n"
         "def command(options):\n"
         "    'Wait.'\n"
         "    print('waiting', flush=True)\n"
-        "    time.sleep(60)\n"
+        f"    {inside}\n"
         "module = ModuleType('verb_wait')\n"
         "module.command = command\n"
         "sys.modules['verb_wait'] = module\n"
@@ -303,10 +328,10 @@ def test_ctrl_c_ends_the_process_with_130(tmp_path):
     ) as process:
         assert process.stdout.readline() == b"waiting\n"
         time.sleep(0.1)
-        os.kill(process.pid, signal.SIGINT)
+        os.kill(process.pid, number)
         _, err = process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert b"error: interrupted" in err
+    assert process.returncode == code
+    assert told in err
     assert b"Traceback" not in err
 
 

@@ -1,6 +1,7 @@
 """The group of verbs, and what becomes of errors.
 
-Exit codes: 0 done, 1 an error of factorwise itself, 2 something the user can mend, 130 interrupted.
+Exit codes: 0 done, 1 an error of factorwise itself, 2 a problem with the input or the options, 130
+interrupted by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
+from signal import Signals
 from typing import NoReturn
 
 import click
@@ -18,6 +20,7 @@ import click
 from factorwise.cli.group import verb_group
 from factorwise.cli.options import Session
 from factorwise.cli.output import printable, with_options
+from factorwise.cli.signals import interrupted_by_signals
 from factorwise.errors import FactorwiseError
 
 #: Every verb: the module that defines its ``command``, and its line in ``factorwise --help``.
@@ -55,10 +58,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     # scikit-learn loads joblib, which tells of a disk without space before the error does
     warnings.filterwarnings("ignore", ".*joblib will operate in serial mode", UserWarning)
     session = Session(json="--json" in words, verbose="--verbose" in words)
-    sys.exit(_run(words, session))
+    with interrupted_by_signals() as signals:
+        code = _run(words, session, signals)
+    sys.exit(code)
 
 
-def _run(words: list[str], session: Session) -> int:
+def _run(words: list[str], session: Session, signals: Sequence[Signals]) -> int:
     try:
         code = factorwise.main(words, prog_name="factorwise", standalone_mode=False, obj=session)
     except click.ClickException as error:
@@ -71,11 +76,13 @@ def _run(words: list[str], session: Session) -> int:
     except click.Abort as error:  # click's name for Ctrl-C, but also for an end of input
         if isinstance(error.__cause__, EOFError):
             return _report_internal(session, error.__cause__)
-        return _report(session, KeyboardInterrupt(), "interrupted", 130)
-    except KeyboardInterrupt as error:
-        return _report(session, error, "interrupted", 130)
+        return _report_interruption(session, signals)
+    except KeyboardInterrupt:
+        return _report_interruption(session, signals)
     except Exception as error:
         return _report_internal(session, error)
+    if signals and code in (None, 0, 130):  # what had been found until then is written
+        return _report_interruption(session, signals)
     return code if isinstance(code, int) else 0
 
 
@@ -85,6 +92,13 @@ def _one_line(error: click.ClickException) -> str:
     if not isinstance(error, click.MissingParameter) or "\n" not in text:
         return text
     return f"{' '.join(text.split())}."
+
+
+def _report_interruption(session: Session, signals: Sequence[Signals]) -> int:
+    """Report how a run was interrupted: by Ctrl-C, or by the first of the signals that arrived."""
+    if not signals:
+        return _report(session, KeyboardInterrupt(), "interrupted", 130)
+    return _report(session, KeyboardInterrupt(), f"ended by {signals[0].name}", 128 + signals[0])
 
 
 def _report_internal(session: Session, error: BaseException) -> int:

@@ -1,0 +1,55 @@
+"""SIGTERM and SIGHUP end a run as Ctrl-C does: what can be kept is kept, and nothing is half written."""
+
+from __future__ import annotations
+
+import _thread
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+AGAIN = 0.02  # seconds after which a signal is sent again whose exception was lost
+
+
+@contextmanager
+def interrupted_by_signals() -> Iterator[list[signal.Signals]]:
+    """Let SIGTERM and SIGHUP raise `KeyboardInterrupt` in the block; yield the list of those that arrived.
+
+    A signal that is ignored or handled already, as SIGHUP under ``nohup``, is left alone, and so are all
+    of them outside the main thread, where Python cannot set handlers.
+    """
+    arrived: list[signal.Signals] = []
+    ended = False
+
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        arrived.append(signal.Signals(number))
+        if not ended:
+            raise KeyboardInterrupt
+
+    def raise_again(unraisable: Any) -> None:
+        """Interrupt once more where the exception was lost, as in a destructor or a callback of C code."""
+        if isinstance(unraisable.exc_value, KeyboardInterrupt):
+            number = arrived.pop() if arrived else signal.SIGINT
+            threading.Timer(AGAIN, _thread.interrupt_main, [number]).start()  # now, it would be lost in here
+        else:
+            report(unraisable)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield arrived
+        return
+    report = sys.unraisablehook
+    handled = [number for number in ENDING if signal.getsignal(number) is signal.SIG_DFL]
+    for number in handled:
+        signal.signal(number, interrupt)
+    sys.unraisablehook = raise_again
+    try:
+        yield arrived
+    finally:
+        ended = True
+        sys.unraisablehook = report
+        for number in handled:
+            signal.signal(number, signal.SIG_DFL)
