@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +17,7 @@ from factorwise.cli.files import check_target, files_among, unwritten
 from factorwise.cli.options import Options
 from factorwise.cli.output import size_text
 from factorwise.cli.progress import cost_rows
-from factorwise.io.provenance import provenance
+from factorwise.io.provenance import provenance, public_command
 
 if TYPE_CHECKING:
     from factorwise.report import Chart, Facts, Section, Table
@@ -83,8 +85,8 @@ def run_facts(page: Page, document: Mapping[str, Any], data: Mapping[str, Any]) 
 
     record = provenance(seed=page.options.seed, data=files_among(page.read))
     rows = [
-        ("command", shlex.join(["factorwise", *record["command"][1:]])),
-        ("when", record["time"]),
+        ("command", shlex.join(["factorwise", *public_command(sys.argv[1:])])),
+        ("when", datetime.now(UTC).isoformat(timespec="seconds")),
         *data.items(),
         *(
             (f"read: {one['name']}", f"{size_text(one['bytes'])}, SHA-256 {one['sha256']}")

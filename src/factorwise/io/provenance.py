@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path, PurePath
 from typing import Any
@@ -16,20 +16,25 @@ from factorwise import __version__
 from factorwise.errors import InvalidArgumentError
 
 PACKAGES = ("numpy", "numba", "scipy")
+HIDDEN = "***"
+
+_CREDENTIAL = r"[\w-]*(?:pass(?:word|wd|phrase)?|secret|token|credentials?|auth|key)"
+_CREDENTIAL_OPTION = re.compile(rf"-{_CREDENTIAL}", re.IGNORECASE)
+_CREDENTIAL_VALUE = re.compile(rf"(\b{_CREDENTIAL}=)[^\s&;]+", re.IGNORECASE)
+_ADDRESS_USER = re.compile(r"(\w[\w+.-]*://)[^/@\s]+@")
+_ADDRESS_PARAMETERS = re.compile(r"(\w[\w+.-]*://[^?\s]*)\?\S+")
 
 
 def provenance(
-    command: Sequence[str] | None = None,
     configuration: Mapping[str, Any] | None = None,
     seed: int | None = None,
     data: Iterable[str | os.PathLike[str]] = (),
 ) -> dict[str, Any]:
     """Return the record that goes into a saved model.
 
-    Paths are reduced to file names, so that the record tells nothing about the machine's folders.
+    It holds what decides the result and nothing else: the same input, settings and seed give the same record,
+    whenever, wherever and by whom they are used. Paths are reduced to file names.
 
-    command
-        Words of the command line; by default those of this process.
     configuration
         Settings that decided the result, as plain values.
     seed
@@ -37,16 +42,27 @@ def provenance(
     data
         Files the result was made from; each is recorded by name, size and checksum.
     """
-    words = sys.argv if command is None else command
     return {
         "versions": versions(),
         "platform": sysconfig.get_platform(),
-        "command": [_without_folders(word) for word in words],
         "configuration": _plain(configuration or {}),
         "seed": seed,
-        "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "data": [fingerprint(path) for path in data],
     }
+
+
+def public_command(words: Sequence[str]) -> list[str]:
+    """Return a command line without what is nobody else's business.
+
+    Absolute paths are reduced to file names; values of options that may carry credentials, and user names,
+    passwords and parameters in addresses, are replaced by ``***``.
+    """
+    public: list[str] = []
+    hidden = False
+    for word in words:
+        public.append(HIDDEN if hidden else _public_word(word))
+        hidden = _CREDENTIAL_OPTION.fullmatch(word) is not None
+    return public
 
 
 def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str | None]:
@@ -76,8 +92,10 @@ def fingerprint(path: str | os.PathLike[str]) -> dict[str, Any]:
         return {"name": file.name, "bytes": stream.tell(), "sha256": digest.hexdigest()}
 
 
-def _without_folders(word: str) -> str:
-    """Reduce an absolute path, alone or after ``--option=``, to its file name."""
+def _public_word(word: str) -> str:
+    """Hide credentials in a word, and reduce an absolute path, alone or after ``--option=``, to its name."""
+    word = _CREDENTIAL_VALUE.sub(rf"\1{HIDDEN}", word)
+    word = _ADDRESS_PARAMETERS.sub(rf"\1?{HIDDEN}", _ADDRESS_USER.sub(rf"\1{HIDDEN}@", word))
     option, equals, value = word.rpartition("=")
     return option + equals + (PurePath(value).name if PurePath(value).is_absolute() else value)
 

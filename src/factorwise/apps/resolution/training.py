@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -86,7 +85,6 @@ def learn(
     mixer
         Who takes the walks that learn, in shards; None for one walk here.
     """
-    begun = time.monotonic()
     if int((np.bincount(entity[entity >= 0]) > 1).sum()) == 0:
         raise InvalidArgumentError(
             "no two labelled records are of one entity: there is nothing to learn from. Check the column of"
@@ -128,7 +126,6 @@ def learn(
         "ways": {way: score.f1 for way, score in weighed.scores.items()},
         "reliability": None if weighed.reliability is None else weighed.reliability.as_dict(),
     }
-    training["seconds"] = round(time.monotonic() - begun, 2)
     parts = tuple(fields), tuple(chosen), tuple(comparisons)
     return Knowledge(
         *parts,
@@ -211,7 +208,6 @@ def learn_without_labels(
     templates, template_weights
         Templates of one's own, and by name their weights, which stay as they are: zero where none are given.
     """
-    begun = time.monotonic()
     own = _own_templates(table, templates)
     normal = normalize(table, fields)
     chosen = list(rules) if rules is not None else default_rules(fields, normal)
@@ -225,7 +221,6 @@ def learn_without_labels(
     mixture = _mixture(comparer, levels, labelled, len(candidates), normal.n_rows, seed, team)
     training = {"labelled": 0, "records": normal.n_rows, "share": mixture.share, "rounds": mixture.rounds}
     training["labelled_pairs"] = 0 if pairs is None else len(pairs.same)
-    training["seconds"] = round(time.monotonic() - begun, 2)
     return Knowledge(
         tuple(fields),
         tuple(chosen),
