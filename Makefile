@@ -11,7 +11,7 @@ export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/kernels/$(shell find src/factorwise/
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage test-slow test-cluster check format lint types layers bench experiments docs lock clean
+.PHONY: help setup demo test coverage fuzz test-slow test-cluster check format lint types layers bench experiments docs lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -35,6 +35,10 @@ test: setup  ## the tests
 # not a part of check: tracing makes Python 3.11, and with it compiling, twice as slow
 coverage: setup  ## the tests, and which lines they do not reach; compiled code counts as not reached
 	$(BIN)/python -m pytest -m "not slow and not cluster" -n auto --dist loadfile --cov --cov-report=term:skip-covered $(ARGS)
+
+fuzz: setup  ## use 200,000 files that were tampered with, without bounds checks and with them
+	$(BIN)/python tests/tampering.py $(ARGS)
+	NUMBA_CACHE_DIR=$$(mktemp -d) FACTORWISE_CACHE=$$(mktemp -d) NUMBA_BOUNDSCHECK=1 $(BIN)/python tests/tampering.py $(ARGS)
 
 test-slow: setup  ## long statistical runs: many seeds, and kernels with bounds checks in a cache of their own
 	FACTORWISE_TEST_SEEDS=20 $(BIN)/python -m pytest -m "not cluster" $(ARGS)

@@ -24,6 +24,8 @@ TOGETHER = {
         "tests/cli/test_bad_input",
         "tests/cli/test_coref",
         "tests/cli/test_mistakes",
+        "tests/cli/test_same_bytes",
+        "tests/cli/test_tampered",
         "tests/inference/mcmc/",
         "tests/learning/test_adaptive",
         "tests/learning/test_contrastive",

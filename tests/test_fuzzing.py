@@ -96,7 +96,12 @@ def model_file(folder):
 
 
 def manifest(folder):
-    text = {"format": 1, "fingerprint": "f", "state": {"round": 1}, "files": [["shard-0.parquet", 3, 9]]}
+    text = {
+        "format": 1,
+        "fingerprint": "f",
+        "state": {"round": 1},
+        "files": [["shard-00000-0123456789abcdef.parquet", 3, 9]],
+    }
     return json.dumps(text).encode()
 
 

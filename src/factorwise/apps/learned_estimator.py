@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -11,10 +12,12 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from factorwise.errors import InvalidArgumentError, require
-from factorwise.io.learned import LearnedWeights, read_learned, write_learned
+from factorwise.io.learned import LearnedWeights, damaged, read_learned, write_learned
 from factorwise.io.provenance import provenance
 from factorwise.learning.samplerank.learner import Learned, PassRecord
 from factorwise.model.model import Model
+
+MOST_STEPS = 1_000_000  # for each item that a model file may ask for
 
 
 class LearnedEstimator(BaseEstimator):  # type: ignore[misc]
@@ -61,6 +64,9 @@ class LearnedEstimator(BaseEstimator):  # type: ignore[misc]
     def load(cls, path: str | PathLike[str], **parameters: Any) -> Self:
         """Read a model that `save` or the command line wrote; ``parameters`` replace its settings."""
         saved = read_learned(path, cls._kind, cls._kept)
+        for name in cls._kept:
+            if not _is_like(name, saved.settings[name], inspect.signature(cls).parameters[name].default):
+                raise damaged(path)
         made = cls(**{**{name: saved.settings[name] for name in cls._kept}, **parameters})
         made.weights_, made.weight_names_ = saved.weights, saved.names
         made.settings_, made.history_ = dict(saved.settings), saved.history
@@ -93,3 +99,13 @@ class LearnedEstimator(BaseEstimator):  # type: ignore[misc]
 
 def _names(model: Model) -> list[str]:
     return [model.weight_name(k) for k in range(model.blocks.size)]
+
+
+def _is_like(name: str, value: object, default: object) -> bool:
+    """Whether a setting from a file is of the type that its default has; None stands for names or nothing."""
+    if isinstance(default, bool | str):
+        return type(value) is type(default)
+    if isinstance(default, int):
+        return type(value) is int and 0 <= value <= (MOST_STEPS if name == "search_steps" else 2**64)
+    names = value is None or (isinstance(value, str | list) and all(isinstance(one, str) for one in value))
+    return names and (default is None or value is not None)

@@ -14,6 +14,7 @@ from factorwise.cli.files import STANDARD, reading, shown
 from factorwise.cli.numbers import LARGEST
 from factorwise.errors import DataFileError
 from factorwise.io.conll import ColumnFile, parse_columns, read_columns
+from factorwise.validation import as_text
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -92,6 +93,11 @@ class Layout:
     separator: str | None = None
     encoding: str | None = None
     comment: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("separator", "encoding", "comment"):
+            if getattr(self, name) is not None:
+                as_text(name, getattr(self, name))
 
     def or_else(self, other: Layout) -> Layout:
         """Fill in from another layout what was not said."""

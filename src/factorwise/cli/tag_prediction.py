@@ -22,6 +22,7 @@ from factorwise.cli.tag_options import Layout
 from factorwise.errors import DataFileError, ModelFileError
 from factorwise.io.conll import ColumnFile
 from factorwise.kernels.compile.threads import Team
+from factorwise.validation import as_whole
 from factorwise.variables.sparse_rows import SparseRows
 
 T = TypeVar("T")
@@ -68,10 +69,12 @@ def load_model(path: str | os.PathLike[str]) -> LoadedTagger:
             saved.tagger,
             encoder,
             templates,
-            tuple(range(templates.n_columns)) if features is None else tuple(map(int, features)),
-            columns.get("label"),
-            columns.get("all"),
-            tuple(map(int, columns.get("like_labels", ()))),
+            tuple(range(templates.n_columns))
+            if features is None
+            else tuple(as_whole("features", column) for column in features),
+            _column("label", columns.get("label")),
+            _column("all", columns.get("all")),
+            tuple(as_whole("like_labels", column) for column in columns.get("like_labels", ())),
             Layout(**layout),
         )
     except (TypeError, ValueError) as error:
@@ -79,6 +82,10 @@ def load_model(path: str | os.PathLike[str]) -> LoadedTagger:
             f"{os.fspath(path)}: its settings of columns cannot be read ({error}). The file is damaged:"
             " restore it from a copy, or train again."
         ) from error
+
+
+def _column(name: str, value: object) -> int | None:
+    return None if value is None else as_whole(name, value)
 
 
 def _mapping(settings: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from factorwise.distributed.shard_models import ShardModel
 from factorwise.distributed.shard_rows import ShardRows
 from factorwise.distributed.stepping import ShardReport, ShardStep, step_shard
+from factorwise.io.checkpoints import restoring
 from factorwise.io.shard_files import PartFile, ShardStore
 from factorwise.kernels.compile.threads import thread_count
 
@@ -109,6 +110,8 @@ def write_shard(store: ShardStore, shard: int, parts: Sequence[ShardRows]) -> Pa
 
 def read_shard(store: ShardStore, file: PartFile) -> ShardRows:
     """Read one shard, and see that it is what was written."""
-    rows = ShardRows(**store.read(file))
+    columns = store.read(file)
+    with restoring(store.address):
+        rows = ShardRows.checked(columns)
     file.check(rows.checksum)
     return rows

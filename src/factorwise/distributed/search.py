@@ -14,7 +14,9 @@ from factorwise.distributed.shard_rows import Checksum, ShardRows, check_shards
 from factorwise.distributed.stepping import Exchange, ShardReport, ShardStep, step_shard
 from factorwise.errors import InvalidArgumentError, LostItemsError, require
 from factorwise.inference.mcmc.shards.search import Found, LinkSearch, Progress, Standing
+from factorwise.io.checkpoints import restoring
 from factorwise.io.shard_files import Manifest, ShardStore
+from factorwise.validation import as_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +76,9 @@ def search_shards(
     stage = _ShardRounds(executor, search, sharding, model, seed, function)
     saved = None if keeping is None else keeping.store.latest(keeping.fingerprint)
     if keeping is not None and saved is not None:
+        with restoring(keeping.store.address):
+            begin = _restore(stage, saved, search, sharding)
         executor.restore(keeping.store, saved.files)
-        stage.expected = sum((Checksum(file.items, file.hashes) for file in saved.files), Checksum(0, 0))
-        begin = Standing(int(saved.state["round"]), bool(saved.state["settled"]), float(saved.state["score"]))
-        stage.score = begin.score
-        stage.proposals, stage.n_clusters = int(saved.state["proposals"]), int(saved.state["entities"])
     elif shards is None:
         raise InvalidArgumentError("there is no checkpoint to go on from: give the rows of the shards.")
     else:
@@ -96,6 +96,18 @@ def search_shards(
             keeping.store.commit(Manifest(keeping.fingerprint, state, files))
 
     return search.follow(stage, begin=begin, watch=watch, keep=keep)
+
+
+def _restore(stage: _ShardRounds, saved: Manifest, search: LinkSearch, sharding: Sharding) -> Standing:
+    """Set a stage to where the run of a manifest stood; return that."""
+    state, rounds = saved.state, search.rounds + search.extra
+    if len(saved.files) != sharding.shards:
+        raise InvalidArgumentError(f"it holds {len(saved.files)} shards instead of {sharding.shards}.")
+    stage.expected = sum((Checksum(file.items, file.hashes) for file in saved.files), Checksum(0, 0))
+    stage.score = float(state["score"])
+    stage.proposals = as_whole("proposals", state["proposals"])
+    stage.n_clusters = as_whole("entities", state["entities"])
+    return Standing(as_whole("round", state["round"], 0, rounds), state["settled"] is True, stage.score)
 
 
 class _ShardRounds:
@@ -165,7 +177,8 @@ def entities_of(executor: Executor, n_items: int) -> NDArray[np.int64]:
     entity = np.full(n_items, -1, np.int64)
     rows_found = 0
     for rows in executor.rows():
-        entity[rows.item] = rows.entity
+        known = rows.item < n_items
+        entity[rows.item[known]] = rows.entity[known]
         rows_found += rows.n_items
     if rows_found != n_items or (entity < 0).any():
         raise LostItemsError(

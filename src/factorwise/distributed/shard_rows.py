@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from factorwise.inference.mcmc.shards.link_walk import LinkWalk
 from factorwise.inference.mcmc.shards.sharded_walk import ShardedWalk, walk_along
 from factorwise.rng import split_mix_words
 from factorwise.types import Ints
+from factorwise.validation import as_floats, as_ints, check_starts
 from factorwise.variables.sparse_rows import take_rows
 from factorwise.world.links import LinkGraph
 from factorwise.world.pairs import pairs_among
@@ -52,6 +53,29 @@ class ShardRows(NamedTuple):
     start: NDArray[np.int64]
     neighbor: NDArray[np.int64]
     score: NDArray[np.float32]
+
+    @classmethod
+    def checked(cls, columns: Mapping[str, NDArray[Any]]) -> ShardRows:
+        """Return rows that come from elsewhere, after checking that a walk can be made of them."""
+        item = as_ints("item", columns["item"])
+        if len(item) and (item[0] < 0 or (np.diff(item) <= 0).any()):
+            raise InvalidArgumentError("item must be ascending numbers from 0 on, each of them once.")
+        size, neighbor = len(item), as_ints("neighbor", columns["neighbor"])
+        rows = cls(
+            item,
+            as_ints("entity", columns["entity"], size=size),
+            as_ints("counts", columns["counts"], size=size, dtype=np.int32),
+            as_ints("sources", columns["sources"], size=size, dtype=np.uint64),
+            as_ints("start", columns["start"], size=size + 1),
+            neighbor,
+            as_floats("score", columns["score"], size=len(neighbor), dtype=np.float32),
+        )
+        check_starts("start", rows.start, len(neighbor))
+        if not np.isin(rows.entity, item).all() or (rows.counts < 1).any() or np.isnan(rows.score).any():
+            raise InvalidArgumentError(
+                "entities must be named by one of their items, counts be 1 or more, and scores be numbers."
+            )
+        return rows
 
     @property
     def n_items(self) -> int:

@@ -7,7 +7,8 @@ refused. Everything else of a run is computed again from the same input, which g
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,13 +55,25 @@ def read_checkpoint(
         raise DataFileError(
             f"{place}: is damaged or no checkpoint. Give another folder, or remove it to begin anew."
         ) from error
-    found = str(file.metadata.get("fingerprint"))
+    found, numbers = str(file.metadata.get("fingerprint")), file.metadata.get("numbers")
     if not (found.startswith(fingerprint) if begun else found == fingerprint):
         raise DataFileError(
             f"{place}: is the checkpoint of another run (other records, model, settings or seed). Give"
             " another folder, or remove it to begin anew."
         )
-    return Checkpoint(file.metadata["numbers"], file.arrays)
+    return Checkpoint(numbers if isinstance(numbers, Mapping) else {}, file.arrays)
+
+
+@contextmanager
+def restoring(address: str | os.PathLike[str]) -> Iterator[None]:
+    """Say that a checkpoint is damaged where what it holds is not what a search can go on from."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError) as error:
+        raise DataFileError(
+            f"{os.fspath(address)}: the checkpoint there is damaged ({type(error).__name__}: {error}). Give"
+            " another folder, or remove it to begin anew."
+        ) from error
 
 
 def remove_checkpoint(folder: str | os.PathLike[str]) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from factorwise.errors import ModelFileError
 from factorwise.io.models import ModelFile, read_model, write_model
 from factorwise.learning.samplerank.learner import PassRecord
+from factorwise.validation import check_weights
 
 
 class LearnedWeights(NamedTuple):
@@ -70,10 +71,9 @@ def read_learned(path: str | os.PathLike[str], kind: str, needed: Collection[str
             and isinstance(settings, dict)
             and all(isinstance(name, str) for name in names)
             and set(needed) <= set(settings)
-            and weights.dtype == np.float64
             and weights.shape == (len(names),)
-            and bool(np.isfinite(weights).all())
         )
+        check_weights("weights", weights)
     except (AttributeError, LookupError, TypeError, ValueError):
         sound = False
     if not sound:

@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from factorwise.errors import DataFileError, MissingExtraError
+from factorwise.validation import as_whole
 
 FORMAT = 1
 _SHARD = re.compile(r"shard-\d{5}-[0-9a-f]{16}\.parquet")
@@ -87,7 +88,7 @@ class ShardStore:
         try:
             with files.open_input_file(posixpath.join(folder, file.name)) as stream:
                 return _columns(pq.read_table(stream))
-        except (OSError, pa.ArrowInvalid, KeyError) as error:
+        except (OSError, pa.ArrowException, AttributeError, KeyError, ValueError) as error:
             raise DataFileError(
                 f"{self.address}: cannot read {file.name} of the checkpoint ({error}). Remove the checkpoint"
                 " to begin anew."
@@ -122,9 +123,13 @@ class ShardStore:
         try:
             with files.open_input_stream(posixpath.join(folder, names[-1])) as stream:
                 text = json.loads(stream.read())
-            found = Manifest(text["fingerprint"], text["state"], [PartFile(*file) for file in text["files"]])
+            found = Manifest(
+                text["fingerprint"], text["state"], [_part_file(*file) for file in text["files"]]
+            )
             known = text["format"] == FORMAT
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            if not isinstance(found.fingerprint, str) or not isinstance(found.state, dict):
+                raise TypeError("neither a fingerprint nor a state")
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
             raise DataFileError(
                 f"{self.address}: {names[-1]} is damaged. Give another folder, or remove it to begin anew."
             ) from error
@@ -167,6 +172,13 @@ class ShardStore:
                 " are allowed, or give a folder."
             ) from error
         return found
+
+
+def _part_file(name: object, items: object, hashes: object) -> PartFile:
+    """Return an entry of a manifest; its name is that of a file in the folder, and of no other."""
+    if not isinstance(name, str) or not _SHARD.fullmatch(name):
+        raise ValueError(f"{name!r} is no file of a shard")
+    return PartFile(name, as_whole("items", items), as_whole("hashes", hashes, 0, 2**64))
 
 
 def _by_fsspec(address: str) -> tuple[pafs.FileSystem, str]:

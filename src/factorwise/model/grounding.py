@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError, require
 from factorwise.types import Floats
+from factorwise.validation import as_floats, as_ints, check_range, check_starts
 
 
 @dataclass(frozen=True, slots=False, eq=False)
@@ -76,6 +77,10 @@ class FactorGraph:
         )
 
     def __post_init__(self) -> None:
+        keep = partial(object.__setattr__, self)
+        for name in ("cardinality", "scope_start", "scope", "table_start"):
+            keep(name, as_ints(name, getattr(self, name)))
+        keep("tables", as_floats("tables", self.tables))
         require(
             len(self.cardinality) > 0, "cardinality", self.cardinality, "non-empty: a graph has variables"
         )
@@ -86,13 +91,34 @@ class FactorGraph:
                 f"entry {where} of the log-potentials is {self.tables[where]}: a log-potential is finite,"
                 " or -inf to forbid a setting."
             )
+        check_starts(
+            "scope_start", as_ints("scope_start", self.scope_start, size=self.n_factors + 1), len(self.scope)
+        )
+        check_range("scope", self.scope, self.n_variables)
         owner = np.repeat(np.arange(self.n_factors), np.diff(self.scope_start))
+        self._check_tables(owner)
         pairs = owner * len(self.cardinality) + self.scope
         if len(np.unique(pairs)) != len(pairs):
             order = np.sort(pairs)
             factor, variable = divmod(int(order[:-1][order[1:] == order[:-1]][0]), len(self.cardinality))
             raise InvalidArgumentError(
                 f"factor {factor} names variable {variable} twice: take the diagonal of its table instead."
+            )
+
+    def _check_tables(self, owner: NDArray[np.int64]) -> None:
+        """Complain of a factor whose table would reach beyond the entries that there are."""
+        sizes = np.zeros(self.n_factors)
+        np.add.at(sizes, owner, np.log2(self.cardinality[self.scope]))
+        largest = float(sizes.max(initial=0.0))
+        entries = np.ones(self.n_factors, np.int64)
+        if largest < 62.0:  # else a table would be larger than any memory
+            np.multiply.at(entries, owner, self.cardinality[self.scope])
+        wrong = (self.table_start < 0) | (self.table_start + entries > len(self.tables)) | (sizes >= 62.0)
+        if wrong.any():
+            factor = int(np.flatnonzero(wrong)[0])
+            raise ShapeError(
+                f"the table of factor {factor} begins at entry {int(self.table_start[factor])} and does not"
+                f" fit into the {len(self.tables)} entries of tables."
             )
 
     @property

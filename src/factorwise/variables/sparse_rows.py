@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import InvalidArgumentError, ShapeError
+from factorwise.errors import InvalidArgumentError
 from factorwise.types import Floats, Ints
+from factorwise.validation import as_floats, as_ints, as_whole, check_range, check_starts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,19 +33,14 @@ class SparseRows:
     width: int
 
     def __post_init__(self) -> None:
-        entries = len(self.indices)
-        if int(self.indptr[0]) != 0 or int(self.indptr[-1]) != entries or (np.diff(self.indptr) < 0).any():
-            raise ShapeError(
-                f"indptr goes from {int(self.indptr[0])} to {int(self.indptr[-1])}, but there are {entries}"
-                " entries: it must rise from 0 to their number."
-            )
-        if self.values is not None and len(self.values) != entries:
-            raise ShapeError(f"{len(self.values)} values were given for {entries} entries: give one each.")
-        if entries and not 0 <= int(self.indices.min()) <= int(self.indices.max()) < self.width:
-            raise ShapeError(
-                f"columns run from {int(self.indices.min())} to {int(self.indices.max())}, but there are"
-                f" {self.width}: use numbers from 0 to {self.width - 1}."
-            )
+        keep = partial(object.__setattr__, self)
+        keep("indptr", as_ints("indptr", self.indptr))
+        keep("indices", as_ints("indices", self.indices, dtype=np.int32))
+        keep("width", as_whole("width", self.width))
+        check_starts("indptr", self.indptr, self.n_entries)
+        check_range("indices", self.indices, self.width)
+        if self.values is not None:
+            keep("values", as_floats("values", self.values, size=self.n_entries, dtype=np.float32))
         if self.values is not None and not np.isfinite(self.values).all():
             entry = int(np.flatnonzero(~np.isfinite(self.values))[0])
             row = int(np.searchsorted(self.indptr, entry, side="right")) - 1

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from factorwise.errors import InvalidArgumentError, ShapeError
+from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.clusterings.links import link_rows
 from factorwise.types import Ints
+from factorwise.validation import as_ints, as_whole, check_range, check_starts
 from factorwise.variables.sparse_rows import take_rows
 from factorwise.world.pairs import pairs_among
 
@@ -30,16 +32,24 @@ class LinkGraph:
     neighbor: NDArray[np.int32]
     pair: NDArray[np.int32]
 
+    def __post_init__(self) -> None:
+        keep, pairs = partial(object.__setattr__, self), len(self.first)
+        for name, size in (("first", None), ("second", pairs), ("neighbor", 2 * pairs), ("pair", 2 * pairs)):
+            keep(name, as_ints(name, getattr(self, name), size=size, dtype=np.int32))
+        keep("start", as_ints("start", self.start))
+        check_starts("start", self.start, 2 * pairs)
+        for name in ("first", "second", "neighbor"):
+            check_range(name, getattr(self, name), self.n_items)
+        check_range("pair", self.pair, pairs)
+
     @classmethod
     def from_pairs(cls, n_items: int, first: ArrayLike, second: ArrayLike) -> LinkGraph:
         """Lay out pairs of different items, each given once."""
-        one, two = np.asarray(first, np.int32), np.asarray(second, np.int32)
-        if one.shape != two.shape or one.ndim != 1:
-            raise ShapeError(
-                f"pairs need two columns of one length, but {one.shape} and {two.shape} were given."
-            )
-        if len(one) and (min(one.min(), two.min()) < 0 or max(one.max(), two.max()) >= n_items):
-            raise InvalidArgumentError(f"pairs must be of items from 0 to {n_items - 1}.")
+        one = as_ints("first", first, dtype=np.int32)
+        two = as_ints("second", second, size=len(one), dtype=np.int32)
+        n_items = as_whole("n_items", n_items)
+        for name, items in (("first", one), ("second", two)):
+            check_range(name, items, n_items)
         if (one == two).any():
             item = int(one[one == two][0])
             raise InvalidArgumentError(f"item {item} cannot be linked with itself: name two different items.")

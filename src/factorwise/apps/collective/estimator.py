@@ -214,7 +214,7 @@ class CollectiveModel(BaseEstimator):  # type: ignore[misc]
 
         A saved rate or variance of another noise than the model's is dropped.
         """
-        saved = read_learned(path)
+        saved = read_learned(path, SETTINGS)
         settings = {name: saved.settings[name] for name in SETTINGS} | parameters
         for owner, name in NUMBER_OF.items():
             if settings["noise"] != owner and name not in parameters:

@@ -15,6 +15,7 @@ from factorwise.apps.collective.learning import Parameters, Pass
 from factorwise.errors import FactorwiseError, ModelFileError
 from factorwise.io.models import ModelFile, read_model, write_model
 from factorwise.io.provenance import provenance
+from factorwise.validation import as_number, as_text, as_whole, check_finite, check_weights
 
 KIND = "collective"
 
@@ -57,8 +58,12 @@ def write_learned(
     write_model(path, ModelFile(kind=KIND, metadata=metadata, arrays=arrays, provenance=record))
 
 
-def read_learned(path: str | os.PathLike[str]) -> Learned:
-    """Read a model file."""
+def read_learned(path: str | os.PathLike[str], needed: Sequence[str] = ()) -> Learned:
+    """Read a model file.
+
+    needed
+        Settings that must be there.
+    """
     file = read_model(path, KIND)
     saved, arrays = file.metadata, file.arrays
     try:
@@ -66,18 +71,49 @@ def read_learned(path: str | os.PathLike[str]) -> Learned:
         parameters = Parameters(arrays["weights"], arrays["initial"])
         if parameters.weights.shape != (len(names),) or parameters.initial.shape != (len(places),):
             raise ValueError("weights and names differ in number")
-        if not all(np.isfinite(part).all() for part in (parameters.weights, parameters.initial)):
-            raise ValueError("a weight is not finite")
+        check_weights("weights", parameters.weights)
+        check_weights("initial", parameters.initial)
         features: TransitionFeatures | None = None
         if saved["tables"] is not None:
             table_of: dict[Step, int] = {
-                (None, None if time is None else str(time)): int(k) for time, k in saved["tables"]
+                (None, None if time is None else str(time)): as_whole(
+                    "tables", k, 0, len(arrays["values"]) - 1
+                )
+                for time, k in saved["tables"]
             }
+            _check_tables(arrays, len(places), len(names))
             features = TransitionFeatures(places, names, arrays["values"], arrays["possible"], table_of)
         history = [Pass(int(number), *map(float, rest)) for number, *rest in saved["history"]]
-        return Learned(places, names, parameters, dict(saved["settings"]), history, features)
+        settings = dict(saved["settings"])
+        _check_settings({name: settings[name] for name in needed})
+        return Learned(places, names, parameters, settings, history, features)
     except (AttributeError, LookupError, TypeError, ValueError, FactorwiseError) as error:
         raise ModelFileError(
             f"{os.fspath(path)}: its places, features and weights do not fit together ({error}). The file is"
             " damaged or from another version: restore it from a copy, or train again."
         ) from error
+
+
+def _check_tables(arrays: Mapping[str, NDArray[Any]], places: int, names: int) -> None:
+    """Complain of features and possible steps of another shape than the places and names ask for."""
+    values, possible = arrays["values"], arrays["possible"]
+    sound = values.ndim == 4 and values.shape[1:] == (places, places, names) and values.dtype == np.float64
+    if not sound or possible.shape != values.shape[:3] or possible.dtype != np.bool_:
+        raise ValueError(f"features have shapes {values.shape} and {possible.shape}")
+    check_finite("features", values)
+
+
+def _check_settings(settings: Mapping[str, Any]) -> None:
+    """Complain of settings of another type than an estimator has."""
+    for name, value in settings.items():
+        if name == "passes":
+            as_whole(name, value, 1)
+        elif name == "noise":
+            as_text(name, value)
+        elif name in ("population", "parents") and isinstance(value, Mapping):
+            for entry in value.values():
+                (as_text if name == "parents" else as_number)(name, entry)
+        elif name == "parents" and value is not None:
+            raise ValueError(f"parents must be named by time, but {value!r} was given")
+        elif value is not None or name in ("l2", "tolerance", "gap"):
+            as_number(name, value)

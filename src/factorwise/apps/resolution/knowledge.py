@@ -21,12 +21,13 @@ from factorwise.apps.resolution.comparisons import Comparison
 from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.distributed.executors import Executor
-from factorwise.errors import FactorwiseError, ModelFileError
+from factorwise.errors import FactorwiseError, ModelFileError, require
 from factorwise.io.models import ModelFile, read_model, write_model
 from factorwise.io.provenance import provenance
 from factorwise.model.level_weights import LevelWeights
 from factorwise.model.link_templates import FIXED_NAMES
 from factorwise.types import Ints
+from factorwise.validation import as_number, check_weights
 
 KIND = "resolution"
 
@@ -57,6 +58,12 @@ class Knowledge:
     thrifty: bool = False
     training: Mapping[str, Any] = field(default_factory=dict)
     further: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        require(self.temperature > 0, "temperature", self.temperature, "above zero")
+        check_weights("weights", self.weights.values)
+        for name, values in self.further.items():
+            check_weights(f"weights of {name}", values)
 
     def candidates(
         self,
@@ -129,7 +136,7 @@ class Knowledge:
                 tuple(Rule.from_dict(one) for one in saved["rules"]),
                 comparisons,
                 LevelWeights(tuple(one.cuts.size for one in comparisons), weights),
-                float(saved["temperature"]),
+                as_number("temperature", saved["temperature"]),
                 bool(saved.get("thrifty", False)),
                 saved["training"],
                 {name: file.arrays[f"template_{place}"] for place, name in enumerate(names)},

@@ -15,8 +15,9 @@ from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.linking import Linked
 from factorwise.inference.mcmc.shards.posterior import CHAINS, DRAWS, LinkPosterior, link_posterior
 from factorwise.inference.mcmc.shards.search import Found, LinkSearch, Progress, SearchState
-from factorwise.io.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
+from factorwise.io.checkpoints import Checkpoint, read_checkpoint, restoring, write_checkpoint
 from factorwise.kernels.compile.threads import Team
+from factorwise.validation import as_ints, as_number, as_whole
 
 POSTERIOR_MEMORY = 2 << 30  # bytes of labels that draws may take
 FEWEST_DRAWS = 5
@@ -56,7 +57,10 @@ def searched(
         return search.run(linked.walk, seed=seed, team=team, watch=watch)
     mark = f"{keeping.run}{fingerprint(linked, search, seed)}"
     saved = read_checkpoint(keeping.folder, mark)
-    resume = None if saved is None else _state(saved)
+    resume = None
+    if saved is not None:
+        with restoring(keeping.folder):
+            resume = _state(saved, search, linked.walk.n_items)
     last = time.monotonic()
 
     def keep(state: SearchState) -> None:
@@ -93,13 +97,13 @@ def _checkpoint(state: SearchState) -> Checkpoint:
     return Checkpoint(numbers, {"label": state.label})
 
 
-def _state(saved: Checkpoint) -> SearchState:
+def _state(saved: Checkpoint, search: LinkSearch, n_items: int) -> SearchState:
     numbers, arrays = saved
     return SearchState(
-        int(numbers["round"]),
-        bool(numbers["settled"]),
-        float(numbers["score"]),
-        arrays["label"],
+        as_whole("round", numbers["round"], 0, search.rounds + search.extra),
+        numbers["settled"] is True,
+        as_number("score", numbers["score"]),
+        as_ints("label", arrays["label"], size=n_items, dtype=np.int32),
     )
 
 

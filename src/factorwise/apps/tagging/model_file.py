@@ -18,6 +18,7 @@ from factorwise.io.models import ModelFile, read_model, write_model
 from factorwise.learning.chains.layout import StateFeatures
 from factorwise.learning.chains.second_order import SecondOrder
 from factorwise.learning.chains.structure import ChainStructure, FirstOrder
+from factorwise.validation import check_range, check_starts, check_weights
 
 KIND = "chain-crf"
 _ENCODER = "encoder."
@@ -134,16 +135,12 @@ def _typed(array: NDArray[Any], kind: type) -> NDArray[Any]:
 def _check(tagger: ChainTagger, encoder: Encoder) -> None:
     """Refuse parts of different sizes, before compiled code reads them."""
     features, labels = tagger.features, len(tagger.labels)
-    start = features.start
+    check_starts("feature_start", features.start, len(features.label))
+    check_range("feature_label", features.label, labels)
+    check_weights("weights", tagger.weights)
     sound = (
-        len(start) == encoder.width + 1
-        and len(start) > 0
-        and start[0] == 0
-        and bool((np.diff(start) >= 0).all())
-        and start[-1] == len(features.label)
-        and (not len(features.label) or 0 <= features.label.min() <= features.label.max() < labels)
+        len(features.start) == encoder.width + 1
         and len(tagger.weights) == len(features) + tagger.structure.size
-        and bool(np.isfinite(tagger.weights).all())
         and len(set(tagger.labels)) == labels > 0
     )
     if not sound:

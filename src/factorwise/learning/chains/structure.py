@@ -15,6 +15,7 @@ from factorwise.inference.exact.chain import chain_k_best, chain_log_partition, 
 from factorwise.kernels.chains import chain_rows
 from factorwise.kernels.chains.chain_rows import FORBIDDEN, Known, Steps
 from factorwise.types import Bools, Floats, Ints
+from factorwise.validation import check_range
 from factorwise.variables.sparse_rows import SparseRows
 
 
@@ -302,8 +303,7 @@ def label_tuples(array: NDArray[Any], labels: int, size: int) -> NDArray[np.int3
     """Return rows of ``size`` labels each, after checking that they are."""
     if array.dtype != np.int32 or array.ndim != 2 or array.shape[1] != size:
         raise ShapeError(f"transitions have shape {array.shape} and dtype {array.dtype}.")
-    if len(array) and not 0 <= array.min() <= array.max() < labels:
-        raise ShapeError(f"transitions name label {int(array.max())} of {labels}.")
+    check_range("transitions", array, labels)
     return array
 
 

@@ -19,7 +19,9 @@ from itertools import groupby
 from typing import Any
 
 from factorwise.errors import InvalidArgumentError, require
+from factorwise.validation import as_number, as_text, as_whole
 
+MOST_KEYS = 1_000_000  # keys of a record, bands and rows that a rule may ask for
 CUTS = ("whole", "prefix", "sound", "items", "bands", "rounded")
 
 # Forms whose name says less than this; a form that is the whole field goes by the field's name alone.
@@ -66,6 +68,11 @@ class Part:
     rows: int = 0
 
     def __post_init__(self) -> None:
+        for name in ("field", "form", "cut"):
+            as_text(name, getattr(self, name))
+        as_number("size", self.size)
+        for name in ("most", "bands", "rows"):
+            as_whole(name, getattr(self, name), 0, MOST_KEYS)
         require(self.cut in CUTS, "cut", self.cut, f"one of {', '.join(CUTS)}")
         require(self.cut != "prefix" or self.size >= 1, "size", self.size, "at least 1 for a prefix")
         require(self.cut != "rounded" or self.size > 0, "size", self.size, "above 0 for rounding")

@@ -30,8 +30,10 @@ from factorwise.apps.resolution.comparisons.overlaps import (
     Pairs,
 )
 from factorwise.apps.resolution.forms import Lists, NormalTable, Strings
+from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.compile.threads import Team
 from factorwise.types import Ints
+from factorwise.validation import as_number, as_text, as_whole
 
 #: For each kind the forms that are compared, and by which measure.
 COMPARED: dict[str, tuple[tuple[str, str], ...]] = {
@@ -89,6 +91,7 @@ LEFT_OUT: dict[str, tuple[tuple[str, str], ...]] = {
 STAND_INS = {(RECORD, "grams"): "tokens"}
 MANY_PAIRS = 1_000_000
 FEWEST_CODES = 0.1  # share of the pairs that have codes, where a text is compared by its codes
+LARGEST_LEVEL = 255  # levels are bytes
 CHUNK = 1 << 18  # pairs that are compared at a time
 
 
@@ -120,8 +123,12 @@ class Comparison:
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> Comparison:
         """Read what `as_dict` gave."""
-        cuts = Cuts(tuple(saved["edges"]), saved["size"])
-        return cls(saved["field"], saved["form"], saved["measure"], cuts)
+        field, form, measure = (as_text(name, saved[name]) for name in ("field", "form", "measure"))
+        edges = tuple(as_number("edges", edge) for edge in saved["edges"])
+        size = as_whole("size", saved["size"], 1, LARGEST_LEVEL)
+        if list(edges) != sorted(edges) or size != (len(edges) + 1 if edges else len(RELATIONS[measure])):
+            raise InvalidArgumentError(f"edges must ascend and part {size} levels, but {edges} was given.")
+        return cls(field, form, measure, Cuts(edges, size))
 
 
 def compared_forms(
@@ -203,17 +210,24 @@ def witnesses(
     for place, (field, form, _) in enumerate(wanted):
         together.setdefault((field, form), []).append(place)
     for place, (field, form, measure) in enumerate(wanted):
-        if measure == GIVEN_NAMES:
-            yield Witness((place,), _alone(GivenNames(normal[field])))
-            continue
-        values = form_of(normal, field, form)
-        if isinstance(values, Strings):
-            yield Witness((place,), _alone(string_measure(values, measure)))
-        elif not isinstance(values, Lists):
-            yield Witness((place,), _alone(number_measure(values, measure)))
-        elif place == together[field, form][0]:
-            places = tuple(together[field, form])
-            yield Witness(places, Overlaps(values, [wanted[each][2] for each in places], among))
+        places: tuple[int, ...] = (place,)
+        try:
+            if measure == GIVEN_NAMES:
+                yield Witness(places, _alone(GivenNames(normal[field])))
+                continue
+            values = form_of(normal, field, form)
+            if isinstance(values, Strings):
+                yield Witness(places, _alone(string_measure(values, measure)))
+            elif not isinstance(values, Lists):
+                yield Witness(places, _alone(number_measure(values, measure)))
+            elif place == together[field, form][0]:
+                places = tuple(together[field, form])
+                yield Witness(places, Overlaps(values, [wanted[each][2] for each in places], among))
+        except LookupError as error:
+            raise InvalidArgumentError(
+                f"field {field!r} has no form {form!r} that can be compared by {measure!r}: the comparisons"
+                " are of other fields, or were changed. Train again, or restore the model from a copy."
+            ) from error
 
 
 def _alone(measure: Measure) -> Callable[[Ints, Ints], Sequence[Values]]:
