@@ -25,6 +25,7 @@ from types import MappingProxyType
 from typing import Any
 
 from factorwise.errors import DataFileError, InvalidArgumentError, MissingDataError
+from factorwise.validation import as_text
 
 KINDS: Mapping[str, str] = MappingProxyType(
     {
@@ -78,6 +79,7 @@ class FieldSpec:
     note: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
+        as_text("name", self.name)
         if not isinstance(self.kind, str) or self.kind not in KINDS:
             raise InvalidArgumentError(
                 f"field {self.name!r} has kind {self.kind!r}.{_nearest(self.kind, KINDS)}"
