@@ -203,6 +203,21 @@ def test_every_rule_learns_to_rank_what_can_be_ranked(rule, seed):
     assert mean @ truth > 0.95 * np.linalg.norm(mean) * np.linalg.norm(truth)
 
 
+@pytest.mark.parametrize("form", ["variance", "deviation"])
+def test_preferences_that_cannot_be_satisfied_leave_a_tenth_of_the_first_variance(form, seed):
+    """So that weights can still change; with a floor next to zero, next to nothing is left."""
+    least = {}
+    for floor in (ConfidenceWeighted().floor, 1e-12):
+        rng = np.random.default_rng(seed)
+        taught = Taught(ConfidenceWeighted(form=form, variance=2.0, floor=floor), 4, compiled=True)
+        for _ in range(1_000):
+            gradient, direction = rng.normal(size=4), math.copysign(1.0, rng.normal())
+            taught.learn(gradient, direction, direction * (gradient @ taught.arrays.weights), 1.0)
+        least[floor] = taught.arrays.second.min()
+    assert least[0.1] == pytest.approx(0.2)
+    assert least[1e-12] < 0.02
+
+
 def test_names_stand_for_rules():
     assert as_rule("unit") == Unit()
     assert as_rule("mira") == as_rule("pa-i") == Mira() == PassiveAggressive(variant="PA-I")

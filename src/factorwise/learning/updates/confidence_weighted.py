@@ -38,7 +38,8 @@ class ConfidenceWeighted(UpdateRule):
     nearest to the full one in the same divergence.
 
     A lead that noise turns around again and again makes variances fall without end, in the deviation form by
-    their square: without a floor that form stops learning after some hundred updates.
+    their square: where preferences cannot all be satisfied, that form stops learning after some hundred
+    updates, unless a floor keeps it learning.
 
     confidence
         Probability of a right ranking after an update, above one half. Where preferences are noisy, less is
@@ -48,7 +49,7 @@ class ConfidenceWeighted(UpdateRule):
     variance
         Of every weight at the start: sets the scale of the weights.
     floor
-        Smallest variance, as a share of the first. The variance form hardly comes near the default.
+        Smallest variance, as a share of the first. Next to zero, weights settle early and for good.
     only_misranked
         Leave alone what is ranked rightly but not with enough confidence, as SampleRank prints it: where no
         weights rank everything rightly, variances then fall more slowly.
@@ -57,7 +58,7 @@ class ConfidenceWeighted(UpdateRule):
     confidence: float = 0.9
     form: Literal["variance", "deviation"] = "variance"
     variance: float = 1.0
-    floor: float = 1e-6
+    floor: float = 0.1
     only_misranked: bool = False
 
     def __post_init__(self) -> None:
