@@ -15,6 +15,7 @@ from adaptive_cases import (
     weights_for,
 )
 from factorwise.errors import InvalidArgumentError
+from factorwise.inference.mcmc.adaptive import training
 from factorwise.inference.mcmc.adaptive.features import JumpFeatures
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
 from factorwise.inference.mcmc.adaptive.training import TunedDocument, train_proposer
@@ -50,6 +51,33 @@ def test_training_where_nothing_can_be_improved_leaves_the_weights():
     start = one.proposer.with_weights(weights_for(one.proposer.features, "moves too", 1.0))
     weights = train_proposer([TunedDocument(start, one.start)], tuning=SMALL_TUNING, progress=False)
     np.testing.assert_array_equal(weights.vector, start.learned.vector)
+
+
+def test_the_lessons_of_all_documents_count_by_their_mean(monkeypatch):
+    """The same lessons twice teach what they teach once: gradients are averaged, the ridge is not."""
+    one, lessons = document([0, 0, 0, 1, 1, 1, 2, 2], 1), []
+    climb = training.Climb
+
+    class SameClimb(climb):
+        def __init__(self, *made, keep_lessons):
+            super().__init__(*made, keep_lessons=keep_lessons)
+            if not lessons:
+                super().run(5, SMALL_TUNING, jumps=50, patience=3)
+                lessons.extend(self.lessons)
+                self.jumps.weights = one.proposer.learned
+            self.lessons = list(lessons)
+
+        def run(self, *given, **named):
+            pass
+
+    monkeypatch.setattr(training, "Climb", SameClimb)
+    once, twice = (
+        train_proposer([one] * count, tuning=SMALL_TUNING, ridge=0.5, seed=4, progress=False)
+        for count in (1, 2)
+    )
+    assert lessons
+    np.testing.assert_allclose(twice.vector, once.vector, rtol=1e-3, atol=1e-4)
+    assert np.abs(once.vector).max() > 0.01
 
 
 BAD = {

@@ -300,3 +300,36 @@ def test_what_does_not_fit_is_refused():
         EnergyLearning(rounds=0)
     with pytest.raises(InvalidArgumentError, match="method must be one of"):
         EnergyLearning(method="triple")
+
+
+def test_inner_steps_hold_the_marginals_of_the_projections():
+    """Each inner step takes the surrogate's gradient at the measured marginals that the round began with."""
+    likelihood, theta = both()
+    rate, weights, parameters = 0.4, WEIGHTS.copy(), theta.copy()
+    config = EnergyLearning(
+        method="double-loop",
+        rounds=1,
+        inner_steps=3,
+        rate=rate,
+        prior=Prior(),
+        base_prior=Prior(),
+        accuracy=SHARP,
+    )
+    fit = learn_energies(likelihood, config=config, weights=WEIGHTS, parameters=theta)
+    found = likelihood.evaluate(weights, parameters, accuracy=SHARP)
+    seen = np.zeros_like(weights), np.zeros_like(parameters)
+    gradient = found
+    for _ in range(3):
+        for place, slope, squares in (
+            (weights, gradient.weights, seen[0]),
+            (parameters, gradient.parameters, seen[1]),
+        ):
+            mean = slope / likelihood.count
+            squares += mean**2
+            place += rate * mean / np.sqrt(squares)
+        np.maximum(weights, 0.0, out=weights)
+        gradient = likelihood.held(weights, found.measured, parameters)
+    np.testing.assert_allclose(fit.weights, weights, rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(fit.parameters, parameters, rtol=1e-4, atol=1e-7)
+    anew = likelihood.evaluate(weights, parameters, accuracy=SHARP)
+    assert np.abs(anew.weights - gradient.weights).max() > 1e-2, "the two would differ here"

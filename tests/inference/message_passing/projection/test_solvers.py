@@ -30,6 +30,7 @@ from factorwise.inference.message_passing.projection import (
     project,
     squared,
 )
+from factorwise.inference.message_passing.projection.problem import Problem
 from factorwise.model.grounding import FactorGraph
 from projection_cases import BASES, KINKED, SMOOTH, Enumerated, chain, energy, loop, optimum, tree
 
@@ -383,3 +384,32 @@ def test_trees_with_labels_of_different_number_keep_their_layout():
     assert factor[0].sum(axis=1) == pytest.approx(node[0])
     assert marginals[layout.factor(0, (1, 2))] == factor[0][1, 2]
     assert marginals[layout.node(1, 2)] == node[1][2]
+
+
+@pytest.mark.parametrize("step", [0.25, lambda time: 3.0 / time], ids=["constant", "falling"])
+def test_a_scheduled_step_goes_its_share_of_the_way_to_the_gradient(step):
+    base, chosen, _ = solved("chain", "squared")
+    iterates = MirrorDescent(step=step).steps(Problem(base, chosen))
+    before = next(iterates).point
+    for time in range(1, 4):
+        length = step(time) if callable(step) else step
+        after = next(iterates).point
+        expected = (before.shift + length * before.slope) / (1.0 + length)
+        np.testing.assert_allclose(after.shift, expected, rtol=1e-12)
+        before = after
+
+
+def test_acceleration_weighs_the_mean_gradient_by_four_times_the_smoothness():
+    """From a start without a shift, with a smoothness that is known to be enough."""
+    base, chosen, _ = solved("chain", "squared")
+    smoothness = 50.0
+    iterates = AcceleratedRDA(smoothness=smoothness, restart=False)._steps(Problem(base, chosen))
+    start, first = next(iterates).point, next(iterates).point
+    np.testing.assert_array_equal(start.shift, 0.0)
+    np.testing.assert_allclose(first.shift, 2.0 / (4.0 * smoothness + 2.0) * start.slope, rtol=1e-12)
+    # the second looks a third of the way back to the first mean, and holds its constant for smaller
+    share, smoothness = 2.0 / 3.0, 0.8 * smoothness
+    looked = (1.0 - share) * first.measured + share * first.measured
+    mean = (1.0 - share) * start.slope + share * chosen.slope_of(looked)
+    expected = 6.0 / (4.0 * smoothness + 6.0) * mean
+    np.testing.assert_allclose(next(iterates).point.shift, expected, rtol=1e-12)
