@@ -6,24 +6,32 @@
 Each line is the run of least CPU time among several new processes: a user's whole program, from the start of
 the interpreter to the first steps of a sampler with a pair function of the user's own on 1,000 items. "cold"
 begins with empty caches for kernels and models, "warm" with full ones, "edited" with full ones and a pair
-function that has never been seen.
+function that has never been seen. Commands are measured as whole processes: the help of every verb, and
+`resolve apply` of 5,000 made-up records with a model and without one, both with full caches.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from peers import ONE_THREAD, run_here
-from timing import smallest_process, table, verdict
+from timing import Timed, smallest_process, table, verdict
+
+from factorwise.cli.main import VERBS
 
 BARS = {"cold": 8.0, "warm": 1.0, "edited": 1.5}  # seconds
+IMPORT_BAR, HELP_BAR = 0.1, 0.5
+APPLY_BARS = {"with a model": 2.0, "without a model": 4.0}
+RECORDS = 5_000
 PHASES = ("import", "world", "compile", "sweep")
 RELOCATE = "mcmc.RelocateToItem(), mcmc.RelocateToNew()"
 ALL_MOVES = f"{RELOCATE}, mcmc.Merge(), mcmc.Split(), mcmc.RestrictedGibbs(model)"
@@ -133,8 +141,62 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "factorwise --version": [command, "--version"],
     }
     whole = {name: smallest_process(words, repeats, ONE_THREAD) for name, words in processes.items()}
+    rows = [[name, f"{run.cpu:.2f}", f"{run.wall:.2f}", ""] for name, run in whole.items()]
+    rows[2][3] = f"{IMPORT_BAR:g} s: {verdict(whole[rows[2][0]].cpu, IMPORT_BAR, at_most=True)}"
+    helps = {
+        words: smallest_process([command, *words, "--help"], repeats, ONE_THREAD) for words in every_verb()
+    }
+    slowest = max(helps, key=lambda words: helps[words].cpu)
+    rows.append(command_row(f"the slowest help, of {' '.join(slowest)}", helps[slowest], HELP_BAR))
+    rows += [
+        command_row(f"resolve apply, {RECORDS:,} records {name}", run, APPLY_BARS[name])
+        for name, run in applied(command, repeats).items()
+    ]
     print("\nseconds of a whole process")
-    print(table(["command", "cpu", "wall"], [[n, f"{t.cpu:.2f}", f"{t.wall:.2f}"] for n, t in whole.items()]))
+    print(table(["command", "cpu", "wall", "bar"], rows))
+
+
+def command_row(name: str, run: Timed[str], bar: float) -> list[str]:
+    """Return a line of the table of commands."""
+    return [name, f"{run.cpu:.2f}", f"{run.wall:.2f}", f"{bar:g} s: {verdict(run.cpu, bar, at_most=True)}"]
+
+
+def every_verb() -> list[tuple[str, ...]]:
+    """Return the words of every verb, of groups those inside."""
+    words: list[tuple[str, ...]] = []
+    for name, (module, _) in VERBS.items():
+        inside = getattr(import_module(module).command, "verbs", ())
+        words += [(name, verb) for verb in inside] or [(name,)]
+    return words
+
+
+def applied(command: str, repeats: int) -> dict[str, Timed[str]]:
+    """Resolve made-up records with a model and without one, after a run that fills the caches."""
+    generator = [sys.executable, str(Path(__file__).parent / "resolution_peers" / "febrl_like.py")]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        train, test, model = folder / "train.csv", folder / "test.csv", folder / "model.fw"
+        subprocess.run([*generator, str(RECORDS), "2", str(train)], check=True)
+        subprocess.run([*generator, str(RECORDS), "1", str(test), str(folder / "truth.csv")], check=True)
+        variables = ONE_THREAD | caches(folder)
+        fit = [
+            command,
+            "resolve",
+            "fit",
+            str(train),
+            "--id",
+            "id",
+            "--entity",
+            "entity",
+            "--model",
+            str(model),
+        ]
+        smallest_process(fit, 1, variables)
+        apply = [command, "resolve", "apply", str(test), "--id", "id", "-o", str(folder / "found.csv")]
+        runs = {"with a model": [*apply, "--model", str(model)], "without a model": apply}
+        for words in runs.values():
+            smallest_process(words, 1, variables)
+        return {name: smallest_process(words, repeats, variables) for name, words in runs.items()}
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from factorwise.apps.collective.learning import CollectiveProblem
 from factorwise.apps.resolution import estimator
 from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.apps.tagging.tagger import ChainTagger
-from factorwise.cli import coref_apply, resolve_progress, tag_fit
+from factorwise.cli import coref_apply, resolve_progress, tag_training
 from factorwise.errors import InvalidArgumentError
 from factorwise.learning import SampleRank
 from record_cases import without, write_csv
@@ -48,7 +48,7 @@ def refused(run, folder, monkeypatch):
         SampleRank: ("fit",),
         OntologyAligner: ("predict",),
         coref_apply: ("resolved",),
-        tag_fit: ("train",),
+        tag_training: ("train",),
         ChainTagger: ("decode", "marginals"),
     }
 

@@ -11,7 +11,7 @@ import pytest
 
 from factorwise.apps.tagging.estimator import ChainCRF
 from factorwise.apps.tagging.model_file import read_tagger
-from factorwise.cli import main, tag_fit
+from factorwise.cli import main, tag_training
 from factorwise.cli.tag import VERBS
 from factorwise.io.models import ModelFile, write_model
 from factorwise.metrics.sequence import spans
@@ -631,7 +631,7 @@ def test_a_template_that_cannot_be_read_is_refused_with_its_line(refused, tmp_pa
 
 
 def test_a_model_that_could_not_be_written_is_refused_before_training(run, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(tag_fit, "train", None)
+    monkeypatch.setattr(tag_training, "train", None)
     for model, fault in ((tmp_path / "none" / "m.fw", "does not exist"), (tmp_path, "is a folder")):
         result = run("tag", "fit", folder / "train.txt", "--model", model)
         assert (result.code, result.out) == (2, "")
@@ -682,7 +682,7 @@ def test_an_interrupt_leaves_no_model(run, folder, tmp_path, monkeypatch):
     def interrupted(*arguments, watch, **settings):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tag_fit, "train", interrupted)
+    monkeypatch.setattr(tag_training, "train", interrupted)
     result = run("tag", "fit", folder / "train.txt", "--model", tmp_path / "m.fw")
     assert (result.code, result.out) == (130, "")
     assert list(tmp_path.iterdir()) == []

@@ -18,7 +18,6 @@ from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress, tell_compiling
 from factorwise.cli.reports import Page, check_report, report_options, report_row
-from factorwise.io.learned import LearnedWeights, write_learned
 from factorwise.io.provenance import provenance
 
 
@@ -99,6 +98,7 @@ def fit(
     tell_compiling(options)
     with clock.part("loading"):  # scikit-learn takes its time: help, and mistakes in files, do not wait
         from factorwise.apps.alignment.estimator import KIND, OntologyAligner
+        from factorwise.io.learned import LearnedWeights, write_learned
 
     aligner = OntologyAligner(**settings, random_state=options.seed, verbose=show_progress(options))
     with clock.part("training"), speaking_of(shown(reference)):

@@ -29,9 +29,7 @@ from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress, tell_compiling
 from factorwise.cli.reports import Page, check_report, report_options, report_row
-from factorwise.io.learned import LearnedWeights, write_learned
 from factorwise.io.provenance import provenance
-from factorwise.metrics.coreference import score_documents
 
 
 @verb(example="factorwise coref fit train.jsonl --model coref.fw --held-out dev.jsonl")
@@ -148,6 +146,8 @@ def fit(options: Options, request: Request) -> tuple[dict[str, Any], dict[str, f
     tell_compiling(options)
     with clock.part("loading"):  # scikit-learn takes its time: help, and mistakes in files, do not wait
         from factorwise.apps.coreference.estimator import KIND, CoreferenceResolver
+        from factorwise.io.learned import LearnedWeights, write_learned
+        from factorwise.metrics.coreference import score_documents
 
     resolver = CoreferenceResolver(
         scope=request.scope,

@@ -13,7 +13,6 @@ from factorwise.cli.files import reading_utf8, speaking_of
 from factorwise.cli.options import Options
 from factorwise.cli.output import notice
 from factorwise.errors import DataFileError
-from factorwise.io.keyed_rows import read_keyed_rows
 
 if TYPE_CHECKING:
     from factorwise.apps.collective import Counts, TransitionFeatures
@@ -53,6 +52,7 @@ def read_parents(path: str | None) -> dict[str, str] | None:
     if path is None:
         return None
     from factorwise.apps.collective.structure import refuse_cycles
+    from factorwise.io.keyed_rows import read_keyed_rows
 
     with reading_utf8(path):
         rows = read_keyed_rows(path, keys=("time", "parent"), numbers=())

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
 
 from factorwise.cli.learned import pass_text
 from factorwise.cli.numbers import Real, Whole
 from factorwise.cli.options import Options
-from factorwise.inference.mcmc.acceptances import AcceptanceName
-from factorwise.learning.samplerank.learner import Callback, PassRecord
-from factorwise.learning.samplerank.preferences import MetricName
-from factorwise.learning.updates import RULES
+
+if TYPE_CHECKING:  # these modules load the compiler, which help does not wait for
+    from factorwise.learning.samplerank.learner import Callback, PassRecord
+    from factorwise.learning.samplerank.preferences import MetricName
+
+#: Names that the learner knows, listed here too: its own modules load the compiler.
+UPDATES = ("unit", "mira", "pa", "pa-i", "pa-ii", "cw", "cw-deviation", "arow", "adagrad")
+ACCEPTANCES = ("metropolis", "unbalanced", "barker", "greedy", "always", "truth")
+METRICS = ("pairwise", "b-cubed", "rand")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,7 +52,7 @@ def learning_options(*, temperature: float, metric: MetricName, steps: int, per:
     decorators = (
         click.option(
             "--update",
-            type=click.Choice(list(RULES)),
+            type=click.Choice(UPDATES),
             default="mira",
             show_default=True,
             help="How a wrong ranking corrects the weights.",
@@ -61,7 +66,7 @@ def learning_options(*, temperature: float, metric: MetricName, steps: int, per:
         ),
         click.option(
             "--accept",
-            type=click.Choice(get_args(AcceptanceName)),
+            type=click.Choice(ACCEPTANCES),
             default="metropolis",
             show_default=True,
             help="How the walk decides about a step.",
@@ -75,7 +80,7 @@ def learning_options(*, temperature: float, metric: MetricName, steps: int, per:
         ),
         click.option(
             "--metric",
-            type=click.Choice(get_args(MetricName)),
+            type=click.Choice(METRICS),
             default=metric,
             show_default=True,
             help="Whose gains say which of two neighboring worlds is better.",

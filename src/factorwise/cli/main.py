@@ -12,6 +12,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
 from signal import Signals
 from typing import NoReturn
 
@@ -51,9 +52,20 @@ factorwise = verb_group(
 SELDOM = (100_000, 50, 100)
 
 
+class WithoutPandas(MetaPathFinder):
+    """Says that pandas is not there: the command line has no data frames, and Arrow loads it unasked."""
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        """Refuse pandas, and leave all else to others."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError("pandas is left out of the command line", name=fullname)
+
+
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave the process with its exit code."""
     gc.set_threshold(*SELDOM)
+    if arguments is None:  # a process of its own
+        sys.meta_path.insert(0, WithoutPandas())
     words = list(sys.argv[1:] if arguments is None else arguments)
     # scikit-learn loads joblib, which tells of a disk without space before the error does
     warnings.filterwarnings("ignore", ".*joblib will operate in serial mode", UserWarning)

@@ -232,13 +232,15 @@ def _finite(score: float) -> float | None:
 
 def _check_columns(options: Options, records: Records, resolver: EntityResolver, known: Known | None) -> None:
     """Refuse records with other columns than the model was learned from; remark on further ones."""
-    from factorwise.apps.resolution.agreement import check_columns, extra_columns
+    from factorwise.apps.resolution.agreement import check_present, extra_columns
 
     fields = resolver.knowledge_.fields
     tables = {records.name: records.table} | ({} if known is None else {known.name: known.table})
     for name, table in tables.items():
         with speaking_of(name):
-            check_columns(table, fields, records.leave_out)
+            check_present(
+                table, fields, records.leave_out
+            )  # what they hold is looked at where they are resolved
     further = extra_columns(records.table, fields, records.leave_out)
     if further:
         notice(options, f"the model does not know, and does not compare, the columns {', '.join(further)}.")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 import numpy as np
@@ -19,11 +19,12 @@ from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory
 from factorwise.cli.reports import Page, check_report, report_options, report_row
 from factorwise.cli.tag_options import NBEST, ColumnNumbers, Layout, layout_options, read_table
-from factorwise.cli.tag_prediction import Predictions, columns_for, load_model
 from factorwise.cli.tag_report import Labeled, truth_of, write_apply_report
 from factorwise.errors import DataFileError
 from factorwise.io.conll import ColumnFile, format_columns
-from factorwise.kernels.compile.threads import Team
+
+if TYPE_CHECKING:  # these modules load the compiler, which help does not wait for
+    from factorwise.cli.tag_prediction import Predictions
 
 NO_LABEL = "_"  # in the columns of --nbest, where a sentence has fewer label sequences
 
@@ -86,6 +87,9 @@ def command(
         check_target("--output", Path(output), input_file, model)
     check_different({"--output": output, "--report": report})
     check_report(report, no_values, input_file, model)
+    from factorwise.cli.tag_prediction import Predictions, columns_for, load_model
+    from factorwise.kernels.compile.threads import Team
+
     clock = Clock()
     with clock.part("reading"):
         saved = load_model(model)

@@ -6,20 +6,20 @@ import difflib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
-from factorwise.apps.tagging.global_tagger import constraints_of
-from factorwise.apps.tagging.model_file import KIND, SavedTagger, read_tagger
-from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.cli.learned import check_kind
 from factorwise.cli.numbers import Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
-from factorwise.learning.chains.second_order import SecondOrder
 from factorwise.types import Floats
+
+if TYPE_CHECKING:  # these modules load the compiler, which help does not wait for
+    from factorwise.apps.tagging.model_file import SavedTagger
+    from factorwise.apps.tagging.tagger import ChainTagger
 
 
 @verb(example="factorwise tag inspect chunks.fw --label B-NP --top 10")
@@ -33,6 +33,8 @@ def command(options: Options, file: Path, top: int, label: str | None) -> None:
     and the weakest transitions from label to label, and the constraints on whole sentences. With --verbose
     the provenance is shown in full.
     """
+    from factorwise.apps.tagging.model_file import KIND, read_tagger
+
     check_kind(file, KIND)
     saved = read_tagger(file)
     if label is not None and label not in saved.tagger.labels:
@@ -46,6 +48,8 @@ def command(options: Options, file: Path, top: int, label: str | None) -> None:
 
 def describe(saved: SavedTagger, file: Path, top: int, label: str | None) -> dict[str, Any]:
     """Return what a tagger has learned as JSON values."""
+    from factorwise.learning.chains.second_order import SecondOrder
+
     tagger, structure = saved.tagger, saved.tagger.structure
     transitions = _transitions(tagger, label)
     return {
@@ -112,6 +116,8 @@ def _transitions(tagger: ChainTagger, label: str | None) -> list[dict[str, Any]]
 
 def _constraints(tagger: ChainTagger, label: str | None) -> list[dict[str, Any]]:
     """Return the constraints on whole sentences, the dearest first; those of a label name it or its type."""
+    from factorwise.apps.tagging.global_tagger import constraints_of
+
     listed = constraints_of(tagger).to_json()
     names = {label, "" if label is None else label.partition("-")[2]}
     return [entry for entry in listed if label is None or names & set(entry["labels"])]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from factorwise.apps.tagging.training import Step
 from factorwise.cli.reports import (
     Page,
     facts_of,
@@ -24,6 +23,9 @@ from factorwise.io.conll import ColumnFile
 from factorwise.metrics.calibration import reliability
 from factorwise.report import Chart, Facts, Matrix, Section, Sentence, Sentences, Series, Table
 from factorwise.types import Floats
+
+if TYPE_CHECKING:  # these modules load the compiler, which help does not wait for
+    from factorwise.apps.tagging.training import Step
 
 MOST_TOKENS = 40_000  # that are shown in sentences
 LONGEST_SENTENCE = 2_000  # tokens of one of them

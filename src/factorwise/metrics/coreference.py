@@ -20,9 +20,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components, min_weight_full_bipartite_matching
 
 from factorwise.metrics.clustering import (
     ClusterLabels,
@@ -280,6 +277,9 @@ def best_matching(table: Contingency, similarity: Floats) -> float:
     groups have a single cluster on one side, which takes its best partner; the others are linear
     assignment problems.
     """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
     n_true, n_predicted = len(table.true_size), len(table.predicted_size)
     graph = csr_array(
         (np.ones(len(similarity), dtype=bool), (table.true, table.predicted + n_true)),
@@ -322,6 +322,10 @@ def _assigned(
     row: NDArray[np.int64], column: NDArray[np.int64], similarity: Floats, shape: tuple[int, int]
 ) -> float:
     """Largest sum of similarities over one-to-one choices of rows and columns."""
+    from scipy.optimize import linear_sum_assignment
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
     n_rows, n_columns = shape
     if n_rows * n_columns <= DENSE_CELLS:
         dense = np.zeros(shape)

@@ -24,6 +24,15 @@ def check_columns(table: pa.Table, fields: Sequence[FieldSpec], hidden: Collecti
     hidden
         Columns that are not compared, such as that of the ids.
     """
+    check_present(table, fields, hidden)
+    compared = [field for field in fields if field.kind != "ignore"]
+    _check_kinds(
+        table, compared, "Give the columns what they held when the model was learned, or use another model."
+    )
+
+
+def check_present(table: pa.Table, fields: Sequence[FieldSpec], hidden: Collection[str] = ()) -> None:
+    """Refuse records that lack columns which are compared; ``hidden`` as in `check_columns`."""
     compared = [field for field in fields if field.kind != "ignore"]
     missing = [field.name for field in compared if field.name not in table.column_names]
     if missing:
@@ -35,9 +44,6 @@ def check_columns(table: pa.Table, fields: Sequence[FieldSpec], hidden: Collecti
             f" compared; there are {', '.join(table.column_names)}.{others} Rename columns as they were when"
             " the model was learned, add them, empty if the values are not known, or use another model."
         )
-    _check_kinds(
-        table, compared, "Give the columns what they held when the model was learned, or use another model."
-    )
 
 
 def check_declared(table: pa.Table, fields: Sequence[FieldSpec]) -> None:

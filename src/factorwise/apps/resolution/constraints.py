@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.shards.link_walk import MOST_SOURCES
+from factorwise.kernels.graphs.components import component_numbers
 from factorwise.types import Ints
 
 
@@ -71,8 +70,7 @@ class Constraints:
 
 def tied(pairs: Ints, n: int) -> NDArray[np.int32]:
     """Return the group of each of ``n`` rows, tied by pairs directly or by way of others."""
-    ties = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
-    return np.asarray(connected_components(ties, directed=False)[1], np.int32)
+    return component_numbers(n, pairs[:, 0], pairs[:, 1])
 
 
 def _of_one_source(group: Ints, sources: Ints, must: Ints) -> Ints:

@@ -13,11 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from factorwise.inference.mcmc.shards.link_walk import LinkGraph
 from factorwise.inference.mcmc.shards.posterior import SURE, LinkPosterior
+from factorwise.kernels.graphs.components import component_numbers
 from factorwise.types import Ints
 
 CLEAR = 0.5  # of the draws: two clusterings with so many are worth telling
@@ -68,8 +67,7 @@ def _connected(graph: LinkGraph, pairs: NDArray[np.int64]) -> list[NDArray[np.in
     ends = np.concatenate([graph.first[pairs], graph.second[pairs]])
     items, place = np.unique(ends, return_inverse=True)
     one, two = place[: len(pairs)], place[len(pairs) :]
-    ties = coo_array((np.ones(len(pairs), np.int8), (one, two)), shape=(len(items), len(items)))
-    part = connected_components(ties, directed=False)[1][one]
+    part = component_numbers(len(items), one, two)[one]
     order = np.argsort(part, kind="stable")
     found = np.split(pairs[order], np.flatnonzero(np.diff(part[order])) + 1)
     first = np.unique(part, return_index=True)[1]

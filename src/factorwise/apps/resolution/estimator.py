@@ -11,9 +11,8 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
+from factorwise.apps.parameters import ParameterEstimator, not_fitted_error
 from factorwise.apps.resolution.agreement import check_columns, check_declared
 from factorwise.apps.resolution.answers import Resolution
 from factorwise.apps.resolution.blocking import Rule
@@ -62,7 +61,7 @@ Records = Any
 WALKS = frozenset(way.name for way in WAYS if way.temperature is not None)
 
 
-class EntityResolver(BaseEstimator):  # type: ignore[misc]
+class EntityResolver(ParameterEstimator):
     """Cluster records into the entities behind them.
 
     Records are a data frame, an Arrow table, a list of dictionaries, or the path of a CSV, Parquet or JSON
@@ -228,7 +227,7 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
         """The model of the records as items, made when it is asked for."""
         self._check_fitted()
         if not hasattr(self, "_table"):
-            raise NotFittedError("a model that was read from a file has no records: resolve some first.")
+            raise not_fitted_error("a model that was read from a file has no records: resolve some first.")
         with Team(thread_count(self.n_jobs)) as team:
             return record_model(self._table, self.knowledge_, templates=self.templates, team=team)
 
@@ -462,7 +461,7 @@ class EntityResolver(BaseEstimator):  # type: ignore[misc]
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "knowledge_"):
-            raise NotFittedError("this resolver has learned nothing yet: call fit, or load a model.")
+            raise not_fitted_error("this resolver has learned nothing yet: call fit, or load a model.")
 
 
 def _compared_columns(fields: Sequence[FieldSpec]) -> list[str]:

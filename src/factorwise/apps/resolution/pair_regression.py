@@ -8,15 +8,16 @@ have the weight of the one below.
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 
 from factorwise.kernels.clusterings.links import LINK_WEIGHT, UNLINKED_WEIGHT
 from factorwise.model.level_weights import LevelWeights
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 MOST_PAIRS = 100_000
 RIDGE = 0.1  # inverse strength of the ridge, as scikit-learn has it
@@ -39,6 +40,9 @@ def logistic_links(
         The share of the pairs of one entity that are linked at all. Where it is small, not being linked says
         nothing against a pair; where it is large, it does.
     """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+
     rows = np.arange(len(levels))
     if len(rows) > MOST_PAIRS:
         rows = np.sort(np.random.default_rng([seed, 4]).choice(len(rows), MOST_PAIRS, replace=False))
@@ -58,6 +62,8 @@ def logistic_links(
 
 def up_to_level(levels: NDArray[np.uint8], weights: LevelWeights) -> csr_array:
     """Return a row of zeros and ones for each pair: a one for every level up to the one it has."""
+    from scipy.sparse import csr_array
+
     counts = levels.astype(np.int64)
     starts = np.broadcast_to(weights.offsets - weights.offsets[0], counts.shape)
     repeats = counts.ravel()

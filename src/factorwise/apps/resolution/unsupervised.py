@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.isotonic import isotonic_regression
 
 from factorwise.apps.resolution.comparisons import Comparison
 from factorwise.apps.resolution.comparisons.measures import FALLING
@@ -157,7 +156,23 @@ def _log_ratios(
     """Return the weights of levels: nearest to the logs of ratios that do not fall with likeness."""
     rising = comparison.measure not in FALLING
     logs = np.log(same) - np.log(other)
-    return np.asarray(isotonic_regression(logs, sample_weight=same + other, increasing=rising))
+    fitted = nearest_rising(
+        logs if rising else logs[::-1], (same + other) if rising else (same + other)[::-1]
+    )
+    return fitted if rising else fitted[::-1]
+
+
+def nearest_rising(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the numbers that do not fall and are nearest to some values, in weighted squares."""
+    pools: list[tuple[float, float, int]] = []  # mean, weight and length of each run of equal numbers
+    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
+        mean, total, length = value, weight, 1
+        while pools and pools[-1][0] >= mean:
+            before, mass, count = pools.pop()
+            mean = (before * mass + mean * total) / (mass + total)
+            total, length = total + mass, length + count
+        pools.append((mean, total, length))
+    return np.repeat([mean for mean, _, _ in pools], [length for _, _, length in pools])
 
 
 def _frequencies(column: NDArray[np.uint8], mass: NDArray[np.float64], size: int) -> NDArray[np.float64]:

@@ -10,8 +10,6 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from factorwise.apps.resolution.blocking.blocks import blocks_of
 from factorwise.apps.resolution.blocking.keys import KeyMaker, KeyRows, combined, share_key
@@ -19,6 +17,7 @@ from factorwise.apps.resolution.blocking.pool import PoolRule, Sample
 from factorwise.apps.resolution.blocking.rules import Part, Rule
 from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.forms import offsets_of, ranges
+from factorwise.kernels.graphs.components import component_numbers
 from factorwise.rng import split_mix_words
 from factorwise.types import Bools, Ints
 
@@ -202,6 +201,5 @@ def entity_links(rows: KeyRows, entity: NDArray[np.int64]) -> NDArray[np.int64]:
 def connected(parts: Ints, links: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the parts of items, numbered from zero, after links have joined some."""
     n_parts = int(parts.max(initial=-1)) + 1
-    ends = (parts[links[:, 0]], parts[links[:, 1]])
-    graph = coo_array((np.ones(len(links), bool), ends), shape=(n_parts, n_parts))
-    return np.asarray(connected_components(graph, directed=False)[1], np.int64)[parts]
+    numbers = component_numbers(n_parts, parts[links[:, 0]], parts[links[:, 1]])
+    return numbers.astype(np.int64)[parts]

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
 from factorwise.kernels.clusterings import jumps, relocations
 from factorwise.kernels.compile.programs import Pointers, Program
+from factorwise.kernels.graphs.components import component_numbers
 from factorwise.types import Ints
 from factorwise.world.pairs import both_ends
 from factorwise.world.partition import Partition
@@ -142,8 +141,7 @@ class Relocate(PartitionMove):
         member[world.labels] = np.arange(n)
         rows = np.concatenate([np.repeat(np.arange(n), np.diff(self.candidates.start)), np.arange(n)])
         columns = np.concatenate([self.candidates.candidate, member[world.labels]])
-        links = coo_array((np.ones(len(rows), np.int8), (rows, columns)), shape=(n, n))
-        return np.asarray(connected_components(links, directed=False)[1], np.int32)
+        return component_numbers(n, rows, columns)
 
     def program(self, parts: Surroundings) -> Program:
         """Draw an item, a way and a target."""

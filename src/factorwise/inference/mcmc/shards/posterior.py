@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
 
 from factorwise.errors import require
 from factorwise.inference.mcmc.shards.link_walk import LinkWalk
@@ -106,6 +105,8 @@ def items_in_doubt(walk: LinkWalk, temperature: float, least: float, *, team: Te
 
     Which clusters may merge follows from the score of their union alone, if there is a link between them.
     """
+    from scipy.sparse import coo_array  # here, so that a walk does not load SciPy
+
     if least <= 0.0:
         return np.ones(walk.n_items, np.bool_)
     graph, (unlinked, cluster) = walk.graph, walk.settings.tolist()

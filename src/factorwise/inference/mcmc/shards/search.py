@@ -16,13 +16,12 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from factorwise.errors import require
 from factorwise.inference.mcmc.schedules import Geometric
 from factorwise.inference.mcmc.shards.sharded_walk import ShardedWalk
 from factorwise.kernels.compile.threads import Team
+from factorwise.kernels.graphs.components import component_numbers
 from factorwise.types import Ints
 
 ITEMS_PER_SHARD = 20_000  # below it all is one shard, and every link can be followed in every round
@@ -280,12 +279,10 @@ def parts(n: int, first: Ints, second: Ints, link_scores: NDArray[np.float32]) -
     part = np.zeros(n, np.int32)
     for threshold in WEAK:
         worth = link_scores > threshold
-        ends = first[worth], second[worth]
-        ties = coo_array((np.ones(len(ends[0]), np.int8), ends), shape=(n, n))
-        part = connected_components(ties, directed=False)[1]
+        part = component_numbers(n, first[worth], second[worth])
         if np.bincount(part).max(initial=0) <= largest:
             break
-    return np.asarray(part, np.int32)
+    return part
 
 
 def walk_parts(walk: ShardedWalk) -> NDArray[np.int32]:

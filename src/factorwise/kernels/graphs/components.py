@@ -1,0 +1,55 @@
+"""Connected components of undirected graphs."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.kernels.compile.compiler import inlined_kernel, kernel
+from factorwise.types import Ints
+
+Nodes = NDArray[np.int32]
+
+
+def component_numbers(n: int, first: Ints, second: Ints) -> Nodes:
+    """Return the component of each of ``n`` nodes, numbered by their smallest nodes from 0 on.
+
+    first, second
+        The ends of each edge.
+    """
+    parent = np.arange(n, dtype=np.int32)
+    join_ends(np.ascontiguousarray(first, np.int32), np.ascontiguousarray(second, np.int32), parent)
+    number_roots(parent)
+    return parent
+
+
+@inlined_kernel
+def _root(parent: Nodes, node: int) -> int:
+    """Return the root of a node's tree, and halve the path to it."""
+    while parent[node] != node:
+        parent[node] = parent[parent[node]]
+        node = parent[node]
+    return node
+
+
+@kernel
+def join_ends(first: Nodes, second: Nodes, parent: Nodes) -> None:
+    """Join the trees of the ends of each edge; the smaller root becomes the root of both."""
+    for edge in range(len(first)):
+        one, two = _root(parent, first[edge]), _root(parent, second[edge])
+        if one < two:
+            parent[two] = one
+        elif two < one:
+            parent[one] = two
+
+
+@kernel
+def number_roots(parent: Nodes) -> None:
+    """Replace each node's parent by the number of its tree; trees are numbered by their roots, in order."""
+    count = 0
+    for node in range(len(parent)):
+        if parent[node] == node:
+            parent[node] = count
+            count += 1
+        else:  # a parent is smaller than its child, so it has its number already
+            parent[node] = parent[parent[node]]
