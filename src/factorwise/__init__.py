@@ -32,6 +32,7 @@ _HOMES = {
     "apps.coreference.estimator": ["CoreferenceResolver"],
     "apps.resolution.estimator": ["EntityResolver"],
     "apps.tagging.estimator": ["ChainCRF"],
+    "inference.oracle": ["Answer", "infer"],
     "inference.mcmc.run": ["Annealed", "Samples", "anneal", "sample"],
 }
 
@@ -59,6 +60,7 @@ _WHERE = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "NEW",
     "Annealed",
+    "Answer",
     "Assignment",
     "Bags",
     "ChainCRF",
@@ -89,6 +91,7 @@ __all__ = [
     "coreference",
     "cross_entropy",
     "exact",
+    "infer",
     "learning",
     "mcmc",
     "message_passing",
@@ -114,6 +117,7 @@ if TYPE_CHECKING:
     from factorwise.inference import cross_entropy, exact, mcmc, message_passing
     from factorwise.inference.mcmc import adaptive
     from factorwise.inference.mcmc.run import Annealed, Samples, anneal, sample
+    from factorwise.inference.oracle import Answer, infer
     from factorwise.io import networks
     from factorwise.kernels.compile.primitives import overlap
     from factorwise.model import templates

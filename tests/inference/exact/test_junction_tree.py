@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 
 from factorwise.errors import InvalidArgumentError, TreewidthError
-from factorwise.inference.exact import JunctionTree, elimination_order
+from factorwise.inference.exact import Enumeration, JunctionTree, elimination_order
+from factorwise.inference.exact.passes import plan_passes
 from factorwise.model.grounding import FactorGraph
 from factorwise.rng import Stream
 from factorwise.testing.oracles import grid_edges
+
+RING = [(0, 6, (2, 3)), (1, 12, (3, 4)), (2, 8, (4, 2)), (3, 6, (2, 3)), (4, 6, (3, 2))]
 
 
 def spin_glass(rows, columns, seed=3):
@@ -102,8 +105,9 @@ def test_the_refusal_states_treewidth_table_bytes_and_remedy():
     message = str(refusal.value)
     assert "treewidth 11" in message
     assert f"a table of {10**12} entries" in message
-    entries = sum(10**size for size in range(1, 13))
-    assert f"needs {8 * (2 * entries + 2 * 10**12)} bytes" in message
+    needed = JunctionTree().plan(graph).needed
+    assert needed >= 8 * 4 * 10**12  # the largest table and three to work with
+    assert f"needs {needed} bytes" in message
     assert f"memory_limit={2 * 1024**3}" in message
     assert re.search(
         r"Raise memory_limit, condition on some variables, or use an approximate method", message
@@ -124,23 +128,61 @@ def test_the_refusal_comes_before_anything_large_is_allocated():
 
 def test_the_memory_limit_is_exact():
     graph = complete(4, 3)
-    entries = 3 + 9 + 27 + 81
-    needed = 8 * (2 * entries + 2 * 81)
+    needed = JunctionTree(memory_limit=1).plan(graph).needed
     assert JunctionTree(memory_limit=needed).log_partition(graph) == pytest.approx(4 * np.log(3))
     with pytest.raises(TreewidthError, match=f"memory_limit={needed - 1}"):
         JunctionTree(memory_limit=needed - 1).log_partition(graph)
 
 
-def test_the_peak_memory_stays_within_what_was_announced():
+@pytest.mark.parametrize("share", [1.0, 0.6])
+def test_the_peak_memory_stays_within_what_was_announced(share):
     graph, _, _ = spin_glass(12, 12)
-    order = elimination_order(graph)
-    announced = 8 * (2 * sum(order.entries) + 2 * order.largest)
+    limit = int(share * JunctionTree().plan(graph).needed)
+    oracle = JunctionTree(memory_limit=limit)
+    plan = oracle.plan(graph)
+    assert plan.needed <= limit
+    assert (len(plan.borders) > 2) == (share < 1.0)
     tracemalloc.start()
     try:
-        JunctionTree().marginals(graph)
-        assert tracemalloc.get_traced_memory()[1] < 1.1 * announced + 1_000_000
+        oracle.marginals(graph, plan=plan)
+        assert tracemalloc.get_traced_memory()[1] < 1.1 * plan.needed + 1_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_answers_do_not_depend_on_the_segments_that_the_memory_asks_for():
+    graph, _, _ = spin_glass(6, 6)
+    whole, cut = JunctionTree(), JunctionTree(memory_limit=JunctionTree(memory_limit=1).plan(graph).needed)
+    assert len(cut.plan(graph).borders) > 3
+    for ours, theirs in zip(cut.marginals(graph).factor, whole.marginals(graph).factor, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-14)
+    assert cut.log_partition(graph) == pytest.approx(whole.log_partition(graph), rel=1e-14)
+    np.testing.assert_array_equal(cut.best(graph).values, whole.best(graph).values)
+    np.testing.assert_array_equal(
+        [best.values for best in cut.k_best(graph, 4)], [best.values for best in whole.k_best(graph, 4)]
+    )
+    drawn = [oracle.sample(graph, Stream(5), 20) for oracle in (cut, whole)]
+    np.testing.assert_array_equal(*drawn)
+
+
+def test_where_tables_are_large_several_orders_are_tried():
+    graph, _, _ = spin_glass(20, 20)
+    assert elimination_order(graph).treewidth > 25
+    assert JunctionTree().treewidth(graph) <= 21
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_priorities_and_weights_change_the_order_and_not_the_answer(weighted):
+    graph = FactorGraph.build(
+        [2, 3, 4, 2, 3],
+        [((v, (v + 1) % 5), np.arange(1.0, 1 + size).reshape(shape)) for v, size, shape in RING],
+    )
+    order = elimination_order(graph, priority=[4, 3, 2, 1, 0], weighted=weighted)
+    plan = plan_passes(order, graph.cardinality, 10**6)
+    found, wanted = JunctionTree().marginals(graph, plan=plan), Enumeration().marginals(graph)
+    assert found.log_partition == pytest.approx(wanted.log_partition, rel=1e-14)
+    for ours, theirs in zip(found.factor, wanted.factor, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-14)
 
 
 def test_a_clique_of_many_single_label_variables_costs_nothing():

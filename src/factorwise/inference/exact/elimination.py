@@ -69,7 +69,13 @@ class EliminationOrder:
             )
 
 
-def elimination_order(graph: FactorGraph, last: Sequence[int] = ()) -> EliminationOrder:
+def elimination_order(
+    graph: FactorGraph,
+    last: Sequence[int] = (),
+    *,
+    priority: Sequence[int] | None = None,
+    weighted: bool = False,
+) -> EliminationOrder:
     """Choose an order by min-fill: next goes the variable whose going connects the fewest pairs anew.
 
     Among equals goes the one that lost a neighbor last (on grids this halves the tables), then the lowest
@@ -77,6 +83,10 @@ def elimination_order(graph: FactorGraph, last: Sequence[int] = ()) -> Eliminati
 
     last
         Variables to keep to the end, as one clique.
+    priority
+        A number for each variable that decides in place of its own among equals, the lowest first.
+    weighted
+        Count a new pair by the number of its joint labels, not as one.
     """
     sizes = graph.cardinality.tolist()
     adjacent: dict[int, set[int]] = {v: set() for v, size in enumerate(sizes) if size > 1}
@@ -89,16 +99,21 @@ def elimination_order(graph: FactorGraph, last: Sequence[int] = ()) -> Eliminati
 
     def fill(v: int) -> int:
         neighbors = adjacent[v]
+        if weighted:
+            return sum(
+                sizes[w] * sum(sizes[u] for u in neighbors - adjacent[w]) - sizes[w] ** 2 for w in neighbors
+            )
         return sum(len(neighbors) - 1 - len(neighbors & adjacent[w]) for w in neighbors) // 2
 
     held = set(last)
-    rank = {v: (v in held, fill(v), 0, v) for v in adjacent}
+    prefer = range(len(sizes)) if priority is None else priority
+    rank = {v: (v in held, fill(v), 0, prefer[v], v) for v in adjacent}
     queue = list(rank.values())
     heapq.heapify(queue)
     gone: dict[int, set[int]] = {}
     while queue:
         entry = heapq.heappop(queue)
-        _, missing, _, v = entry
+        _, missing, _, _, v = entry
         if v in gone or entry != rank[v]:
             continue  # an entry that a later one replaced
         neighbors = gone[v] = adjacent.pop(v)
@@ -108,7 +123,7 @@ def elimination_order(graph: FactorGraph, last: Sequence[int] = ()) -> Eliminati
         # New pairs among the neighbors change what is missing around those who know both.
         for w in neighbors.union(*(adjacent[w] for w in neighbors)) if missing else neighbors:
             age = -len(gone) if w in neighbors else rank[w][2]
-            renewed = (w in held, fill(w), age, w)
+            renewed = (w in held, fill(w), age, prefer[w], w)
             if renewed != rank[w]:
                 rank[w] = renewed
                 heapq.heappush(queue, renewed)
@@ -183,21 +198,21 @@ def collect(factors: Iterable[Factor], order: EliminationOrder, out: SumOut) -> 
     return Buckets(tuple(buckets), tuple(messages), require_possible(float(product(waiting[-1]).table)))
 
 
-def decode(graph: FactorGraph, buckets: Sequence[Factor]) -> NDArray[np.int64]:
-    """Read a best setting off the buckets of a max-elimination, last bucket first."""
+def decode(graph: FactorGraph, buckets: Iterable[Factor]) -> NDArray[np.int64]:
+    """Read a best setting off the buckets of a max-elimination, which come last first."""
     values = np.zeros(graph.n_variables, dtype=np.int64)
-    for bucket in reversed(buckets):
+    for bucket in buckets:
         variable, *others = bucket.scope
         values[variable] = bucket.table[(slice(None), *values[others])].argmax()
     return values
 
 
-def draw(graph: FactorGraph, buckets: Sequence[Factor], stream: Stream, size: int) -> NDArray[np.int64]:
-    """Draw settings off the buckets of a sum-elimination, last bucket first; int64[size, variables]."""
+def draw(graph: FactorGraph, buckets: Iterable[Factor], stream: Stream, size: int) -> NDArray[np.int64]:
+    """Draw settings off the buckets of a sum-elimination, which come last first; int64[size, variables]."""
     require(size >= 0, "size", size, "zero or more")
     values = np.zeros((size, graph.n_variables), dtype=np.int64)
     uniform = np.empty(size)
-    for bucket in reversed(buckets):
+    for bucket in buckets:
         variable, *others = bucket.scope
         scores = bucket.table[(slice(None), *values[:, others].T)] if others else bucket.table[:, None]
         ladder = np.exp(scores - scores.max(axis=0)).cumsum(axis=0)
@@ -305,14 +320,14 @@ class Elimination:
 
     def best(self, graph: FactorGraph) -> Best:
         """Return a most probable setting."""
-        values = decode(graph, self._eliminated(graph, Factor.max_out).buckets)
+        values = decode(graph, reversed(self._eliminated(graph, Factor.max_out).buckets))
         return Best(values, graph.score(values))
 
     def k_best(self, graph: FactorGraph, k: int) -> list[Best]:
         """Return the ``k`` most probable settings, best first; fewer if fewer are possible."""
 
         def solve(scores: Floats) -> tuple[NDArray[np.int64], Floats]:
-            values = decode(graph, self._eliminated(graph, Factor.max_out, scores).buckets)
+            values = decode(graph, reversed(self._eliminated(graph, Factor.max_out, scores).buckets))
             peaks = [
                 self._remaining(graph, (v,), Factor.max_out, scores).table for v in range(graph.n_variables)
             ]
@@ -322,7 +337,7 @@ class Elimination:
 
     def sample(self, graph: FactorGraph, stream: Stream, size: int) -> NDArray[np.int64]:
         """Draw independent settings, int64[size, variables]."""
-        return draw(graph, self._eliminated(graph, Factor.sum_out).buckets, stream, size)
+        return draw(graph, reversed(self._eliminated(graph, Factor.sum_out).buckets), stream, size)
 
     def _eliminated(self, graph: FactorGraph, out: SumOut, scores: Floats | None = None) -> Buckets:
         order = elimination_order(graph)

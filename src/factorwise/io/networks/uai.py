@@ -158,11 +158,13 @@ def format_partition(log_partition: float) -> str:
 
 
 def parse_marginals(text: str) -> list[NDArray[np.float64]]:
-    """Read the probabilities of every variable from the answer to a MAR query."""
+    """Read the probabilities of every variable from the answer to a MAR query, in either layout."""
     words = Words(text)
     if words.take(1, "the word MAR")[0] != "MAR":
         raise DataFileError("marginals in UAI format begin with MAR. Give another file.")
     count = words.counts(1, "the number of variables")[0]
+    if count == 1 and len(words.words) != 3 + int(words.words[2]):  # the number of samples stands first
+        count = words.counts(1, "the number of variables")[0]
     read: list[NDArray[np.float64]] = []
     for variable in range(count):
         size = words.counts(1, f"the number of labels of variable {variable}", 1)[0]

@@ -1,0 +1,127 @@
+"""A best setting by solving large parts exactly, again and again.
+
+In each round a random cutset is held at the best setting so far, and everything else is set to its exact
+optimum given that. The score never falls. Hard zeros count as a penalty above all that the rest of the score
+could make up for, so a setting that meets fewer of them is always better, and one that meets none stays so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.inference.exact.elimination import EliminationOrder
+from factorwise.inference.exact.junction_tree import JunctionTree
+from factorwise.inference.exact.orders import order_along
+from factorwise.inference.message_passing.belief_propagation import score_of
+from factorwise.inference.oracle.cutsets import hold, plan_with_cutset
+from factorwise.model.grounding import FactorGraph
+
+#: Rounds without a better setting after which the search starts again from a changed one, and how often it
+#: does.
+PATIENCE = 8
+RESTARTS = 12
+#: Share of the variables that get a random label before the search starts again.
+CHANGED = 0.15
+
+
+def soften(graph: FactorGraph) -> FactorGraph:
+    """Replace hard zeros by a penalty larger than all differences of the other scores together."""
+    if not bool(np.isneginf(graph.tables).any()):
+        return graph
+    reach = 1.0
+    for _, table in graph.factors():
+        finite = table[table > -np.inf]
+        reach += float(finite.max() - finite.min()) if finite.size else 0.0
+    return replace(graph, tables=np.where(np.isneginf(graph.tables), -reach, graph.tables))
+
+
+def search_best(
+    graph: FactorGraph,
+    starts: Sequence[NDArray[np.int64]],
+    *,
+    largest: int,
+    memory: int,
+    deadline: float,
+    bound: float,
+    seed: int,
+) -> tuple[NDArray[np.int64], int]:
+    """Return the best setting that rounds from the best of ``starts`` reach, and the number of rounds.
+
+    largest
+        Entries that a table may have while the rest is solved.
+    memory
+        Bytes that tables may take.
+    deadline
+        Value of ``time.perf_counter()`` at which to end.
+    bound
+        A score that no setting exceeds; the search ends where it is reached.
+    """
+    soft = soften(graph)
+    rng = np.random.default_rng(seed)
+    best = values = max(starts, key=lambda start: score_of(soft, start))
+    best_score = score = score_of(soft, values)
+    enough = bound - 1e-9 * max(1.0, abs(bound))
+    neighbors = _neighbors(graph)
+    rounds = idle = restarts = 0
+    while best_score < enough and restarts <= RESTARTS and time.perf_counter() < deadline:
+        order = order_along(graph, _sweep_from(neighbors, int(rng.integers(graph.n_variables)), rng))
+        found = _solve_part(soft, values, order, largest, memory, rng)
+        reached = score_of(soft, found)
+        idle = 0 if reached > score + 1e-12 * max(1.0, abs(score)) else idle + 1
+        if reached >= score:
+            values, score = found, reached
+        rounds += 1
+        if score > best_score:
+            best, best_score, restarts = values, score, 0
+        if idle == PATIENCE:
+            values = np.where(rng.random(len(best)) < CHANGED, rng.integers(0, graph.cardinality), best)
+            score, idle, restarts = score_of(soft, values), 0, restarts + 1
+    return best, rounds
+
+
+def _solve_part(
+    soft: FactorGraph,
+    values: NDArray[np.int64],
+    order: EliminationOrder,
+    largest: int,
+    memory: int,
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
+    """Hold a random cutset at its labels and return the optimum of the rest with it."""
+    cutset, plan = plan_with_cutset(order, soft, largest, memory, rng)
+    labels = {v: int(values[v]) for v in cutset}
+    found = JunctionTree(memory_limit=max(memory, plan.needed)).best(hold(soft, labels), plan=plan).values
+    found[cutset] = values[cutset]
+    return found
+
+
+def _neighbors(graph: FactorGraph) -> list[list[int]]:
+    """Return the variables that share a factor with each variable."""
+    near: list[set[int]] = [set() for _ in range(graph.n_variables)]
+    for factor in range(graph.n_factors):
+        scope = graph.scope_of(factor)
+        for v in scope:
+            near[v].update(scope)
+    return [sorted(known - {v}) for v, known in enumerate(near)]
+
+
+def _sweep_from(neighbors: list[list[int]], root: int, rng: np.random.Generator) -> list[int]:
+    """Return all variables, those near ``root`` first."""
+    sequence: list[int] = []
+    reached: set[int] = set()
+    for start in (root, *rng.permutation(len(neighbors)).tolist()):  # the others begin other components
+        if start in reached:
+            continue
+        reached.add(start)
+        queue = [start]
+        for v in queue:
+            fresh = [w for w in neighbors[v] if w not in reached]
+            reached.update(fresh)
+            queue += fresh
+        sequence += queue
+    return sequence

@@ -1,0 +1,67 @@
+"""Mini-buckets: elimination that splits what is too large, which bounds log Z and the best score from above.
+
+A bucket whose product would have too many entries is divided among several smaller ones, each of which takes
+its variable out for itself. The maximum of a product is at most the product of the maxima, and its sum at
+most the sum of one times the maxima of the others. Before that the parts are matched: each gives and takes
+functions of the variable until its largest values are those of all, which keeps the product and tightens the
+bound.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from factorwise.inference.exact.elimination import EliminationOrder, graph_factors, label_factors
+from factorwise.model.factor import Factor, product
+from factorwise.model.grounding import FactorGraph
+
+
+def mini_bucket_bound(graph: FactorGraph, order: EliminationOrder, largest: int, *, maximize: bool) -> float:
+    """Return an upper bound of the best score (``maximize``) or of log Z.
+
+    largest
+        Entries that a table may have; the bound is exact where every bucket fits.
+    """
+    place = {clique[0]: number for number, clique in enumerate(order.cliques)}
+    waiting: list[list[Factor]] = [[] for _ in (*place, None)]
+
+    def send(factor: Factor) -> None:
+        waiting[min((place[v] for v in factor.scope), default=-1)].append(factor)
+
+    for factor in (*graph_factors(graph), *label_factors(graph)):
+        send(factor)
+    for number, (variable, *_) in enumerate(order.cliques):
+        parts = _split(waiting[number], largest)
+        waiting[number] = []
+        if len(parts) > 1:
+            parts = _matched(parts, variable)
+        for index, part in enumerate(parts):
+            send(part.max_out(variable) if maximize or index else part.sum_out(variable))
+    return float(product(waiting[-1]).table)
+
+
+def _split(factors: list[Factor], largest: int) -> list[Factor]:
+    """Multiply factors into as few products as first fit finds, of at most ``largest`` entries each."""
+    groups: list[tuple[dict[int, int], list[Factor]]] = []
+    for factor in sorted(factors, key=lambda factor: -factor.table.size):
+        own = dict(zip(factor.scope, factor.cardinality, strict=True))
+        for sizes, members in groups:
+            union = sizes | own
+            if math.prod(union.values()) <= max(largest, math.prod(sizes.values())):
+                sizes.update(own)
+                members.append(factor)
+                break
+        else:
+            groups.append((own, [factor]))
+    return [product(members) for _, members in groups]
+
+
+def _matched(parts: list[Factor], variable: int) -> list[Factor]:
+    """Shift the parts by functions of the variable that add up to nothing, so that their maxima agree."""
+    peaks = [part.max_out(*(v for v in part.scope if v != variable)).table for part in parts]
+    if not bool(np.isfinite(peaks).all()):
+        return parts
+    mean = np.mean(peaks, axis=0)
+    return [part * Factor((variable,), mean - peak) for part, peak in zip(parts, peaks, strict=True)]
