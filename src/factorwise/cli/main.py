@@ -33,6 +33,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "doctor": ("factorwise.cli.doctor", "Report versions, processors, compile cache and data directory."),
     "flows": ("factorwise.cli.flows", "Find how a population moves from counts: learn, find, score."),
     "generate": ("factorwise.cli.generate", "Make up data whose truth is known."),
+    "infer": ("factorwise.cli.infer", "Ask for marginals or a best setting of a network in a file."),
     "inspect": ("factorwise.cli.inspect", "Show what a model file holds."),
     "resolve": ("factorwise.cli.resolve", "Find records of the same entity: learn, find, score, explain."),
     "tag": ("factorwise.cli.tag", "Label the tokens of sentences: train, tag, score, look inside."),
