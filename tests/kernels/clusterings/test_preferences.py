@@ -168,7 +168,10 @@ def test_judging_changes_nothing_but_the_sums_after_it_and_scratch():
     world, entities = Partition.from_labels([0, 0, 1, 1, 2]), [0, 1, 0, -1, 1]
     for metric in METRICS:
         watched = Watched(entities, world, metric)
-        kept = [watched.arrays[name] for name in ("entity", "entity_size", "truth", "sums")]
+        kept = [
+            watched.arrays[name]
+            for name in ("entity", "entity_start", "entity_item", "truth", "held", "sums")
+        ]
         used = watched.world.arrays._replace(type=np.zeros(0))  # the type of an unused id is scratch
         before = [array.copy() for array in (*used, *kept)]
         for change in all_changes(world):

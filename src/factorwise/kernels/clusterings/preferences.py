@@ -10,10 +10,9 @@ With n(c, e) known items of true entity e in cluster c, s(c) known items in c an
 - B-cubed precision is the mean over known items of n / s, recall that of n / T, for the cluster and entity
   of the item; B-cubed F1 is their harmonic mean. Summed over items they are the sums of n^2 / s and n^2 / T.
 
-A gain is computed from the members of the two clusters at hand and two running sums; nothing is kept per
-cluster. What changes when an item goes from one cluster to another is counted over their *other* members,
-which are the same before and after: so a change that was made without being judged, or taken back, is entered
-as well.
+A gain is computed from what is kept of the two clusters at hand, two running sums, and the *mates* of the item:
+the other items of its entity in either cluster. They are the same before and after: so a change that was made
+without being judged, or taken back, is entered as well.
 
 **Ties are exactly 0.0.** The pair counts are whole numbers below 2^53, which floats hold exactly, and the
 gain of pairwise F1 has the sign of a difference of two products of them. Equal products round alike, so a tie
@@ -25,18 +24,19 @@ the parts of a gain cancel to within TIE of their size it is a tie.
 
 entity : int32[n]
     True entity of each item, numbered from 0; -1 where it is unknown: the metric leaves such items out.
-entity_size : int64[entities]
-    Known items of each entity.
+entity_start, entity_item : int64[entities + 1], int32[known]
+    The items of entity e are ``entity_item[entity_start[e]:entity_start[e + 1]]``.
 truth : int64[2]
     Known items, and true pairs.
+held : int64[ids, 2]
+    By cluster: its known members, and the sum over entities of their squared number.
 sums, after : float64[2]
     Right and predicted pairs or, for B-cubed, precision and recall summed over the known items; and what they
     will be after the change last judged.
-change : int64[3]
-    That change: item, source, target; -1 for none.
-counts, base : int64[entities], int64[1]
-    Scratch: members of each entity in the cluster last counted, above ``base``. What earlier clusters left
-    behind lies below it, so nothing has to be wiped.
+change : int64[5]
+    That change: item, -1 for none; source, target; the item's mates in either.
+counts : int64[entities]
+    Scratch, zero between calls: members of each entity in a cluster.
 """
 
 from __future__ import annotations
@@ -50,62 +50,109 @@ from factorwise.kernels.clusterings.arrays import LIVE
 from factorwise.kernels.compile.compiler import shared, strict
 
 KNOWN, TRUE_PAIRS = range(2)
+MEMBERS, SQUARES = range(2)
 RIGHT, PREDICTED = range(2)
 PRECISION, RECALL = range(2)
+ITEM, SOURCE, TARGET, LEFT_MATES, JOINED_MATES = range(5)
 
 TIE = 1e-12
 
 
 @shared
-def keep_judged(mine: Any, move: Any) -> None:
-    """Remember which change the sums after it are those of."""
-    mine.change[0], mine.change[1], mine.change[2] = move.item, move.source, move.target
+def count_mates(world: Any, mine: Any, move: Any) -> tuple[int, int]:
+    """Count the mates of the item at hand in its source and in its target; keep them with the change.
+
+    By the clusters of the entity's items, or by the entities of the clusters' members where these are fewer.
+    """
+    item, source, target = move.item, move.source, move.target
+    entity, home = mine.entity[item], world.label[item]
+    left, joined = -np.int64(home == source), -np.int64(home == target)  # the item itself is no mate
+    first, last = mine.entity_start[entity], mine.entity_start[entity + 1]
+    if last - first <= np.int64(world.size[source]) + np.int64(world.size[target]):
+        for at in range(first, last):
+            cluster = world.label[mine.entity_item[at]]
+            left += cluster == source
+            joined += cluster == target
+    else:
+        left += count_members(world, mine, source, entity)
+        joined += count_members(world, mine, target, entity)
+    mine.change[ITEM], mine.change[SOURCE], mine.change[TARGET] = item, source, target
+    mine.change[LEFT_MATES], mine.change[JOINED_MATES] = left, joined
+    return left, joined
+
+
+@shared
+def count_members(world: Any, mine: Any, cluster: int, entity: int) -> int:
+    """Count the members of a cluster that are of one entity."""
+    count = np.int64(0)
+    for slot in range(world.start[cluster], world.start[cluster] + world.size[cluster]):
+        count += mine.entity[world.members[slot]] == entity
+    return count
 
 
 @shared
 def was_judged(mine: Any, move: Any) -> bool:
     """Whether the change at hand is the one that was judged last."""
-    return mine.change[0] == move.item and mine.change[1] == move.source and mine.change[2] == move.target
+    change = mine.change
+    return change[ITEM] == move.item and change[SOURCE] == move.source and change[TARGET] == move.target
 
 
 @shared
-def keep_sums(mine: Any) -> None:
-    """Let the sums be those after the change."""
+def keep_change(mine: Any) -> None:
+    """Let the sums, and what is kept of the two clusters, be those after the change."""
+    change, held = mine.change, mine.held
+    source, target = change[SOURCE], change[TARGET]
+    held[source, MEMBERS] -= 1
+    held[source, SQUARES] -= 2 * change[LEFT_MATES] + 1
+    held[target, MEMBERS] += 1
+    held[target, SQUARES] += 2 * change[JOINED_MATES] + 1
     mine.sums[0], mine.sums[1] = mine.after[0], mine.after[1]
-    mine.change[0] = -1
+    change[ITEM] = -1
 
 
 @shared
-def begin_sums(mine: Any) -> None:
-    """Start from sums of zero and no change."""
-    mine.sums[0], mine.sums[1] = 0.0, 0.0
-    mine.change[0] = -1
+def count_cluster(world: Any, mine: Any, cluster: int) -> float:
+    """Set what is kept of a cluster from its members; return the recall of its known members, summed."""
+    members, squares, recall = np.int64(0), np.int64(0), 0.0
+    first, last = world.start[cluster], world.start[cluster] + world.size[cluster]
+    for slot in range(first, last):
+        entity = mine.entity[world.members[slot]]
+        if entity >= 0:
+            members += 1
+            squares += 2 * mine.counts[entity] + 1
+            mine.counts[entity] += 1
+    for slot in range(first, last):
+        entity = mine.entity[world.members[slot]]
+        if entity >= 0:
+            mates = np.float64(mine.counts[entity])
+            recall += mates * mates / (mine.entity_start[entity + 1] - mine.entity_start[entity])
+            mine.counts[entity] = 0
+    mine.held[cluster, MEMBERS], mine.held[cluster, SQUARES] = members, squares
+    return recall
+
+
+@shared
+def begin_clusters(world: Any, mine: Any) -> float:
+    """Count the clusters of the present world; return the recall of all known items, summed."""
+    mine.change[ITEM] = -1
+    recall = 0.0
+    for position in range(world.counters[LIVE], len(world.live)):
+        mine.held[world.live[position], MEMBERS], mine.held[world.live[position], SQUARES] = 0, 0
+    for position in range(world.counters[LIVE]):
+        recall += count_cluster(world, mine, np.int64(world.live[position]))
+    return recall
 
 
 # Pairs of items ---------------------------------------------------------------------------------------------
 
 
 @shared
-def count_one_entity(world: Any, mine: Any, cluster: int, item: int) -> tuple[int, int]:
-    """Known members of a cluster, and those of the entity of ``item``; itself left out."""
-    known, same = 0, 0
-    entity = mine.entity[item]
-    lo = world.start[cluster]
-    for slot in range(lo, lo + world.size[cluster]):
-        other = mine.entity[world.members[slot]]
-        known += other >= 0
-        same += other == entity
-    itself = np.int64(world.label[item] == cluster)
-    return known - itself, same - itself
-
-
-@shared
 def set_pairs_after(world: Any, mine: Any, move: Any) -> None:
     """Set the right and predicted pairs after the change at hand, from those before it."""
-    left, left_same = count_one_entity(world, mine, move.source, move.item)
-    joined, joined_same = count_one_entity(world, mine, move.target, move.item)
-    mine.after[RIGHT] = mine.sums[RIGHT] + (joined_same - left_same)
-    mine.after[PREDICTED] = mine.sums[PREDICTED] + (joined - left)
+    left_mates, joined_mates = count_mates(world, mine, move)
+    more = mine.held[move.target, MEMBERS] - (mine.held[move.source, MEMBERS] - 1)
+    mine.after[RIGHT] = mine.sums[RIGHT] + (joined_mates - left_mates)
+    mine.after[PREDICTED] = mine.sums[PREDICTED] + more
 
 
 @strict
@@ -125,7 +172,6 @@ def judge_pairwise(world: Any, mine: Any, move: Any) -> float:
     if move.world != 0 or mine.entity[move.item] < 0:
         return 0.0
     set_pairs_after(world, mine, move)
-    keep_judged(mine, move)
     right, predicted = mine.sums[RIGHT], mine.sums[PREDICTED]
     more_right, more_predicted = mine.after[RIGHT] - right, mine.after[PREDICTED] - predicted
     return pairwise_gain(right, predicted, more_right, more_predicted, mine.truth[TRUE_PAIRS])
@@ -137,7 +183,6 @@ def judge_rand(world: Any, mine: Any, move: Any) -> float:
     if move.world != 0 or mine.entity[move.item] < 0 or known < 2:
         return 0.0
     set_pairs_after(world, mine, move)
-    keep_judged(mine, move)
     more_right, more_predicted = (
         mine.after[RIGHT] - mine.sums[RIGHT],
         mine.after[PREDICTED] - mine.sums[PREDICTED],
@@ -151,16 +196,17 @@ def pairs_applied(world: Any, mine: Any, move: Any) -> None:
         return
     if not was_judged(mine, move):
         set_pairs_after(world, mine, move)
-    keep_sums(mine)
+    keep_change(mine)
 
 
 def begin_pairs(world: Any, mine: Any) -> None:
     """Count the pairs of the present world from scratch."""
-    begin_sums(mine)
+    begin_clusters(world, mine)
+    mine.sums[RIGHT], mine.sums[PREDICTED] = 0.0, 0.0
     for position in range(world.counters[LIVE]):
-        known, squares = count_entities(world, mine, np.int64(world.live[position]))
-        mine.sums[RIGHT] += (squares - known) // 2
-        mine.sums[PREDICTED] += known * (known - 1) // 2
+        held = mine.held[world.live[position]]
+        mine.sums[RIGHT] += (held[SQUARES] - held[MEMBERS]) // 2
+        mine.sums[PREDICTED] += held[MEMBERS] * (held[MEMBERS] - 1) // 2
 
 
 def pairwise_value(mine: Any) -> float:
@@ -182,48 +228,6 @@ def rand_value(mine: Any) -> float:
 # B-cubed ----------------------------------------------------------------------------------------------------
 
 
-@shared
-def count_entities(world: Any, mine: Any, cluster: int) -> tuple[int, int]:
-    """Count each entity among the members of a cluster.
-
-    Return the known ones and the sum of the squared counts.
-
-    The first item's entity, often that of most others, is counted in a register: twice as fast as waiting at
-    every item for the count that the one before has stored.
-    """
-    base = mine.base[0] + mine.truth[KNOWN]  # above all that is there
-    mine.base[0] = base
-    known, squares, most = np.int64(0), np.int64(0), np.int64(0)
-    lo, hi = world.start[cluster], world.start[cluster] + world.size[cluster]
-    if lo == hi:
-        return known, squares
-    first = mine.entity[world.members[lo]]
-    for slot in range(lo, hi):
-        entity = mine.entity[world.members[slot]]
-        if entity == first:
-            most += 1
-        elif entity >= 0:
-            before = max(mine.counts[entity], base)
-            mine.counts[entity] = before + 1
-            squares += 2 * (before - base) + 1
-            known += 1
-    if first >= 0:
-        mine.counts[first] = base + most
-        squares += most * most
-        known += most
-    return known, squares
-
-
-@shared
-def count_others(world: Any, mine: Any, cluster: int, item: int) -> tuple[int, int, int]:
-    """Count as `count_entities`, and the members of the entity of ``item``; itself left out of all three."""
-    known, squares = count_entities(world, mine, cluster)
-    mates = max(mine.counts[mine.entity[item]], mine.base[0]) - mine.base[0]
-    if world.label[item] == cluster:
-        return known - 1, squares - 2 * mates + 1, mates - 1
-    return known, squares, mates
-
-
 @strict
 def joining_change(known: int, squares: int, mates: int) -> float:
     """Change of squares / known when one more joins them that has so many mates among them; 0 / 0 is 0."""
@@ -239,11 +243,14 @@ def set_b_cubed_after(world: Any, mine: Any, move: Any) -> tuple[float, float, f
 
     Return the change of precision by leaving and joining, and of recall.
     """
-    left, left_squares, left_mates = count_others(world, mine, move.source, move.item)
-    joined, joined_squares, joined_mates = count_others(world, mine, move.target, move.item)
-    leaving = -joining_change(left, left_squares, left_mates)
-    joining = joining_change(joined, joined_squares, joined_mates)
-    recall = 2.0 * (joined_mates - left_mates) / mine.entity_size[mine.entity[move.item]]
+    held, source, target = mine.held, move.source, move.target
+    left_mates, joined_mates = count_mates(world, mine, move)
+    others = held[source, SQUARES] - 2 * left_mates - 1
+    leaving = -joining_change(held[source, MEMBERS] - 1, others, left_mates)
+    joining = joining_change(held[target, MEMBERS], held[target, SQUARES], joined_mates)
+    entity = mine.entity[move.item]
+    size = mine.entity_start[entity + 1] - mine.entity_start[entity]
+    recall = 2.0 * (joined_mates - left_mates) / size
     mine.after[PRECISION] = mine.sums[PRECISION] + (leaving + joining)
     mine.after[RECALL] = mine.sums[RECALL] + recall
     return leaving, joining, recall
@@ -278,7 +285,6 @@ def judge_b_cubed(world: Any, mine: Any, move: Any) -> float:
     if move.world != 0 or mine.entity[move.item] < 0:
         return 0.0
     leaving, joining, recall = set_b_cubed_after(world, mine, move)
-    keep_judged(mine, move)
     return b_cubed_gain(mine.sums[PRECISION], mine.sums[RECALL], leaving, joining, recall, mine.truth[KNOWN])
 
 
@@ -288,7 +294,7 @@ def b_cubed_applied(world: Any, mine: Any, move: Any) -> None:
         return
     if not was_judged(mine, move):
         set_b_cubed_after(world, mine, move)
-    keep_sums(mine)
+    keep_change(mine)
 
 
 def begin_b_cubed(world: Any, mine: Any) -> None:
@@ -297,18 +303,11 @@ def begin_b_cubed(world: Any, mine: Any) -> None:
     They are rounded at every change: after k of them they are off by about sqrt(k) * 1e-16 of their size, so
     walks begin anew now and then.
     """
-    begin_sums(mine)
+    mine.sums[RECALL], mine.sums[PRECISION] = begin_clusters(world, mine), 0.0
     for position in range(world.counters[LIVE]):
-        cluster = np.int64(world.live[position])
-        known, squares = count_entities(world, mine, cluster)
-        if known > 0:
-            mine.sums[PRECISION] += squares / np.float64(known)
-            for slot in range(world.start[cluster], world.start[cluster] + world.size[cluster]):
-                entity = mine.entity[world.members[slot]]
-                if entity >= 0:
-                    mine.sums[RECALL] += (mine.counts[entity] - mine.base[0]) / np.float64(
-                        mine.entity_size[entity]
-                    )
+        held = mine.held[world.live[position]]
+        if held[MEMBERS] > 0:
+            mine.sums[PRECISION] += held[SQUARES] / np.float64(held[MEMBERS])
 
 
 def b_cubed_value(mine: Any) -> float:

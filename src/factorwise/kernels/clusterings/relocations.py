@@ -28,8 +28,9 @@ def draw_relocation(world: Any, mine: Any, random: Any, move: Any) -> float:
 
     ``mine`` has ``rates`` float64[4], ``types`` int64[1], ``block_start`` int64[blocks + 1] (one block of all
     items: empty), ``block_item`` and ``block_of`` int32[n], ``candidate_start`` int64[n + 1], ``candidate``
-    int64[.], ``visit`` int64[2], empty unless blocks are visited in turn, and ``told`` int64[., 2], the
-    function ``visit`` of templates that want to know which one is.
+    int64[.], ``visit`` int64[2], empty unless blocks are visited in turn, ``told`` int64[., 2], the
+    function ``visit`` of templates that want to know which one is, and ``ratio`` int64[1], 0 where nobody
+    asks for the ratio.
     """
     n = len(world.label)
     item = draw_item(world, mine, random, move)
@@ -60,7 +61,8 @@ def draw_relocation(world: Any, mine: Any, random: Any, move: Any) -> float:
     if target == source:
         return STAY
     move.item, move.source, move.target = item, source, target
-    move.ratio = relocation_ratio(world, mine, item, source, target)
+    if mine.ratio[0] != 0:
+        move.ratio = relocation_ratio(world, mine, item, source, target)
     return 1.0
 
 

@@ -170,7 +170,8 @@ class TruthPreference(ProgramPreference):
     metric
         ``"pairwise"`` F1, ``"b-cubed"`` F1, or ``"rand"`` (the share of pairs of items decided rightly).
 
-    A gain costs the sizes of the two clusters that the diff touches. Types of clusters do not count.
+    A gain costs the size of the entity, or those of the two clusters that the diff touches if they are smaller
+    together. Types of clusters do not count.
 
     Pairwise F1 is 0 as long as no right pair is together. From singletons, then, a right merge is a gain
     but a wrong one only a tie, from which nothing is learned, until the first right pair is there. From
@@ -197,7 +198,7 @@ class TruthPreference(ProgramPreference):
         self.entity = _numbered(truth)
 
     def program(self, parts: Surroundings) -> Program:
-        """Judge one change by the members of its two clusters."""
+        """Judge one change by the items of the entity at hand that are in its two clusters."""
         n_items, known = parts.world.n_items, self.entity[self.entity >= 0]
         if len(self.entity) != n_items:
             raise ShapeError(
@@ -205,15 +206,17 @@ class TruthPreference(ProgramPreference):
                 " give one entity per item, None where it is unknown."
             )
         size = np.bincount(known).astype(np.int64)
+        by_entity = np.argsort(self.entity, kind="stable").astype(np.int32)
         arrays = {
             "entity": self.entity,
-            "entity_size": size,
+            "entity_start": np.append(0, np.cumsum(size)),
+            "entity_item": by_entity[n_items - len(known) :],
             "truth": np.array([len(known), (size * (size - 1) // 2).sum()], np.int64),
+            "held": np.zeros((len(parts.world.arrays.size), 2), np.int64),
             "sums": np.zeros(2),
             "after": np.zeros(2),
-            "change": np.full(3, -1, np.int64),
+            "change": np.full(5, -1, np.int64),
             "counts": np.zeros(len(size), np.int64),
-            "base": np.zeros(1, np.int64),
         }
         return Program(name=f"{self.metric} against the truth", arrays=arrays, **METRICS[self.metric])
 

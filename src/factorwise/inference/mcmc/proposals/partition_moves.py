@@ -160,6 +160,7 @@ class Relocate(PartitionMove):
                 [p for p in parts.templates if self.in_turn and "visit" in p.functions], ("visit",)
             ),
             "fetched": np.zeros(1, np.int64),
+            "ratio": [int(parts.ratio)],
         }
         return Program(draw=relocations.draw_relocation, arrays=arrays, name="relocations")
 
