@@ -1,12 +1,11 @@
 """Learning the weights and tables of models from data.
 
 `LogLikelihood` and `PseudoLikelihood` of a templated model on any graph, with a `Prior`, for `minimize`;
-Markov networks by proportional fitting, in closed form, by iterative scaling or by maximum likelihood;
-directed models with tables. `SampleRank` learns from the steps of a walk over worlds of any kind, by an
-update rule and a preference; `ContrastiveDivergence` and `StructuredPerceptron` are its rivals on the same
-`TrainingWorld`s, `RelocationLikelihood` and `EnumeratedLikelihood` those that need no walk. `learn_energies`
-learns the energies of Bethe projections from a `SequenceLikelihood`. What chain CRFs are trained with
-is in `learning.chains`; `factorwise.ChainCRF` puts it together.
+Markov networks by proportional fitting or in closed form; directed models with tables. `SampleRank` learns
+from the steps of a walk over worlds of any kind, by an update rule and a preference;
+`ContrastiveDivergence` and `StructuredPerceptron` are its rivals on the same `TrainingWorld`s.
+`learn_energies` learns the energies of Bethe projections from a `SequenceLikelihood`. What chain CRFs are
+trained with is in `learning.chains`; `factorwise.ChainCRF` puts it together.
 Names are loaded when they are first used.
 """
 
@@ -19,13 +18,6 @@ _HOMES = {
     "samplerank.constraint_preferences": ["ConstraintPreference"],
     "samplerank.contrastive": ["ContrastiveDivergence"],
     "networks.counts": ["CliqueCounts"],
-    "samplerank.enumerated_likelihood": ["EnumeratedLikelihood"],
-    "networks.iterative_scaling": [
-        "LogLinearFit",
-        "LogLinearNetwork",
-        "fit_maximum_likelihood",
-        "fit_scaling",
-    ],
     "likelihood.marginal_likelihood": ["LogLikelihood"],
     "optimizers": ["OptimizerConfig", "Optimum", "minimize"],
     "samplerank.perceptron": ["StructuredPerceptron"],
@@ -45,10 +37,8 @@ _HOMES = {
     "projections.scores": ["GivenScores", "LinearScores"],
     "likelihood.pseudo_likelihood": ["PseudoLikelihood"],
     "samplerank.ranking_bounds": ["largest_margin", "noisy_bound", "sample_size", "separable_bound"],
-    "samplerank.relocation_likelihood": ["RelocationLikelihood"],
     "samplerank.learner": ["Learned", "PassRecord", "SampleRank"],
     "networks.tables": ["TableNetwork", "fit_tables"],
-    "samplerank.walk_constraints": ["collect_constraints"],
     "updates": ["AdaGrad", "Arow", "ConfidenceWeighted", "Mira", "OwnRule", "PassiveAggressive", "Unit"],
     "samplerank.walkers": ["TrainingWorld"],
 }
@@ -65,14 +55,11 @@ __all__ = [
     "DiffPreference",
     "EnergyFit",
     "EnergyLearning",
-    "EnumeratedLikelihood",
     "GivenScores",
     "LabeledChains",
     "Learned",
     "LinearScores",
     "LogLikelihood",
-    "LogLinearFit",
-    "LogLinearNetwork",
     "Mira",
     "NetworkFit",
     "OptimizerConfig",
@@ -84,7 +71,6 @@ __all__ = [
     "Prior",
     "ProgramPreference",
     "PseudoLikelihood",
-    "RelocationLikelihood",
     "SampleRank",
     "SequenceLikelihood",
     "StructuredPerceptron",
@@ -93,12 +79,9 @@ __all__ = [
     "TruthPreference",
     "Unit",
     "WorldPreference",
-    "collect_constraints",
     "energy_gradient",
     "fit_decomposable",
-    "fit_maximum_likelihood",
     "fit_proportional",
-    "fit_scaling",
     "fit_tables",
     "largest_margin",
     "learn_energies",
@@ -114,12 +97,6 @@ if TYPE_CHECKING:
     from factorwise.learning.likelihood.priors import Prior
     from factorwise.learning.likelihood.pseudo_likelihood import PseudoLikelihood
     from factorwise.learning.networks.counts import CliqueCounts
-    from factorwise.learning.networks.iterative_scaling import (
-        LogLinearFit,
-        LogLinearNetwork,
-        fit_maximum_likelihood,
-        fit_scaling,
-    )
     from factorwise.learning.networks.proportional_fitting import (
         NetworkFit,
         fit_decomposable,
@@ -133,7 +110,6 @@ if TYPE_CHECKING:
     from factorwise.learning.projections.scores import GivenScores, LinearScores
     from factorwise.learning.samplerank.constraint_preferences import ConstraintPreference
     from factorwise.learning.samplerank.contrastive import ContrastiveDivergence
-    from factorwise.learning.samplerank.enumerated_likelihood import EnumeratedLikelihood
     from factorwise.learning.samplerank.learner import Learned, PassRecord, SampleRank
     from factorwise.learning.samplerank.perceptron import StructuredPerceptron
     from factorwise.learning.samplerank.preferences import (
@@ -150,8 +126,6 @@ if TYPE_CHECKING:
         sample_size,
         separable_bound,
     )
-    from factorwise.learning.samplerank.relocation_likelihood import RelocationLikelihood
-    from factorwise.learning.samplerank.walk_constraints import collect_constraints
     from factorwise.learning.samplerank.walkers import TrainingWorld
     from factorwise.learning.updates import (
         AdaGrad,

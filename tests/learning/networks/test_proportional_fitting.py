@@ -20,7 +20,6 @@ from factorwise.errors import (
 from factorwise.inference.exact import Enumeration, JunctionTree
 from factorwise.learning.networks import proportional_fitting
 from factorwise.learning.networks.counts import CliqueCounts
-from factorwise.learning.networks.iterative_scaling import LogLinearNetwork, fit_maximum_likelihood
 from factorwise.learning.networks.proportional_fitting import fit_decomposable, fit_proportional
 from factorwise.model.grounding import FactorGraph
 from factorwise.rng import Stream
@@ -56,16 +55,6 @@ def test_the_fit_has_the_empirical_marginals_of_all_cliques(case, seed, limit):
     assert fit.converged
     assert fit.residual <= 1e-10
     assert_same_tables(clique_marginals(fit.graph), counts.proportions(), 1e-9)
-
-
-@settings(max_examples=25)
-@given(any_cliques() | decomposable_cliques(), SEEDS)
-def test_proportional_fitting_and_maximum_likelihood_agree_on_all_clique_marginals(case, seed):
-    counts, _ = positive_counts(*case, seed)
-    fit = fit_proportional(counts)
-    other = fit_maximum_likelihood(LogLinearNetwork.saturated(*case), counts)
-    assert_same_tables(clique_marginals(fit.graph), clique_marginals(other.graph), 1e-8)
-    assert fit.log_likelihood == pytest.approx(other.log_likelihood, abs=1e-8)
 
 
 @pytest.mark.parametrize("cliques", [LOOP, [*LOOP, (0, 2)], [(0, 1, 2), (2, 3), (3, 0)]])

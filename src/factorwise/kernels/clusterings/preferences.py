@@ -10,9 +10,9 @@ With n(c, e) known items of true entity e in cluster c, s(c) known items in c an
 - B-cubed precision is the mean over known items of n / s, recall that of n / T, for the cluster and entity
   of the item; B-cubed F1 is their harmonic mean. Summed over items they are the sums of n^2 / s and n^2 / T.
 
-A gain is computed from what is kept of the two clusters at hand, two running sums, and the *mates* of the item:
-the other items of its entity in either cluster. They are the same before and after: so a change that was made
-without being judged, or taken back, is entered as well.
+A gain is computed from what is kept of the two clusters at hand, two running sums, and the *mates* of the
+item: the other items of its entity in either cluster. They are the same before and after: so a change that
+was made without being judged, or taken back, is entered as well.
 
 **Ties are exactly 0.0.** The pair counts are whole numbers below 2^53, which floats hold exactly, and the
 gain of pairwise F1 has the sign of a difference of two products of them. Equal products round alike, so a tie

@@ -266,28 +266,6 @@ def update_adagrad(mine: Any, move: Any, gradient: Any) -> float:
     return 1.0
 
 
-def keep_ranking(mine: Any, move: Any, gradient: Any) -> float:
-    """Enter better minus worse statistics in a list, and change no weights: a rule that only looks.
-
-    ``mine`` has ``start`` int64[rows + 1] and ``filled`` int64[1], rows so far; row r has its entries at
-    ``start[r]`` to ``start[r + 1]`` of ``index`` int32[.] and ``value`` float64[.]. Rows that do not fit are
-    left out.
-    """
-    merge(gradient, move)
-    row = mine.filled[0]
-    at = mine.start[row] if row < len(mine.start) - 1 else len(mine.index)
-    if at + move.entries > len(mine.index):
-        return 0.0
-    sign = 1.0 if move.better > 0.0 else -1.0
-    for k in range(move.entries):
-        if gradient.value[k] != 0.0:
-            mine.index[at], mine.value[at] = gradient.index[k], sign * gradient.value[k]
-            at += 1
-    mine.start[row + 1] = at
-    mine.filled[0] = row + 1
-    return 0.0
-
-
 # Contrastive divergence: its rule learns from whole episodes ------------------------------------------------
 
 

@@ -170,8 +170,8 @@ class TruthPreference(ProgramPreference):
     metric
         ``"pairwise"`` F1, ``"b-cubed"`` F1, or ``"rand"`` (the share of pairs of items decided rightly).
 
-    A gain costs the size of the entity, or those of the two clusters that the diff touches if they are smaller
-    together. Types of clusters do not count.
+    A gain costs the size of the item's entity, or those of the two clusters that the diff touches if they
+    are smaller together. Types of clusters do not count.
 
     Pairwise F1 is 0 as long as no right pair is together. From singletons, then, a right merge is a gain
     but a wrong one only a tie, from which nothing is learned, until the first right pair is there. From
