@@ -6,8 +6,9 @@ scipy.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from factorwise.lazy import load_lazily
 
 __version__ = "0.1.0"
 
@@ -55,7 +56,6 @@ _ROOMS = {
     "testing": "testing",
 }
 
-_WHERE = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "NEW",
@@ -137,17 +137,4 @@ if TYPE_CHECKING:
     from factorwise.world.diff import NEW, Retype, Transfer
     from factorwise.world.partition import Partition
 
-
-def __getattr__(name: str) -> object:
-    if name in _WHERE:
-        value = getattr(import_module(f"factorwise.{_WHERE[name]}"), name)
-    elif name in _ROOMS:
-        value = import_module(f"factorwise.{_ROOMS[name]}")
-    else:
-        raise AttributeError(f"module 'factorwise' has no attribute {name!r}")
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = load_lazily(__name__, _HOMES, _ROOMS)

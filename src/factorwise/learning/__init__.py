@@ -11,8 +11,9 @@ Names are loaded when they are first used.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from factorwise.lazy import load_lazily
 
 _HOMES = {
     "samplerank.constraint_preferences": ["ConstraintPreference"],
@@ -42,7 +43,6 @@ _HOMES = {
     "updates": ["AdaGrad", "Arow", "ConfidenceWeighted", "Mira", "OwnRule", "PassiveAggressive", "Unit"],
     "samplerank.walkers": ["TrainingWorld"],
 }
-_WHERE = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "AccuracyPreference",
@@ -137,14 +137,4 @@ if TYPE_CHECKING:
         Unit,
     )
 
-
-def __getattr__(name: str) -> object:
-    if name not in _WHERE:
-        raise AttributeError(f"module 'factorwise.learning' has no attribute {name!r}")
-    value = getattr(import_module(f"factorwise.learning.{_WHERE[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = load_lazily(__name__, _HOMES)

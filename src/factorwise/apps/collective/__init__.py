@@ -5,8 +5,9 @@ Names are loaded when they are first used.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from factorwise.lazy import load_lazily
 
 _HOMES = {
     "counts": ["Counts", "Series"],
@@ -18,7 +19,6 @@ _HOMES = {
     "transitions": ["Transitions"],
     "truth": ["score_tables"],
 }
-_WHERE = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "CollectiveModel",
@@ -54,14 +54,4 @@ if TYPE_CHECKING:
     from factorwise.apps.collective.transitions import Transitions
     from factorwise.apps.collective.truth import score_tables
 
-
-def __getattr__(name: str) -> object:
-    if name not in _WHERE:
-        raise AttributeError(f"module 'factorwise.apps.collective' has no attribute {name!r}")
-    value = getattr(import_module(f"factorwise.apps.collective.{_WHERE[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = load_lazily(__name__, _HOMES)

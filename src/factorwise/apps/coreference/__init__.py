@@ -6,8 +6,9 @@ Names are loaded when they are first used.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from factorwise.lazy import load_lazily
 
 _HOMES = {
     "cluster_features": ["cluster_templates", "mention_fields"],
@@ -15,7 +16,6 @@ _HOMES = {
     "estimator": ["CoreferenceResolver"],
     "pair_features": ["pair_table"],
 }
-_WHERE = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "CoreferenceResolver",
@@ -43,14 +43,4 @@ if TYPE_CHECKING:
     from factorwise.apps.coreference.estimator import CoreferenceResolver
     from factorwise.apps.coreference.pair_features import pair_table
 
-
-def __getattr__(name: str) -> object:
-    if name not in _WHERE:
-        raise AttributeError(f"module 'factorwise.apps.coreference' has no attribute {name!r}")
-    value = getattr(import_module(f"factorwise.apps.coreference.{_WHERE[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = load_lazily(__name__, _HOMES)

@@ -7,8 +7,9 @@ are first used.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from factorwise.lazy import load_lazily
 
 _HOMES = {
     "answers": ["Resolution"],
@@ -20,7 +21,6 @@ _HOMES = {
     "record_items": ["RecordItems"],
 }
 
-_WHERE = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Constraints",
@@ -43,14 +43,4 @@ if TYPE_CHECKING:
     from factorwise.apps.resolution.knowledge import Knowledge
     from factorwise.apps.resolution.record_items import RecordItems
 
-
-def __getattr__(name: str) -> object:
-    if name not in _WHERE:
-        raise AttributeError(f"module 'factorwise.apps.resolution' has no attribute {name!r}")
-    value = getattr(import_module(f"factorwise.apps.resolution.{_WHERE[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = load_lazily(__name__, _HOMES)

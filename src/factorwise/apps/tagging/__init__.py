@@ -7,8 +7,9 @@ Names are loaded when they are first used.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from factorwise.lazy import load_lazily
 
 _HOMES = {
     "answers": ["Explanation", "Span"],
@@ -21,7 +22,6 @@ _HOMES = {
     "training": ["Step"],
     "warm": ["ForgottenLabelWarning"],
 }
-_WHERE = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "ALGORITHMS",
@@ -49,14 +49,4 @@ if TYPE_CHECKING:
     from factorwise.apps.tagging.training import Step
     from factorwise.apps.tagging.warm import ForgottenLabelWarning
 
-
-def __getattr__(name: str) -> object:
-    if name not in _WHERE:
-        raise AttributeError(f"module 'factorwise.apps.tagging' has no attribute {name!r}")
-    value = getattr(import_module(f"factorwise.apps.tagging.{_WHERE[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = load_lazily(__name__, _HOMES)

@@ -7,8 +7,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from factorwise.lazy import load_lazily
 
 _HOMES = {
     "decoding": ["Decoded", "decode"],
@@ -21,7 +22,6 @@ _HOMES = {
     "tuning": ["Tuning", "tune"],
 }
 
-_WHERE = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "AdaptiveSplitMerge",
@@ -48,11 +48,4 @@ if TYPE_CHECKING:
     from factorwise.inference.mcmc.adaptive.training import TunedDocument, train_proposer
     from factorwise.inference.mcmc.adaptive.tuning import Tuning, tune
 
-
-def __getattr__(name: str) -> object:
-    if name not in _WHERE:
-        raise AttributeError(f"module 'factorwise.adaptive' has no attribute {name!r}")
-    # on first use, because the engines that know this package are among what it imports
-    value = getattr(import_module(f"factorwise.inference.mcmc.adaptive.{_WHERE[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__ = load_lazily(__name__, _HOMES)

@@ -1,0 +1,39 @@
+"""Packages whose names are loaded when they are first used, so that importing them costs next to nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+
+
+def load_lazily(
+    package: str, homes: Mapping[str, Sequence[str]], rooms: Mapping[str, str] | None = None
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return the functions ``__getattr__`` and ``__dir__`` of a package.
+
+    package
+        Its ``__name__``.
+    homes
+        The names that each of its modules defines; modules are named from the package on.
+    rooms
+        Modules that are names of the package themselves, and where they are.
+    """
+    where = {name: home for home, names in homes.items() for name in names}
+    rooms = rooms or {}
+    module = sys.modules[package]
+
+    def load(name: str) -> object:
+        if name in where:
+            value = getattr(import_module(f"{package}.{where[name]}"), name)
+        elif name in rooms:
+            value = import_module(f"{package}.{rooms[name]}")
+        else:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        setattr(module, name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted({*vars(module), *where, *rooms})
+
+    return load, names
