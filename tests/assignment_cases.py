@@ -249,14 +249,3 @@ def walked_matrix(kernel, worlds, temperature):
         for column, probability in every_path(partial(step, world)):
             matrix[row, column] += probability
     return matrix
-
-
-def transition_matrix(kernel, worlds, temperature):
-    """Exact transition probabilities, from what the kernel says one step may do."""
-    position = {world.canonical(): row for row, world in enumerate(worlds)}
-    matrix = np.zeros((len(worlds), len(worlds)))
-    for row, world in enumerate(worlds):
-        for diff, probability in kernel.transitions(world, temperature):
-            matrix[row, position[world.after(diff).canonical()]] += probability
-        matrix[row, row] += 1.0 - matrix[row].sum()
-    return matrix

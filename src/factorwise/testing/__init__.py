@@ -13,11 +13,10 @@ from factorwise.testing.proposers import (
     exact_distribution,
     kernel_checks,
     proposer_checks,
-    transition_matrix,
 )
 from factorwise.testing.restrictions import check_restriction
 from factorwise.testing.templates import check_template
-from factorwise.testing.walks import check_walk, walk_transition_matrix
+from factorwise.testing.walks import check_walk, transition_matrix
 
 __all__ = [
     "awkward_graphs",
@@ -34,5 +33,4 @@ __all__ = [
     "marginal_oracle_checks",
     "proposer_checks",
     "transition_matrix",
-    "walk_transition_matrix",
 ]

@@ -1,10 +1,8 @@
-"""Whether the parts of a walk, by the very functions that are compiled.
-
-Leave the exact distribution invariant.
+"""Whether a transition kernel leaves the exact distribution invariant, by the very functions that walk.
 
 The functions of all parts (proposer or choices, templates, acceptance, world) run interpreted, in the loop
 that is compiled, along every path of their random draws. All paths of one step from each world give the row
-of its transition matrix.
+of its transition matrix. A kernel with a part that has no program is asked for its ``step``.
 
 >>> from factorwise import Model, Partition
 >>> from factorwise.inference.exact.clusterings import all_partitions
@@ -16,35 +14,32 @@ of its transition matrix.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import InvalidArgumentError
+from factorwise.errors import InvalidArgumentError, NoCompiledFormError, TemplateError
 from factorwise.inference.mcmc.branches import Branches, every_path
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.testing.proposers import exact_distribution
 
 
-def walk_transition_matrix(
-    kernel: Any, worlds: Sequence[Any], temperature: float = 1.0
-) -> NDArray[np.float64]:
+def transition_matrix(kernel: Any, worlds: Sequence[Any], temperature: float = 1.0) -> NDArray[np.float64]:
     """Return the probabilities of one step from each of ``worlds`` to each.
 
-    By the functions of the walk's parts.
-
     kernel
-        A transition kernel all of whose parts have programs.
+        A transition kernel.
     worlds
         Every world that a step from one of them may lead to.
     """
     position = {world.canonical(): index for index, world in enumerate(worlds)}
     matrix = np.zeros((len(worlds), len(worlds)))
-    walk = Walk(kernel, worlds[0], interpreted=True)
+    step = _one_step(kernel, worlds[0], temperature)
     for row, world in enumerate(worlds):
-        for end, probability in _ends(walk, world, temperature):
+        for end, probability in every_path(partial(step, world)):
             if end not in position:
                 raise InvalidArgumentError(
                     f"a step leads from {world!r} out of the worlds given: give all worlds."
@@ -53,15 +48,24 @@ def walk_transition_matrix(
     return matrix
 
 
-def _ends(walk: Walk, world: Any, temperature: float) -> Iterator[tuple[Any, float]]:
-    """Yield where each path of one step leads, and its probability."""
+def _one_step(kernel: Any, world: Any, temperature: float) -> Callable[[Any, Branches], Any]:
+    """Return a function that makes one step from a world along one path, and returns where it leads."""
+    try:
+        walk = Walk(kernel, world, interpreted=True)
+    except (AttributeError, NoCompiledFormError, TemplateError):  # some part has no program
 
-    def step(branches: Branches) -> Any:
+        def decide(world: Any, branches: Branches) -> Any:
+            step = kernel.step(branches, world, temperature)
+            return world.after(step.diff).canonical() if step.accepted else world.canonical()
+
+        return decide
+
+    def walk_on(world: Any, branches: Branches) -> Any:
         walk.reset(world)
         walk.advance(branches, temperature, 1)
         return walk.view.canonical()
 
-    yield from every_path(step)
+    return walk_on
 
 
 def check_walk(
@@ -74,8 +78,6 @@ def check_walk(
 ) -> None:
     """Raise AssertionError unless one step leaves exp(score / temperature) invariant.
 
-    By the parts' own functions.
-
     worlds
         All worlds there are, few enough to enumerate: a move, a template or a choice that holds on five items
         holds.
@@ -83,7 +85,7 @@ def check_walk(
         Whether every world must be reached from every other in the end.
     """
     for temperature in temperatures:
-        matrix = walk_transition_matrix(kernel, worlds, temperature)
+        matrix = transition_matrix(kernel, worlds, temperature)
         target = exact_distribution(kernel.model, worlds, temperature)
         error = float(np.abs(target @ matrix - target).max())
         assert error <= tolerance, (

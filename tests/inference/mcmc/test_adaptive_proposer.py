@@ -29,11 +29,12 @@ from factorwise.model.model import Model
 from factorwise.model.table_templates import PairTableTemplate
 from factorwise.model.template import Template
 from factorwise.rng import Stream
-from factorwise.testing import exact_distribution, kernel_checks, proposer_checks, transition_matrix
+from factorwise.testing import exact_distribution, kernel_checks, proposer_checks
 from factorwise.testing.walks import check_walk
 from factorwise.world.diff import NEW
 from factorwise.world.partition import Partition
 from partition_cases import Recalled, Remembering
+from plain_transitions import transition_matrix
 from reference.jumps import JumpLaw, clusters_of
 from thinning import thinned
 from walk_cases import EVERY, mixed_model, statistics_of, table_for

@@ -16,7 +16,6 @@ from assignment_cases import (
     exact_distribution,
     forbidden_start,
     kernels,
-    transition_matrix,
     walked_matrix,
 )
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError, ShapeError, TemplateError
@@ -42,6 +41,7 @@ from factorwise.model.weights import SparseVector
 from factorwise.rng import Stream
 from factorwise.variables.variable import Column, Variables
 from factorwise.world.assignment import Assignment
+from plain_transitions import transition_matrix
 from thinning import thinned
 
 FALSE_ALARM = 1e-4  # chance that a correct sampler fails one statistical test

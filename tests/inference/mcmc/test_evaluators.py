@@ -24,7 +24,6 @@ from factorwise.inference.mcmc import (
     UniformSample,
 )
 from factorwise.inference.mcmc.kernel import Proposal
-from factorwise.inference.mcmc.metropolis import mean_acceptance
 from factorwise.model.contributions import Contributions
 from factorwise.model.model import Model
 from factorwise.model.templates import PairTemplate
@@ -32,6 +31,7 @@ from factorwise.rng import Stream
 from factorwise.variables.fields import Fields
 from factorwise.world.partition import Partition
 from partition_cases import MODELS, all_diffs, model_of, start_for
+from plain_transitions import mean_acceptance, outcomes, samples, transitions
 
 FALSE_ALARM = 1e-4
 GAINS = np.array([0.8, -1.3, 0.4, 2.0, -0.6, 0.1, -0.9])
@@ -115,7 +115,7 @@ def test_factors_of_clusters_and_hard_factors_are_never_left_out():
     model = model_of(["numbers", "clusters"], 6)
     listed = model.contributions(world, next(iter(all_diffs(world))))
     assert listed.certain.sum() == 1
-    for _, multiplier in UniformSample(0.2).samples(listed.gain[None], listed.stratum, listed.certain):
+    for _, multiplier in samples(UniformSample(0.2), listed.gain[None], listed.stratum, listed.certain):
         assert multiplier[listed.certain] == 1.0
 
 
@@ -191,21 +191,21 @@ def test_fewer_than_two_factors_are_evaluated_exactly(name):
 
 def test_the_mean_is_unbiased_and_the_sum_is_the_sampled_share_of_it():
     for share in (0.2, 0.5, 0.9):
-        mean, total = UniformSample(share).outcomes(GAINS), UniformSample(share, "sum").outcomes(GAINS)
+        mean, total = outcomes(UniformSample(share), GAINS), outcomes(UniformSample(share, "sum"), GAINS)
         assert mean.probability @ mean.gain == pytest.approx(GAINS.sum())
         share_seen = UniformSample(share).count(7) / 7
         assert total.probability @ total.gain == pytest.approx(share_seen * GAINS.sum())
 
 
 def test_stopping_by_what_was_seen_leaves_a_little_bias_in_the_mean():
-    found = ConfidenceSample(1.5, minimum=2).outcomes(GAINS)
+    found = outcomes(ConfidenceSample(1.5, minimum=2), GAINS)
     assert abs(found.probability @ found.gain - GAINS.sum()) > 0.01
 
 
 @pytest.mark.parametrize("name", EVALUATORS)
 def test_enumerated_outcomes_are_a_distribution(name):
     gains = Contributions.of(GAINS * 0.05, stratum=STRATUM, bound=0.1) if name == "minibatch" else LISTED
-    found = EVALUATORS[name].outcomes(gains)
+    found = outcomes(EVALUATORS[name], gains)
     assert found.probability.sum() == pytest.approx(1.0, abs=1e-11)
     assert (found.probability >= 0.0).all()
 
@@ -214,7 +214,7 @@ def test_enumerated_outcomes_are_a_distribution(name):
 @pytest.mark.parametrize("name", ["uniform", "confidence", "confidence by leaps", "stratified"])
 def test_draws_follow_the_enumerated_outcomes(name, seed):
     sampler, draws = SAMPLERS[name], 3_000
-    found = sampler.outcomes(LISTED)
+    found = outcomes(sampler, LISTED)
     wanted = Counter()
     for probability, gain in zip(found.probability, found.gain.round(9), strict=True):
         wanted[float(gain)] += probability
@@ -304,14 +304,14 @@ def test_a_minibatch_without_bounds_says_where_to_declare_them():
     world = Partition.from_labels([0, 0, 0, 1, 1, 1])
     kernel = Metropolis(bounded_model(None), PartitionMixture([RelocateToItem()]), PoissonMinibatch())
     with pytest.raises(InvalidArgumentError, match=r"PairTemplate\(\.\.\., bound=\.\.\.\)"):
-        list(kernel.transitions(world))
+        list(transitions(kernel, world))
 
 
 def test_a_factor_beyond_its_bound_is_an_error_and_not_a_wrong_chain():
     world = Partition.from_labels([0, 0, 0, 1, 1, 1])
     kernel = Metropolis(bounded_model(0.2), PartitionMixture([RelocateToItem()]), PoissonMinibatch())
     with pytest.raises(TemplateError, match="declare a larger bound"):
-        list(kernel.transitions(world))
+        list(transitions(kernel, world))
     with pytest.raises(InvalidArgumentError, match="one number, zero or more, or 2 of them"):
         bounded_model([1.0, 2.0, 3.0])
 
@@ -319,7 +319,7 @@ def test_a_factor_beyond_its_bound_is_an_error_and_not_a_wrong_chain():
 def test_a_minibatch_examines_all_factors_where_drawing_would_cost_more():
     evaluator = PoissonMinibatch(1.0, bound=2.0)
     assert evaluator.evaluate(Stream(0), np.ones(5)).examined == 5
-    assert evaluator.outcomes(np.ones(5)).gain == pytest.approx([5.0])
+    assert outcomes(evaluator, np.ones(5)).gain == pytest.approx([5.0])
     assert evaluator.expected_draws(np.full(5, 2.0)) == 5.0
     assert PoissonMinibatch(4.0).expected_draws(np.full(1_000, 0.002)) == pytest.approx(2.0 + 4.0 / 4.0)
 
@@ -327,7 +327,7 @@ def test_a_minibatch_examines_all_factors_where_drawing_would_cost_more():
 @pytest.mark.statistical
 def test_a_minibatch_draws_what_it_enumerates_and_costs_what_it_says(seed):
     evaluator, gains = PoissonMinibatch(2.0, bound=0.3), np.array([0.3, -0.2, 0.1, -0.25])
-    found, draws = evaluator.outcomes(gains, 0.8), 4_000
+    found, draws = outcomes(evaluator, gains, 0.8), 4_000
     stream = Stream(seed)
     seen = [evaluator.evaluate(stream, gains, 0.8) for _ in range(draws)]
     zero = found.probability @ (np.abs(found.gain) < 1e-12)
@@ -355,7 +355,7 @@ def test_exact_evaluators_are_in_detailed_balance_factor_by_factor(gains, log_ra
     }[name]
     there, back = Proposal("there", 0.0, log_ratio), Proposal("back", log_ratio, 0.0)
     changes = np.array(gains)
-    forward = mean_acceptance(evaluator.outcomes(changes, temperature), there, temperature)
-    backward = mean_acceptance(evaluator.outcomes(-changes, temperature), back, temperature)
+    forward = mean_acceptance(outcomes(evaluator, changes, temperature), there, temperature)
+    backward = mean_acceptance(outcomes(evaluator, -changes, temperature), back, temperature)
     odds = math.exp(changes.sum() / temperature + log_ratio)
     assert forward == pytest.approx(odds * backward, rel=1e-9)

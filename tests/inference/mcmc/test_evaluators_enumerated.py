@@ -22,11 +22,11 @@ from factorwise.inference.mcmc import (
     UniformSample,
 )
 from factorwise.inference.mcmc.kernel import Proposal
-from factorwise.inference.mcmc.metropolis import mean_acceptance
 from factorwise.model.model import Model
 from factorwise.model.templates import ClusterSize, EdgeTemplate
-from factorwise.testing import exact_distribution, transition_matrix
+from factorwise.testing import exact_distribution
 from partition_cases import mixtures
+from plain_transitions import mean_acceptance, outcomes, transition_matrix
 from thinning import thinned
 
 ITEMS = 6
@@ -89,7 +89,7 @@ def matrix_of(evaluator, temperature, model, moves="relocations", items=ITEMS, *
     for (row, column, proposal), listed in zip(proposals(moves, items), touched, strict=True):
         key = (listed.gain.tobytes(), listed.stratum.tobytes())
         if key not in known:
-            known[key] = evaluator.outcomes(listed, temperature)
+            known[key] = outcomes(evaluator, listed, temperature)
         weighed = proposal if hastings else Proposal(proposal.diff, 0.0, 0.0)
         matrix[row, column] += np.exp(proposal.log_forward) * mean_acceptance(
             known[key], weighed, temperature

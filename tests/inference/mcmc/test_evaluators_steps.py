@@ -38,6 +38,7 @@ from factorwise.variables.variable import Column, Variables
 from factorwise.world.assignment import Assignment
 from factorwise.world.partition import Partition
 from partition_cases import model_of, start_for
+from plain_transitions import transitions
 
 FALSE_ALARM = 1e-4
 EVALUATORS = {
@@ -68,7 +69,7 @@ def test_the_ratio_of_proposals_can_be_left_out():
     model, world = model_of(["numbers"], 4), start_for(4)
     mixture = PartitionMixture([RelocateToItem(), RelocateToNew()])
     proposals = {str(p.diff): p for p in mixture.support(world) if p.diff is not None}
-    for diff, probability in Metropolis(model, mixture, hastings=False).transitions(world):
+    for diff, probability in transitions(Metropolis(model, mixture, hastings=False), world):
         proposal, gain = proposals[str(diff)], model.gain(world, diff)
         assert probability == pytest.approx(math.exp(proposal.log_forward) * min(1.0, math.exp(gain)))
     ratio = [p.log_backward - p.log_forward for p in proposals.values()]
@@ -113,7 +114,7 @@ def test_steps_go_where_the_transitions_say(name, seed):
     world = Partition.from_labels([0, 0, 0, 1, 1, 1])
     kernel = Metropolis(model, PartitionMixture([RelocateToItem(), RelocateToNew()]), EVALUATORS[name])
     wanted = Counter()
-    for diff, probability in kernel.transitions(world, temperature):
+    for diff, probability in transitions(kernel, world, temperature):
         wanted[world.after(diff).canonical()] += probability
     wanted[world.canonical()] += 1.0 - sum(wanted.values())
     stream, seen = Stream(seed), Counter()
@@ -171,7 +172,7 @@ def test_a_sampled_gibbs_step_averages_the_conditional_over_the_samples(labels, 
         weights = np.exp(scores - scores.max())
         chances += weights / weights.sum() / len(subsets)
     present = int(world.values[0])
-    found = {int(diff.new[0]): chance for diff, chance in kernel.transitions(world, 0.7)}
+    found = {int(diff.new[0]): chance for diff, chance in transitions(kernel, world, 0.7)}
     assert found == pytest.approx({k: chances[k] for k in range(labels) if k != present})
 
 
@@ -180,8 +181,8 @@ def test_a_sampled_gibbs_step_averages_the_conditional_over_the_samples(labels, 
 def test_gibbs_over_all_factors_is_exact_gibbs(case, scan):
     variables, model = getattr(assignment_cases, case)()
     for world in list(assignment_cases.all_worlds(variables))[::5]:
-        exact = dict(Gibbs(model, scan).transitions(world, 0.7))
-        full = Gibbs(model, scan, ConfidenceSample(0.0)).transitions(world, 0.7)
+        exact = dict(transitions(Gibbs(model, scan), world, 0.7))
+        full = transitions(Gibbs(model, scan, ConfidenceSample(0.0)), world, 0.7)
         for diff, chance in full:
             assert chance == pytest.approx(exact.pop(diff), abs=1e-12)
         assert sum(exact.values()) == pytest.approx(0.0, abs=1e-12)
@@ -194,7 +195,7 @@ def test_sampled_gibbs_steps_go_where_the_transitions_say(sampler, seed):
     world = next(iter(assignment_cases.all_worlds(variables)))
     kernel, stream, draws = Gibbs(model, evaluator=sampler), Stream(seed), 2_000
     wanted = np.zeros(3)
-    for diff, chance in kernel.transitions(world):
+    for diff, chance in transitions(kernel, world):
         wanted[diff.new[0]] += chance
     wanted[world.values[0]] = 1.0 - wanted.sum()
     seen, examined = np.zeros(3), 0

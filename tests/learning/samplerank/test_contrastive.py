@@ -18,8 +18,8 @@ from factorwise.model.model import Model
 from factorwise.model.table_templates import PairTableTemplate
 from factorwise.model.templates import ClusterSize
 from factorwise.rng import Stream
-from factorwise.testing import transition_matrix
 from factorwise.world.partition import Partition
+from plain_transitions import transition_matrix
 from walk_cases import EVERY, MIXTURES, statistics_of, table_for, whole_world
 
 FALSE_ALARM = 1e-4  # chance that a correct learner fails one statistical test

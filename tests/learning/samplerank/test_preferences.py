@@ -178,7 +178,7 @@ def test_walks_get_arrays_of_their_own():
     preference = TruthPreference([0, 1, 1], "rand")
     assert preference.watch(world).value == pytest.approx(1 / 3)
     first, second = (preference.program(Surroundings(world)).arrays for _ in range(2))
-    for changing in ("counts", "sums", "after", "change", "base"):
+    for changing in ("counts", "sums", "after", "change", "held"):
         assert not np.shares_memory(first[changing], second[changing])
 
 

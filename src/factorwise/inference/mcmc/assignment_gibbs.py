@@ -8,7 +8,7 @@ Draws: the block (random scan only), then for each visit one number that picks t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,7 +21,7 @@ from factorwise.inference.mcmc.evaluators.exact import EXACT, Exact
 from factorwise.inference.mcmc.kernel import Step, tempered
 from factorwise.inference.mcmc.metropolis import require_exact
 from factorwise.inference.mcmc.parts import Surroundings
-from factorwise.inference.mcmc.proposals.assignment_proposals import JointScores, joint_scores, log_sum, pick
+from factorwise.inference.mcmc.proposals.assignment_proposals import JointScores, joint_scores, pick
 from factorwise.kernels.assignments import blocks as visits
 from factorwise.kernels.assignments import choices
 from factorwise.kernels.compile.programs import Pointers, Program
@@ -108,11 +108,6 @@ class Gibbs:
         blocks = self.blocks_of(world.variables)
         return _sweep(self.model, stream, world, blocks, temperature, self.evaluator)
 
-    def transitions(self, world: Assignment, temperature: float = 1.0) -> Iterator[tuple[Relabel, float]]:
-        """Enumerate where one step may lead."""
-        blocks = self.blocks_of(world.variables)
-        yield from _transitions(self.model, self.scan, world, blocks, temperature, self.evaluator)
-
 
 class BlockGibbs:
     """Resample the labels of a block of hidden variables jointly, by enumerating its settings.
@@ -176,10 +171,6 @@ class BlockGibbs:
         if self.scan == "random":
             return _visit(self.model, stream, world, blocks[stream.below(len(blocks))], temperature)
         return _sweep(self.model, stream, world, blocks, temperature)
-
-    def transitions(self, world: Assignment, temperature: float = 1.0) -> Iterator[tuple[Relabel, float]]:
-        """Enumerate where one step may lead."""
-        yield from _transitions(self.model, self.scan, world, self.blocks_of(world.variables), temperature)
 
     def _check(self, number: int, block: Block, variables: Variables) -> None:
         if not 0 <= min(block) <= max(block) < len(variables):
@@ -284,58 +275,6 @@ def _sweep(
     if not changed:
         return _STAY._replace(examined=examined)
     return Step(world.relabel(changed, copy.values[list(changed)].tolist()), gain, 0.0, True, examined)
-
-
-def _transitions(
-    model: Model,
-    scan: Scan,
-    world: Assignment,
-    blocks: list[Block],
-    temperature: float,
-    sampler: FactorSampler = EXACT,
-) -> Iterator[tuple[Relabel, float]]:
-    if scan == "random":
-        for block in blocks:
-            for there, chance in _outcomes(model, world, block, temperature, sampler):
-                if there != world:
-                    yield _net(world, there), chance / len(blocks)
-        return
-    reached = {world.canonical(): (world, 1.0)}
-    for block in blocks:
-        following: dict[bytes, tuple[Assignment, float]] = {}
-        for here, probability in reached.values():
-            for there, chance in _outcomes(model, here, block, temperature, sampler):
-                _, sofar = following.get(there.canonical(), (there, 0.0))
-                following[there.canonical()] = (there, sofar + probability * chance)
-        reached = following
-    for there, probability in reached.values():
-        if there != world:
-            yield _net(world, there), probability
-
-
-def _outcomes(
-    model: Model, world: Assignment, block: Block, temperature: float, sampler: FactorSampler
-) -> Iterator[tuple[Assignment, float]]:
-    joint = joint_scores(model, world, block)
-    listed = None if isinstance(sampler, Exact) else _listed(model, world, block[0])
-    found = [(1.0, joint.scores)]
-    if listed is not None:
-        found = [
-            (chance, _estimated(listed, multiplier, joint.current))
-            for chance, multiplier in sampler.samples(*_alternatives(listed))
-        ]
-    chances = np.zeros(len(joint.settings))
-    for chance, scores in found:
-        weighed = _tempered_scores(joint._replace(scores=scores), temperature)
-        chances += chance * np.exp(weighed - log_sum(weighed))
-    for setting, chance in zip(joint.settings, chances.tolist(), strict=True):
-        if chance > 0.0:
-            yield world.after(world.relabel(block, setting)), chance
-
-
-def _net(before: Assignment, after: Assignment) -> Relabel:
-    changed = np.flatnonzero(before.values != after.values).tolist()
-    return before.relabel(changed, after.values[changed].tolist())
 
 
 def _between(block: Block, old: tuple[int, ...], new: tuple[int, ...]) -> Relabel:

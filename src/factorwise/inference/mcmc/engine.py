@@ -84,7 +84,7 @@ def make_engine(kernel: Any, world: Any, engine: EngineName = "auto", like: Engi
     like
         A chain of the same kernel over the same items: it walks the same way, and may share its program.
     """
-    if not all(hasattr(kernel, name) for name in ("step", "transitions", "model")):
+    if not all(hasattr(kernel, name) for name in ("step", "model")):
         raise InvalidArgumentError(
             f"{type(kernel).__name__} is not a transition kernel: give Metropolis(model, proposer),"
             " Gibbs(model), PartitionGibbs(model) or one of your own."

@@ -75,10 +75,6 @@ class TransitionKernel(Protocol):
         """Decide one step."""
         ...
 
-    def transitions(self, world: Any, temperature: float = 1.0) -> Iterator[tuple[Any, float]]:
-        """Enumerate ``(diff, probability)`` of one step; what is missing from one is the chance to stay."""
-        ...
-
 
 def tempered(score: Scores, temperature: float) -> Scores:
     """Divide scores or gains by the temperature: the one place where temperature enters."""

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
-
-import numpy as np
 
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError
 from factorwise.inference.mcmc.acceptances import (
@@ -17,7 +14,7 @@ from factorwise.inference.mcmc.acceptances import (
     Acceptance,
     as_acceptance,
 )
-from factorwise.inference.mcmc.evaluators.base import Evaluator, Outcomes
+from factorwise.inference.mcmc.evaluators.base import Evaluator
 from factorwise.inference.mcmc.evaluators.delayed import DelayedAcceptance
 from factorwise.inference.mcmc.evaluators.exact import EXACT, Exact
 from factorwise.inference.mcmc.kernel import Proposal, Proposer, Step, tempered
@@ -152,20 +149,6 @@ class Metropolis:
         accepted = chance < math.exp(log_accept)
         return Step(proposal.diff, listed.total(), log_accept, accepted, examined)
 
-    def transitions(self, world: Any, temperature: float = 1.0) -> Iterator[tuple[Any, float]]:
-        """Enumerate where one step may lead, over everything the evaluator may find."""
-        for proposal in self.proposer.support(world):
-            if proposal.diff is None:
-                continue
-            weighed = self._weighed(proposal)
-            if isinstance(self._evaluator, Exact):
-                gain = self.model.gain(world, proposal.diff)
-                accept = math.exp(log_acceptance(gain, weighed, temperature))
-            else:
-                listed = self.model.contributions(world, proposal.diff, bounds=self._evaluator.needs_bounds)
-                accept = mean_acceptance(self._evaluator.outcomes(listed, temperature), weighed, temperature)
-            yield proposal.diff, math.exp(proposal.log_forward) * accept
-
     @property
     def _evaluator(self) -> Evaluator:
         return cast(Evaluator, self.evaluator)  # settled when the kernel was made
@@ -182,14 +165,3 @@ def require_exact(kernel: Any) -> None:
             f"{type(evaluator).__name__} has no compiled form in this walk: run with engine='plain', or with"
             " evaluator=Exact()."
         )
-
-
-def mean_acceptance(outcomes: Outcomes, proposal: Proposal, temperature: float = 1.0) -> float:
-    """Acceptance probability averaged over everything an evaluator may find; as `log_acceptance` of each."""
-    gain = outcomes.gain
-    ratio = proposal.log_backward - proposal.log_forward
-    if proposal.log_backward == -math.inf:
-        return float(outcomes.probability @ (gain == math.inf))
-    first = np.minimum(0.0, tempered(gain, temperature) + ratio)
-    second = np.minimum(0.0, tempered(outcomes.correction, temperature))
-    return float(outcomes.probability @ np.exp(first + second))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from factorwise.inference.mcmc.kernel import Step, tempered
@@ -65,14 +64,3 @@ class PartitionGibbs:
             if threshold < 0.0:
                 break
         return Step(diff, gain, 0.0, diff is not None)
-
-    def transitions(
-        self, world: Partition, temperature: float = 1.0
-    ) -> Iterator[tuple[PartitionDiff, float]]:
-        """Enumerate every item and place."""
-        for item in range(world.n_items):
-            weighed = self._chances(world, item, temperature)
-            total = sum(weight for _, _, weight in weighed)
-            for diff, _, weight in weighed:
-                if diff is not None:
-                    yield diff, weight / total / world.n_items

@@ -6,7 +6,7 @@ what a chain samples. `PoissonMinibatch` and `DelayedAcceptance` examine some of
 
 from __future__ import annotations
 
-from factorwise.inference.mcmc.evaluators.base import Estimate, Evaluator, FactorSampler, Outcomes
+from factorwise.inference.mcmc.evaluators.base import Estimate, Evaluator, FactorSampler
 from factorwise.inference.mcmc.evaluators.delayed import DelayedAcceptance
 from factorwise.inference.mcmc.evaluators.exact import Exact
 from factorwise.inference.mcmc.evaluators.minibatch import PoissonMinibatch
@@ -19,7 +19,6 @@ __all__ = [
     "Evaluator",
     "Exact",
     "FactorSampler",
-    "Outcomes",
     "PoissonMinibatch",
     "UniformSample",
 ]

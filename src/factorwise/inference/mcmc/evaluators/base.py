@@ -2,12 +2,11 @@
 
 An evaluator examines some of the factors and estimates the gain. Metropolis-Hastings weighs the estimate as
 if it were the gain, so most evaluators change what a chain samples; the docstring of each says whether it
-does. Every evaluator can also list its outcomes with their probabilities, which is what exact tests use.
+does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -42,21 +41,6 @@ class Estimate(NamedTuple):
     correction: float | None = None
 
 
-class Outcomes(NamedTuple):
-    """Everything an evaluator may find, by enumeration.
-
-    probability, gain, correction : float64[outcomes]
-        ``correction`` is 0 for tests in one stage.
-    examined : float64[outcomes]
-        Mean number of factors examined; for a test in two stages, by the first of them.
-    """
-
-    probability: Float64s
-    gain: Float64s
-    examined: Float64s
-    correction: Float64s
-
-
 class Evaluator(Protocol):
     """How the gain of a diff is obtained."""
 
@@ -69,10 +53,6 @@ class Evaluator(Protocol):
         self, stream: Stream, contributions: Contributions | ArrayLike, temperature: float = 1.0
     ) -> Estimate:
         """Examine some of the touched factors and estimate the sum of their signed changes."""
-        ...
-
-    def outcomes(self, contributions: Contributions | ArrayLike, temperature: float = 1.0) -> Outcomes:
-        """Enumerate what `evaluate` may return, for few factors."""
         ...
 
 
@@ -88,10 +68,4 @@ class FactorSampler(Protocol):
             Signed change of each factor under each alternative to the present setting: one for a diff of
             Metropolis-Hastings, one per other label for Gibbs sampling. One sample serves them all.
         """
-        ...
-
-    def samples(
-        self, changes: Float64s, stratum: NDArray[np.int8], certain: NDArray[np.bool_]
-    ) -> Iterator[tuple[float, Float64s]]:
-        """Enumerate what `multipliers` may return, each with its probability, for few factors."""
         ...

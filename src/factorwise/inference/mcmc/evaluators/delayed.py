@@ -19,11 +19,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from factorwise.errors import InvalidArgumentError
-from factorwise.inference.mcmc.evaluators.base import Estimate, Outcomes
+from factorwise.inference.mcmc.evaluators.base import Estimate
 from factorwise.inference.mcmc.evaluators.programs import delayed_programs
 from factorwise.inference.mcmc.evaluators.sampled import ConfidenceSample, UniformSample
 from factorwise.inference.mcmc.parts import Surroundings
@@ -72,13 +71,6 @@ class DelayedAcceptance:
         listed = as_contributions(contributions)
         found = self.first.evaluate(stream, listed, temperature)
         return found._replace(correction=_correction(listed.total(), found.gain))
-
-    def outcomes(self, contributions: Contributions | ArrayLike, temperature: float = 1.0) -> Outcomes:
-        """Enumerate the samples of the first stage."""
-        listed = as_contributions(contributions)
-        found, total = self.first.outcomes(listed, temperature), listed.total()
-        corrections = [_correction(total, gain) for gain in found.gain.tolist()]
-        return found._replace(correction=np.array(corrections))
 
 
 def _correction(total: float, estimate: float) -> float:

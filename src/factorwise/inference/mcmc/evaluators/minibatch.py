@@ -33,13 +33,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from factorwise.errors import InvalidArgumentError, TemplateError, require
-from factorwise.inference.mcmc.evaluators.base import Estimate, Float64s, Int64s, Outcomes
+from factorwise.inference.mcmc.evaluators.base import Estimate, Float64s, Int64s
 from factorwise.inference.mcmc.kernel import tempered
 from factorwise.model.contributions import Contributions, as_contributions
 from factorwise.rng import Stream
 
-MAX_OUTCOMES = 4_000_000
-_TAIL = 1e-18  # probability of a setting of the counts that enumeration leaves out
 _ROUNDING = 1e-9  # by how much, relatively, a change may exceed its bound
 
 
@@ -107,34 +105,6 @@ class PoissonMinibatch:
         fixed = listed.total(listed.certain.astype(np.float64))
         return Estimate(fixed + ratio * temperature, len(examined) + int(listed.certain.sum()))
 
-    def outcomes(self, contributions: Contributions | ArrayLike, temperature: float = 1.0) -> Outcomes:
-        """Enumerate the counts, up to a tail of negligible probability."""
-        listed = as_contributions(contributions)
-        law = self._law(listed, temperature)
-        if law is None:
-            return Outcomes(
-                np.ones(1), np.array([listed.total()]), np.array([float(len(listed))]), np.zeros(1)
-            )
-        log_chance, ratio, seen = np.zeros(1), np.zeros(1), np.zeros(1)
-        for rate, forward, backward in zip(law.rate, law.forward, law.backward, strict=True):
-            counts = np.arange(_largest_count(forward) + 1)
-            if len(log_chance) * len(counts) > MAX_OUTCOMES:
-                raise InvalidArgumentError(
-                    f"the counts of {len(law.pool)} factors have more than {MAX_OUTCOMES} settings: enumerate"
-                    " the outcomes of fewer factors, or of a larger variance=."
-                )
-            log_weights = counts * math.log(forward) - forward - np.cumsum(np.log(np.maximum(counts, 1)))
-            # a factor with a count of zero was examined if all its draws were dropped
-            glance = np.where(counts > 0, 1.0, -math.expm1(forward - rate))
-            log_chance = np.add.outer(log_chance, log_weights).ravel()
-            likely = log_chance > math.log(_TAIL)
-            log_chance = log_chance[likely]
-            ratio = np.add.outer(ratio, counts * math.log(backward / forward)).ravel()[likely]
-            seen = np.add.outer(seen, glance).ravel()[likely]
-        fixed = listed.total(listed.certain.astype(np.float64))
-        certain = float(listed.certain.sum())
-        return Outcomes(np.exp(log_chance), fixed + ratio * temperature, seen + certain, np.zeros(len(seen)))
-
     def _law(self, listed: Contributions, temperature: float) -> _Law | None:
         """Return the Poisson means; None where examining everything costs no more."""
         pool = np.flatnonzero(~listed.certain)
@@ -170,13 +140,4 @@ def _poisson(stream: Stream, rate: float) -> int:
     while time < rate:
         count += 1
         time -= math.log1p(-stream.uniform())
-    return count
-
-
-def _largest_count(rate: float) -> int:
-    """Return a count that a Poisson number of this mean exceeds with negligible probability."""
-    count, weight = 0, math.exp(-rate)
-    while count < rate or weight > _TAIL:
-        count += 1
-        weight *= rate / count
     return count

@@ -14,16 +14,15 @@ in its place.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import require
-from factorwise.inference.mcmc.evaluators.base import Estimate, FactorSampler, Float64s, Int64s, Outcomes
+from factorwise.inference.mcmc.evaluators.base import Estimate, FactorSampler, Float64s, Int64s
 from factorwise.inference.mcmc.evaluators.programs import Sampled, sampled_programs
 from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.kernels.clusterings.samples import confidence_gain, uniform_gain
@@ -86,26 +85,13 @@ class UniformSample:
         order = np.arange(len(pool))
         size = self.count(len(pool))
         draw_on(stream, order, 0, size if size < len(pool) else 0)
-        return _multipliers(self.estimate, certain, [pool], (tuple(order[:size].tolist()),))
+        return multipliers_of(self.estimate, certain, [pool], (tuple(order[:size].tolist()),))
 
     def evaluate(
         self, stream: Stream, contributions: Contributions | ArrayLike, temperature: float = 1.0
     ) -> Estimate:
         """Estimate the gain from one sample."""
         return _evaluated(self, stream, as_contributions(contributions))
-
-    def outcomes(self, contributions: Contributions | ArrayLike, temperature: float = 1.0) -> Outcomes:
-        """Enumerate the samples, all equally likely."""
-        return _outcomes(self, as_contributions(contributions))
-
-    def samples(
-        self, changes: Float64s, stratum: NDArray[np.int8], certain: NDArray[np.bool_]
-    ) -> Iterator[tuple[float, Float64s]]:
-        """Enumerate the samples, all equally likely."""
-        pool = np.flatnonzero(~certain)
-        size = self.count(len(pool))
-        for chosen in combinations(range(len(pool)), size):
-            yield 1.0 / math.comb(len(pool), size), _multipliers(self.estimate, certain, [pool], (chosen,))
 
     def estimate_rows(self, ordered: Float64s) -> tuple[Float64s, Int64s]:
         """Estimate many gains at once; return them and how many factors each took.
@@ -221,7 +207,7 @@ class ConfidenceSample:
         self, stream: Stream, changes: Float64s, stratum: NDArray[np.int8], certain: NDArray[np.bool_]
     ) -> Float64s:
         """Draw until the interval is narrow enough."""
-        pools = self._pools(stratum, certain)
+        pools = self.pools(stratum, certain)
         populations = [len(pool) for pool in pools]
         if sum(populations) < 2:
             return np.ones(len(certain))
@@ -236,25 +222,13 @@ class ConfidenceSample:
             if self.width(changes[:, seen], populations, sizes) < self.interval:
                 break
         drawn = tuple(tuple(o[:n].tolist()) for o, n in zip(orders, sizes, strict=True))
-        return _multipliers(self.estimate, certain, pools, drawn)
+        return multipliers_of(self.estimate, certain, pools, drawn)
 
     def evaluate(
         self, stream: Stream, contributions: Contributions | ArrayLike, temperature: float = 1.0
     ) -> Estimate:
         """Estimate the gain from one sample."""
         return _evaluated(self, stream, as_contributions(contributions))
-
-    def outcomes(self, contributions: Contributions | ArrayLike, temperature: float = 1.0) -> Outcomes:
-        """Enumerate the samples at which drawing may stop."""
-        return _outcomes(self, as_contributions(contributions))
-
-    def samples(
-        self, changes: Float64s, stratum: NDArray[np.int8], certain: NDArray[np.bool_]
-    ) -> Iterator[tuple[float, Float64s]]:
-        """Enumerate the samples at which drawing may stop."""
-        pools = self._pools(stratum, certain)
-        for chance, drawn in self._stops(changes, pools):
-            yield chance, _multipliers(self.estimate, certain, pools, drawn)
 
     def estimate_rows(self, ordered: Float64s) -> tuple[Float64s, Int64s]:
         """Estimate many gains at once, from one population each; see `UniformSample.estimate_rows`."""
@@ -270,40 +244,12 @@ class ConfidenceSample:
             sizes = np.where(narrow.any(axis=1), looks[np.argmax(narrow, axis=1)], sizes)
         return _row_gains(self.estimate, ordered, sizes), sizes
 
-    def _pools(self, stratum: NDArray[np.int8], certain: NDArray[np.bool_]) -> list[Int64s]:
+    def pools(self, stratum: NDArray[np.int8], certain: NDArray[np.bool_]) -> list[Int64s]:
         """Return the populations that are sampled, those of one factor or none left out."""
         if self.pooled:
             return [np.flatnonzero(~certain)]
         pools = [np.flatnonzero(~certain & (stratum == kind)) for kind in (0, 1)]
         return [pool for pool in pools if len(pool)]
-
-    def _stops(self, changes: Float64s, pools: list[Int64s]) -> Iterator[tuple[float, Drawn]]:
-        """Yield where drawing may stop and how probable that is: by sets, because order does not matter."""
-        populations = [len(pool) for pool in pools]
-        if sum(populations) < 2:
-            yield 1.0, tuple(tuple(range(population)) for population in populations)
-            return
-        reached: dict[Drawn, float] = {((),) * len(pools): 1.0}
-        for look in self.looks(sum(populations)):
-            wanted = self.allotment(look, populations)
-            following: dict[Drawn, float] = {}
-            for sofar, chance in reached.items():
-                ways = [
-                    list(combinations(sorted(set(range(population)) - set(have)), size - len(have)))
-                    for population, have, size in zip(populations, sofar, wanted, strict=True)
-                ]
-                share = chance / math.prod(len(way) for way in ways)
-                for more in product(*ways):
-                    now = tuple(tuple(sorted(a + b)) for a, b in zip(sofar, more, strict=True))
-                    following[now] = following.get(now, 0.0) + share
-            reached = {}
-            for drawn, chance in following.items():
-                seen = np.concatenate([pool[list(d)] for pool, d in zip(pools, drawn, strict=True)])
-                narrow = self.width(changes[:, seen], populations, wanted) < self.interval
-                if narrow or look == sum(populations):
-                    yield chance, drawn
-                else:
-                    reached[drawn] = chance
 
 
 def draw_on(stream: Stream, order: Int64s, done: int, size: int) -> None:
@@ -317,9 +263,10 @@ def _require_estimate(name: str) -> None:
     require(name in ("sum", "mean"), "estimate", name, "'sum' or 'mean'")
 
 
-def _multipliers(
+def multipliers_of(
     name: EstimateName, certain: NDArray[np.bool_], pools: list[Int64s], drawn: Drawn
 ) -> Float64s:
+    """Return what each factor is multiplied by if those ``drawn`` from each pool are examined."""
     multiplier = certain.astype(np.float64)
     for pool, chosen in zip(pools, drawn, strict=True):
         multiplier[pool[list(chosen)]] = len(pool) / len(chosen) if name == "mean" and chosen else 1.0
@@ -338,13 +285,3 @@ def _row_gains(name: EstimateName, ordered: Float64s, sizes: Int64s) -> Float64s
 def _evaluated(sampler: FactorSampler, stream: Stream, listed: Contributions) -> Estimate:
     multiplier = sampler.multipliers(stream, listed.gain[None], listed.stratum, listed.certain)
     return Estimate(listed.total(multiplier), int(np.count_nonzero(multiplier)), multiplier)
-
-
-def _outcomes(sampler: FactorSampler, listed: Contributions) -> Outcomes:
-    found = list(sampler.samples(listed.gain[None], listed.stratum, listed.certain))
-    return Outcomes(
-        np.array([chance for chance, _ in found]),
-        np.array([listed.total(multiplier) for _, multiplier in found]),
-        np.array([np.count_nonzero(multiplier) for _, multiplier in found], dtype=np.float64),
-        np.zeros(len(found)),
-    )
