@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.comparisons.measures import Values
+from factorwise.kernels.text.relations import add_level_weights, cut_levels
 
 NOTHING = 0
 EVEN_PARTS = 7
@@ -57,11 +58,13 @@ class Cuts:
 
     def levels(self, values: Values) -> NDArray[np.uint8]:
         """Return the level of each value."""
-        known = np.nan_to_num(values, nan=0.0)
-        if not self.edges:
-            return known.astype(np.uint8)  # missing is 0, which is NOTHING
-        found = np.searchsorted(np.asarray(self.edges, np.float32), known, side="right") + 1
-        return np.where(np.isnan(values), NOTHING, found).astype(np.uint8)
+        found = np.empty(len(values), np.uint8)
+        cut_levels(np.asarray(values, np.float32), np.asarray(self.edges, np.float32), found)
+        return found
+
+    def add_weights(self, values: Values, weights: Values, scores: Values) -> None:
+        """Add to each score the weight of the level of its value; ``weights`` has one for level 0 too."""
+        add_level_weights(values, np.asarray(self.edges, np.float32), weights, scores)
 
     def text(self, level: int) -> str:
         """Say which values a level holds."""

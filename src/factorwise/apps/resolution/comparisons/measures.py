@@ -11,13 +11,16 @@ from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
-from rapidfuzz import fuzz, process
-from rapidfuzz.distance import DamerauLevenshtein, JaroWinkler
 
+from factorwise.apps.resolution.comparisons.letters import Letters
 from factorwise.apps.resolution.forms import NormalField, Numbers, Strings
+from factorwise.kernels.text.likeness import common_subsequences, edit_likeness, jaro_winkler
+from factorwise.kernels.text.relations import name_relations, shared_rarities
 from factorwise.types import Ints
 
+Rows = NDArray[np.int32]
 Values = NDArray[np.float32]
 
 _FARTHEST = float(np.finfo(np.float32).max)  # distances of huge numbers stay finite
@@ -31,6 +34,11 @@ class Measure(Protocol):
         ...
 
 
+def rows_of_pairs(first: Ints, second: Ints) -> tuple[Rows, Rows]:
+    """Return the rows of pairs as kernels take them."""
+    return np.ascontiguousarray(first, np.int32), np.ascontiguousarray(second, np.int32)
+
+
 class Rarity:
     """Zero for different strings; for the same one, how rare it is: the -log of its share of the rows."""
 
@@ -38,43 +46,68 @@ class Rarity:
         self.codes = form.codes
         counts = np.bincount(form.codes[form.codes >= 0], minlength=len(form.values))
         share = np.maximum(counts, 1) / max(int(counts.sum()), 1)
-        self.rarity = np.append(-np.log(share), 0.0).astype(np.float32)
+        self.rarity = np.maximum((-np.log(share)).astype(np.float32), np.float32(1e-3))
 
     def __call__(self, first: Ints, second: Ints) -> Values:
         """Compare rows."""
-        one, two = self.codes[first], self.codes[second]
-        found = np.where(one == two, np.maximum(self.rarity[one], 1e-3), np.float32(0.0))
-        found[(one < 0) | (two < 0)] = np.nan
-        return found.astype(np.float32)
+        one, two = rows_of_pairs(first, second)
+        found = np.empty(len(one), np.float32)
+        shared_rarities(self.codes, self.rarity, one, two, found)
+        return found
 
 
 class Likeness:
-    """How alike two strings are, from 0 to 1, to a scorer of rapidfuzz; each two are compared once.
+    """How alike two strings are, from 0 to 1: what is the same for all ways to compare them."""
 
-    highest
-        What the scorer gives equal strings.
-    """
-
-    def __init__(self, form: Strings, scorer: Callable[..., float], highest: float = 1.0) -> None:
-        self.codes = form.codes
-        self.values = form.values
-        self.scorer = scorer
-        self.highest = highest
+    def __init__(self, codes: NDArray[np.int32], values: pa.Array) -> None:
+        self.codes = codes
+        self.column = Letters.of(values)
 
     def __call__(self, first: Ints, second: Ints) -> Values:
         """Compare rows."""
-        one, two = self.codes[first].astype(np.int64), self.codes[second].astype(np.int64)
-        found = np.ones(len(one), np.float32)
-        found[(one < 0) | (two < 0)] = np.nan
-        differ = np.flatnonzero((one != two) & (one >= 0) & (two >= 0))
-        if len(differ):
-            low, high = np.minimum(one, two)[differ], np.maximum(one, two)[differ]
-            keys, place = np.unique(low * len(self.values) + high, return_inverse=True)
-            left = self.values.take(keys // len(self.values)).to_pylist()
-            right = self.values.take(keys % len(self.values)).to_pylist()
-            alike = process.cpdist(left, right, scorer=self.scorer, dtype=np.float32, workers=1)
-            found[differ] = np.minimum(alike / np.float32(self.highest), np.float32(0.999))[place]
+        one, two = rows_of_pairs(first, second)
+        found = np.empty(len(one), np.float32)
+        self.compare(one, two, found)
         return found
+
+    def compare(self, first: Rows, second: Rows, found: Values) -> None:
+        """Compare rows into ``found``."""
+        raise NotImplementedError
+
+    def masks(self) -> NDArray[np.uint64]:
+        """Return scratch of a kernel: for each letter as many bits as the longest string has letters."""
+        return np.zeros(self.column.n_letters * self.column.n_words, np.uint64)
+
+
+class JaroWinkler(Likeness):
+    """The similarity of Jaro and Winkler, for names."""
+
+    def compare(self, first: Rows, second: Rows, found: Values) -> None:
+        """Compare rows into ``found``."""
+        column = self.column
+        flags, matched = np.zeros(column.n_words, np.uint64), np.zeros(column.longest, np.uint32)
+        text = column.start, column.letters, self.codes
+        jaro_winkler(*text, first, second, self.masks(), flags, matched, found)
+
+
+class Edits(Likeness):
+    """One less the edits between two strings, transpositions among them, as a share of the longer one."""
+
+    def compare(self, first: Rows, second: Rows, found: Values) -> None:
+        """Compare rows into ``found``."""
+        column = self.column
+        last_row, table = np.full(column.n_letters, -1, np.int32), np.zeros((3, column.longest + 2), np.int32)
+        edit_likeness(column.start, column.letters, self.codes, first, second, last_row, table, found)
+
+
+class SortedWords(Likeness):
+    """The longest common subsequence of two texts whose words are sorted, as a share of both."""
+
+    def compare(self, first: Rows, second: Rows, found: Values) -> None:
+        """Compare rows into ``found``."""
+        column = self.column
+        text = column.start, column.letters, self.codes
+        common_subsequences(*text, first, second, self.masks(), np.zeros(column.n_words, np.uint64), found)
 
 
 class Distance:
@@ -105,10 +138,6 @@ class LogRatio:
         return np.asarray(np.abs(self.logs[first] - self.logs[second]), np.float32)
 
 
-#: How two given names stand to each other: the levels of `GivenNames`.
-SAME, SAME_ROOT, SAME_SOUND, SAME_INITIAL, OTHER_NAME, OTHER_INITIAL = range(1, 7)
-
-
 class GivenNames:
     """How two first names stand to each other, as one of six numbers.
 
@@ -122,26 +151,17 @@ class GivenNames:
 
     def __call__(self, first: Ints, second: Ints) -> Values:
         """Compare rows."""
-        same = {name: self._same(codes, first, second) for name, codes in vars(self).items()}
-        spelled = (self.first[first] >= 0) & (self.first[second] >= 0)
-        found = np.where(same["initial"], np.where(spelled, OTHER_NAME, SAME_INITIAL), OTHER_INITIAL)
-        found = np.where(same["sound"], SAME_SOUND, found)
-        found = np.where(same["root"], SAME_ROOT, found)
-        found = np.where(same["first"], SAME, found).astype(np.float32)
-        found[(self.initial[first] < 0) | (self.initial[second] < 0)] = np.nan
+        one, two = rows_of_pairs(first, second)
+        found = np.empty(len(one), np.float32)
+        name_relations(self.first, self.root, self.sound, self.initial, one, two, found)
         return found
-
-    @staticmethod
-    def _same(codes: NDArray[np.int32], first: Ints, second: Ints) -> NDArray[np.bool_]:
-        one = codes[first]
-        return np.asarray((one == codes[second]) & (one >= 0))
 
 
 _OF_STRINGS: dict[str, Callable[[Strings], Measure]] = {
     "rarity": Rarity,
-    "jaro-winkler": lambda form: Likeness(form, JaroWinkler.normalized_similarity),
-    "edits": lambda form: Likeness(form, DamerauLevenshtein.normalized_similarity),
-    "words": lambda form: Likeness(form, fuzz.token_sort_ratio, 100.0),
+    "jaro-winkler": lambda form: JaroWinkler(form.codes, form.values),
+    "edits": lambda form: Edits(form.codes, form.values),
+    "words": lambda form: SortedWords(form.codes, with_sorted_words(form.values)),
 }
 _OF_NUMBERS: dict[str, Callable[[Numbers], Measure]] = {"distance": Distance, "ratio": LogRatio}
 
@@ -161,6 +181,12 @@ RELATIONS = {
 
 #: Measures whose lower levels are more alike.
 FALLING = frozenset({"distance", "ratio", *RELATIONS})
+
+
+def with_sorted_words(values: pa.Array) -> pa.Array:
+    """Return texts with their words in order."""
+    texts = [" ".join(sorted(text.split())) if text else "" for text in values.to_pylist()]
+    return pa.array(texts, pa.string())
 
 
 def string_measure(form: Strings, measure: str) -> Measure:

@@ -39,6 +39,7 @@ SMALLER_LEAD, LARGER_LEAD = "smaller lead", "larger lead"
 #: Measures of a pair that depend on the other candidates of its records.
 LEADS = frozenset({SMALLER_LEAD, LARGER_LEAD})
 _OF_SUMS = frozenset({SHARED, CONTAINMENT})
+_BELOW_ONE = np.nextafter(np.float32(1.0), np.float32(0.0))  # the highest cosine of different sets
 _CHUNK = 1 << 18  # pairs that are looked at in one go
 
 
@@ -99,7 +100,10 @@ class Overlaps:
         if CONTAINMENT in self.measures:
             found[CONTAINMENT] = np.divide(sums, np.minimum(self.total[one], self.total[two]))
         if self._needs_cosine:
-            found[COSINE] = squares / (self.norm[one] * self.norm[two])
+            cosine = np.minimum(squares / (self.norm[one] * self.norm[two]), _BELOW_ONE)
+            own = self.own_squares
+            cosine[(squares == own[one]) & (squares == own[two])] = 1.0  # equal sets, whatever rounding does
+            found[COSINE] = cosine
         if not LEADS.isdisjoint(self.measures):
             smaller, larger = np.empty((2, len(one)), np.float32)
             leads(one, two, found[COSINE], self.best, self.runner_up, smaller, larger)
@@ -115,6 +119,14 @@ class Overlaps:
         sums = np.zeros(len(rows), np.float32)
         set_overlaps(self.form.offsets, self.form.codes, self.rarity, rows, rows, sums)
         return np.where(self.missing, np.float32(1.0), sums)
+
+    @cached_property
+    def own_squares(self) -> Values:
+        """Squared rarities of all values of each row, summed up as for a pair."""
+        rows = np.arange(len(self.form), dtype=np.int32)
+        sums = np.zeros(len(rows), np.float32)
+        set_overlaps(self.form.offsets, self.form.codes, self.squares, rows, rows, sums)
+        return sums
 
     @cached_property
     def norm(self) -> Values:

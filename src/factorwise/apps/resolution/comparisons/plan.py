@@ -289,7 +289,7 @@ class Comparer:
         def part(low: int, high: int) -> None:
             for a, b in chunks(low, high):
                 for place, values in self._measured(first[a:b], second[a:b]):
-                    found[a:b] += tables[place][self.comparisons[place].cuts.levels(values)]
+                    self.comparisons[place].cuts.add_weights(values, tables[place], found[a:b])
 
         team.share(len(first), part)
         return found

@@ -1,0 +1,65 @@
+"""The characters of a column of strings as numbers, which kernels compare."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from factorwise.apps.resolution.forms import offsets_of
+
+_ASCII = 128
+_WORD = 64  # characters that one word has bits for
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Letters:
+    """The characters of different strings, one string after the other.
+
+    start : int64[strings + 1]
+        Where each string begins.
+    letters : uint32[characters]
+        Numbers below ``n_letters``, equal for equal characters.
+    longest
+        Characters of the longest string.
+    """
+
+    start: NDArray[np.int64]
+    letters: NDArray[np.uint32]
+    n_letters: int
+    longest: int
+
+    @property
+    def n_words(self) -> int:
+        """Words that have a bit for each character of the longest string."""
+        return max(1, -(-self.longest // _WORD))
+
+    @classmethod
+    def of(cls, values: pa.Array) -> Letters:
+        """Number the characters of strings; missing ones are empty."""
+        texts = values.fill_null("") if values.null_count else values
+        lengths = np.asarray(pc.utf8_length(texts), np.int64)
+        start, n_letters = offsets_of(lengths), _ASCII
+        if int(start[-1]) == (pc.sum(pc.binary_length(texts)).as_py() or 0):
+            letters = _bytes_of(texts).astype(np.uint32)
+        else:
+            text = "".join(texts.to_pylist()).encode("utf-32-le")
+            points = np.frombuffer(text, np.uint32)
+            seen = np.zeros(int(points.max()) + 1, bool)
+            seen[points] = True
+            letters = (np.cumsum(seen, dtype=np.uint32) - np.uint32(1))[points]
+            n_letters = int(seen.sum())
+        return cls(start, letters, n_letters, int(lengths.max(initial=0)))
+
+
+def _bytes_of(texts: pa.Array) -> NDArray[np.uint8]:
+    """Return the bytes of strings, one string after the other."""
+    kind = np.int64 if pa.types.is_large_string(texts.type) else np.int32
+    _, bounds, data = texts.buffers()
+    if data is None or not len(texts):
+        return np.zeros(0, np.uint8)
+    ends = np.frombuffer(bounds, kind, count=texts.offset + len(texts) + 1)[texts.offset :]
+    return np.frombuffer(data, np.uint8)[int(ends[0]) : int(ends[-1])]

@@ -1,0 +1,82 @@
+"""How the values of two rows stand to each other, by codes alone, for many pairs of rows at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.kernels.compile.compiler import kernel
+
+Codes = NDArray[np.int32]
+Values = NDArray[np.float32]
+
+
+@kernel
+def shared_rarities(codes: Codes, rarity: Values, first: Codes, second: Codes, found: Values) -> None:
+    """Write the rarity of the value that both rows have, 0 for different values, NaN where one is missing."""
+    for k in range(len(first)):
+        one, two = codes[first[k]], codes[second[k]]
+        if one < 0 or two < 0:
+            found[k] = np.nan
+        else:
+            found[k] = rarity[one] if one == two else np.float32(0.0)
+
+
+@kernel
+def name_relations(
+    name: Codes, root: Codes, sound: Codes, initial: Codes, first: Codes, second: Codes, found: Values
+) -> None:
+    """Write how two given names stand to each other: 1 to 6, from the same to another initial.
+
+    name, root, sound, initial
+        Codes of the name of each row, of what it is short for, of how it sounds and of its first letter.
+    """
+    for k in range(len(first)):
+        one, two = first[k], second[k]
+        if initial[one] < 0 or initial[two] < 0:
+            found[k] = np.nan
+        elif name[one] >= 0 and name[one] == name[two]:
+            found[k] = 1.0
+        elif root[one] >= 0 and root[one] == root[two]:
+            found[k] = 2.0
+        elif sound[one] >= 0 and sound[one] == sound[two]:
+            found[k] = 3.0
+        elif initial[one] != initial[two]:
+            found[k] = 6.0
+        else:
+            found[k] = 5.0 if name[one] >= 0 and name[two] >= 0 else 4.0
+
+
+@kernel
+def cut_levels(values: Values, edges: Values, found: NDArray[np.uint8]) -> None:
+    """Write the level of each value: 0 for NaN, otherwise one more than the edges that it reaches.
+
+    Without edges, values are levels themselves.
+    """
+    for k in range(len(values)):
+        value = values[k]
+        if value != value:
+            found[k] = 0
+        elif len(edges) == 0:
+            found[k] = np.uint8(value)
+        else:
+            level = 1
+            for edge in range(len(edges)):
+                level += value >= edges[edge]
+            found[k] = level
+
+
+@kernel
+def add_level_weights(values: Values, edges: Values, weights: Values, scores: Values) -> None:
+    """Add to each score the weight of its value's level, which is cut as in `cut_levels`."""
+    for k in range(len(values)):
+        value = values[k]
+        if value != value:
+            scores[k] += weights[0]
+        elif len(edges) == 0:
+            scores[k] += weights[np.int64(value)]
+        else:
+            level = 1
+            for edge in range(len(edges)):
+                level += value >= edges[edge]
+            scores[k] += weights[level]
