@@ -61,7 +61,7 @@ LINES = (
     " --steps 5 --model out.fw --write-fields out.toml --report out.html",
     "resolve apply records.csv --id id --model resolve.fw --must-link tied.csv --cannot-link parted.csv"
     " -o out.csv --entities out-entities.csv --canonical out-canonical.csv --pairs out-pairs.csv"
-    " --second-best out-second.csv --report out.html",
+    " --second-best out-second.csv --for-spreadsheets --report out.html",
     "resolve score resolve-found.csv --truth labelled.csv --id id --entity person",
     "resolve explain records.csv 100 101 --id id --model resolve.fw --entities resolve-found.csv",
     "tag fit tags.txt --max-iterations 2 --model out.fw",

@@ -323,3 +323,18 @@ def test_the_numbers_that_pandas_gives_its_rows_are_left_out(tmp_path):
     assert read_table(tmp_path / "part.parquet").column_names == ["id", "name"]
     frame.set_index("name").to_parquet(tmp_path / "named.parquet")
     assert set(read_table(tmp_path / "named.parquet").column_names) == {"id", "name"}
+
+
+def test_texts_that_spreadsheets_take_for_formulas_are_marked_when_asked_for(tmp_path):
+    formulas = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"]
+    table = pa.table({"=name": [*formulas, "a=b", "", None], "number": [-1.5] * 9, "list": [["=x", "y"]] * 9})
+    write_table(tmp_path / "marked.csv", table, for_spreadsheets=True)
+    write_table(tmp_path / "plain.csv", table)
+    marked, plain = (read_table(tmp_path / name) for name in ("marked.csv", "plain.csv"))
+    assert marked.column_names == ["'=name", "number", "list"]
+    assert marked["'=name"].to_pylist()[:7] == [*(f"'{text}" for text in formulas), "a=b"]
+    assert marked["number"].to_pylist() == ["-1.5"] * 9
+    assert marked["list"].to_pylist() == ["'=x|y"] * 9
+    assert plain["=name"].to_pylist()[:7] == [*formulas, "a=b"]
+    write_table(tmp_path / "t.parquet", table, for_spreadsheets=True)
+    assert read_table(tmp_path / "t.parquet")["=name"].to_pylist()[0] == "=1+1"

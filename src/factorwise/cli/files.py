@@ -196,12 +196,12 @@ def _give_up_standard_output() -> None:
         os.close(nowhere)
 
 
-def write_output(path: Path, table: pa.Table) -> None:
+def write_output(path: Path, table: pa.Table, *, for_spreadsheets: bool = False) -> None:
     """Write a table in the format of its ending, whole or not at all."""
     from factorwise.io.tables import write_table
 
     try:
-        write_table(path, table)
+        write_table(path, table, for_spreadsheets=for_spreadsheets)
     except OSError as error:
         raise unwritten(path, error) from error
 

@@ -74,6 +74,11 @@ _path = click.Path(path_type=Path)
     metavar="FILE",
     help="Write two likeliest clusterings of groups in doubt, with shares; draws other clusterings.",
 )
+@click.option(
+    "--for-spreadsheets",
+    is_flag=True,
+    help="In CSV, put ' before texts that begin with = + - @, which spreadsheets take for formulas.",
+)
 @click.option("--onto", metavar="FILE", help="Entities found earlier (id, entity): place RECORDS into them.")
 @click.option("--old", metavar="FILE", help="The records that --onto speaks of.")
 @click.option(
@@ -352,7 +357,7 @@ def _write(request: Request, content: Callable[[], pa.Table], found: Resolution)
         option: path for option, path in request.targets().items() if path is not None and option in made
     }
     for option, path in targets.items():
-        write_output(path, made[option]())
+        write_output(path, made[option](), for_spreadsheets=request.for_spreadsheets)
     return [path.name for option, path in targets.items() if option != "--output"]
 
 

@@ -34,6 +34,7 @@ class Request:
     posterior: bool
     pairs: Path | None
     second_best: Path | None
+    for_spreadsheets: bool
     onto: str | None
     old: str | None
     rounds: int | None

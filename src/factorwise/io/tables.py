@@ -14,6 +14,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,6 +36,7 @@ TableSource: TypeAlias = "str | os.PathLike[str] | Sequence[Mapping[str, Any]] |
 
 LIST_SEPARATOR = "|"
 SOURCE_COLUMN = "source"
+_FORMULA = re.compile(r"\A([=+\-@\t\r])")  # how texts begin that spreadsheets take for formulas
 _SHOWN = 3  # repeated ids named in an error
 _ROWS = 1 << 16  # records turned to JSON in one go
 
@@ -122,11 +124,15 @@ def stack_tables(
     return stacked
 
 
-def write_table(path: str | os.PathLike[str], table: pa.Table) -> None:
+def write_table(path: str | os.PathLike[str], table: pa.Table, *, for_spreadsheets: bool = False) -> None:
     """Write a table as CSV, Parquet or JSON lines, by the ending of ``path``, whole or not at all.
 
     CSV and JSON lines are packed where the name ends in ``.gz``. In CSV the items of a list stand in one
     field, joined by ``|``, and a missing value is an empty field.
+
+    for_spreadsheets
+        In CSV, put an apostrophe before texts that begin with ``= + - @``, a tab or a carriage return, which
+        spreadsheets would take for formulas.
     """
     target = Path(path)
     form = written_format(target)
@@ -137,7 +143,8 @@ def write_table(path: str | os.PathLike[str], table: pa.Table) -> None:
             for line in _json_lines(table):
                 sink.write(line)
         else:
-            pacsv.write_csv(_flat(table), sink)
+            flat = _flat(table)
+            pacsv.write_csv(_without_formulas(flat) if for_spreadsheets else flat, sink)
 
 
 def _from_memory(source: Any, origin: str) -> pa.Table:
@@ -239,6 +246,17 @@ def _flat(table: pa.Table) -> pa.Table:
     for place, field in enumerate(table.schema):
         if pa.types.is_nested(field.type) or pa.types.is_dictionary(field.type):
             table = table.set_column(place, field.name, _as_text(table.column(place)))
+    return table
+
+
+def _without_formulas(table: pa.Table) -> pa.Table:
+    """Mark texts, and names of columns, that a spreadsheet would take for formulas."""
+    for place, field in enumerate(table.schema):
+        name = _FORMULA.sub(r"'\1", field.name)
+        column = table.column(place)
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            column = pc.replace_substring_regex(column, pattern=_FORMULA.pattern, replacement=r"'\1")
+        table = table.set_column(place, name, column)
     return table
 
 
