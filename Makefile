@@ -5,13 +5,14 @@ BIN    := $(VENV)/bin
 LOCK   := requirements/dev.lock
 READY  := $(VENV)/.ready
 DOCS   := .venv-docs
+AUDIT  := .venv-audit
 # numba does not notice an edit of a kernel that another file calls: other sources, another cache
 export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/kernels/$(shell find src/factorwise/kernels -name '*.py' 2>/dev/null | LC_ALL=C sort | xargs cat 2>/dev/null | cksum | tr ' ' '-')
 # packages are installed without bytecode, which their first use writes: else every process makes it anew
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage fuzz test-slow test-cluster check format lint types layers bench experiments docs lock clean
+.PHONY: help setup demo test coverage fuzz test-slow test-cluster check audit format lint types layers bench experiments docs lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -81,10 +82,20 @@ $(DOCS)/.ready: requirements/docs.lock
 	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/docs.lock
 	@touch $@
 
-lock: setup  ## choose new versions: rewrites requirements/dev.lock and docs.lock
+# in an environment of its own: what looks up vulnerabilities is no part of development
+audit: $(AUDIT)/.ready  ## known vulnerabilities of the locked versions, where the registry offers such data
+	$(PYTHON) .ci/audit.py $(AUDIT)/bin/pip-audit requirements/dev.lock requirements/docs.lock requirements/audit.lock
+
+$(AUDIT)/.ready: requirements/audit.lock
+	$(PYTHON) -m venv $(AUDIT)
+	$(AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/audit.lock
+	@touch $@
+
+lock: setup  ## choose new versions: rewrites requirements/*.lock
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --group dev pyproject.toml -o $(LOCK)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --group docs -o requirements/docs.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --group audit -o requirements/audit.lock
 
 clean:
-	rm -rf $(VENV) $(DOCS) site .pytest_cache .mypy_cache .ruff_cache .hypothesis demo
+	rm -rf $(VENV) $(DOCS) $(AUDIT) site .pytest_cache .mypy_cache .ruff_cache .hypothesis demo
