@@ -25,6 +25,7 @@ KINDS = {
     "labelled.csv": "table",
     "records.csv": "table",
     "judged.csv": "table",
+    "scored.csv": "table",
     "tied.csv": "table",
     "parted.csv": "table",
     "fields.toml": "fields",
@@ -64,6 +65,9 @@ LINES = (
     " --second-best out-second.csv --for-spreadsheets --report out.html",
     "resolve score resolve-found.csv --truth labelled.csv --id id --entity person",
     "resolve explain records.csv 100 101 --id id --model resolve.fw --entities resolve-found.csv",
+    "cluster scored.csv --records records.csv --id id --labels judged.csv --must-link tied.csv"
+    " --cannot-link parted.csv -o out.csv --entities out-entities.csv --pairs out-pairs.csv"
+    " --second-best out-second.csv --report out.html",
     "tag fit tags.txt --max-iterations 2 --model out.fw",
     "tag fit tags.txt --max-iterations 2 --templates templates.txt --warm-start tag.fw --model out.fw"
     " --report out.html",
@@ -128,6 +132,7 @@ def write_inputs(place):
     tags = ["Ann N B-PER", "sings V O", "", "Bob N B-PER", "Smith N I-PER", "reads V O", ""] * 4
     texts = {
         "judged.csv": "id,other,same\n100,101,1\n100,103,0\n",
+        "scored.csv": "id,other,probability\n100,101,0.9\n101,102,0.6\n100,103,0.2\n",
         "tied.csv": "id,other\n100,101\n",
         "parted.csv": "id,other\n100,103\n",
         "fields.toml": "[fields.town]\nkind = 'category'\n",

@@ -4,6 +4,7 @@
     splink_run.py SET choose TRAIN MODEL          (the threshold that is best on labelled records)
     splink_run.py SET apply TEST MODEL THRESHOLD OUT
     splink_run.py SET sweep TEST MODEL TRUTH      (the threshold that would have been best)
+    splink_run.py SET score RECORDS MODEL OUT     (fit on the records, and write their scored pairs)
 
 Weights are estimated without labels. ``choose`` uses those of the training half, ``sweep`` those of the test.
 """
@@ -32,7 +33,9 @@ def load(path: Path, setup: Setup, threads: int) -> tuple[DuckDBAPI, Any]:
     names = connection.execute(
         "SELECT column_name FROM (DESCRIBE FROM read_csv(?, all_varchar = true, header = true))", [str(path)]
     ).fetchall()
-    columns = [f"nullif(trim({name}), '') AS {name}" for (name,) in names if name not in ("id", "entity")]
+    columns = [
+        f'nullif(trim("{name}"), \'\') AS "{name}"' for (name,) in names if name not in ("id", "entity")
+    ]
     connection.execute(
         f"CREATE TABLE given AS SELECT id AS unique_id, {', '.join(columns)}"
         " FROM read_csv(?, all_varchar = true, header = true)",
@@ -90,7 +93,7 @@ class Fitted:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("set", choices=SETUPS)
-    parser.add_argument("phase", choices=("fit", "choose", "apply", "sweep"))
+    parser.add_argument("phase", choices=("fit", "choose", "apply", "sweep", "score"))
     parser.add_argument("paths", nargs="+")
     parser.add_argument("--began", type=float, required=True, help="when this process was started")
     parser.add_argument("--threads", type=int, default=2)
@@ -104,6 +107,10 @@ def main() -> None:
     elif options.phase == "apply":
         fitted, threshold = Fitted(setup, records, model, options.threads), float(options.paths[2])
         fitted.clusters(fitted.pairs(threshold), threshold).write_csv(options.paths[3], header=True)
+    elif options.phase == "score":
+        fit(setup, records, model, options.threads)
+        pairs = Fitted(setup, records, model, options.threads).pairs(THRESHOLDS[0])
+        pairs.as_duckdbpyrelation().write_parquet(options.paths[2])
     else:
         truth = read_entities(records if options.phase == "choose" else Path(options.paths[2]))
         scores = Fitted(setup, records, model, options.threads).scores(truth)

@@ -142,6 +142,36 @@ FEBRL_LIKE = FEBRL._replace(
 
 SETUPS = {
     "febrl3": FEBRL,
+    "fake_1000": Setup(
+        comparisons=[
+            cl.NameComparison("first_name"),
+            cl.NameComparison("surname"),
+            cl.DateOfBirthComparison("dob", input_is_string=True),
+            exact("city"),
+            cl.EmailComparison("email"),
+        ],
+        blocking=[block_on("first_name"), block_on("surname"), block_on("dob"), block_on("email")],
+        training=[block_on("dob"), block_on("email")],
+        certain=[block_on("first_name", "surname", "dob"), block_on("email")],
+    ),
+    "rldata10000": Setup(
+        comparisons=[
+            cl.NameComparison("fname_c1"),
+            cl.NameComparison("lname_c1"),
+            typing("birth_year", 1),
+            typing("bm", 1),
+            typing("bd", 1),
+        ],
+        blocking=[
+            block_on("fname_c1", "birth_year"),
+            block_on("lname_c1", "birth_year"),
+            block_on("birth_year", "bm", "bd"),
+            block_on("fname_c1", "lname_c1"),
+        ],
+        training=[block_on("birth_year", "bm", "bd"), block_on("fname_c1", "lname_c1")],
+        certain=[block_on("fname_c1", "lname_c1", "birth_year", "bm", "bd")],
+        derived={"birth_year": '"by"'},
+    ),
     "febrl_like": FEBRL_LIKE,
     "restaurant": Setup(
         comparisons=[

@@ -32,6 +32,7 @@ _HOMES = {
     "apps.collective.estimator": ["CollectiveModel"],
     "apps.coreference.estimator": ["CoreferenceResolver"],
     "apps.resolution.estimator": ["EntityResolver"],
+    "apps.resolution.scored_pairs.clusterer": ["PairClusterer"],
     "apps.tagging.estimator": ["ChainCRF"],
     "inference.oracle": ["Answer", "infer"],
     "inference.mcmc.run": ["Annealed", "Samples", "anneal", "sample"],
@@ -74,6 +75,7 @@ __all__ = [
     "Fields",
     "Model",
     "OntologyAligner",
+    "PairClusterer",
     "PairTable",
     "Partition",
     "Relabel",
@@ -113,6 +115,7 @@ if TYPE_CHECKING:
     from factorwise.apps.collective.estimator import CollectiveModel
     from factorwise.apps.coreference.estimator import CoreferenceResolver
     from factorwise.apps.resolution.estimator import EntityResolver
+    from factorwise.apps.resolution.scored_pairs.clusterer import PairClusterer
     from factorwise.apps.tagging.estimator import ChainCRF
     from factorwise.inference import cross_entropy, exact, mcmc, message_passing
     from factorwise.inference.mcmc import adaptive

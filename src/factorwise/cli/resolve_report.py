@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +36,8 @@ MOST_PAIRS = 500
 MOST_TEXT = 6_000_000  # characters of the records of entities, and again of those of pairs
 LONGEST_RECORD = 4_000  # characters, unless there are very many columns
 LEAST = 20  # characters of a value that are shown, however many columns there are
+#: Says for the rows of pairs what adds to the score of each: names and amounts.
+StepsOf: TypeAlias = "Callable[[NDArray[np.int64], NDArray[np.int64]], list[list[tuple[str, float]]]]"
 QUALITY = {"precision": "precision", "recall": "recall", "b_cubed": "F1"}
 
 
@@ -231,7 +233,27 @@ def entities_of(table: pa.Table, found: Resolution, *, values: bool) -> Entities
 
 def pairs_of(table: pa.Table, found: Resolution, knowledge: Knowledge, *, values: bool) -> Pairs:
     """Show the most doubtful pairs of records with what each comparison adds."""
-    from factorwise.apps.resolution.explaining import contributions, probability_alone
+    from factorwise.apps.resolution.explaining import contributions
+    from factorwise.apps.resolution.linking import Linked
+
+    linked = found.linked
+    assert isinstance(linked, Linked)
+
+    def steps_of(one: NDArray[np.int64], two: NDArray[np.int64]) -> list[list[tuple[str, float]]]:
+        return contributions(linked.normal, knowledge, one, two, linked.candidates)
+
+    return pairs_with_steps(table, found, steps_of, knowledge.temperature, values=values)
+
+
+def pairs_with_steps(
+    table: pa.Table, found: Resolution, steps_of: StepsOf, temperature: float, *, values: bool
+) -> Pairs:
+    """Show the most doubtful pairs of records with what adds to their scores.
+
+    steps_of
+        Returns for pairs of rows of those that were weighed what adds to their scores, by name.
+    """
+    from factorwise.apps.resolution.explaining import probability_alone
 
     posterior, graph = found.posterior, found.linked.walk.graph
     assert posterior is not None
@@ -241,7 +263,7 @@ def pairs_of(table: pa.Table, found: Resolution, knowledge: Knowledge, *, values
     unit = found.linked.unit
     row_of_unit[unit[::-1]] = np.arange(len(unit))[::-1]  # the first record of each item
     one, two = row_of_unit[graph.first[chosen]], row_of_unit[graph.second[chosen]]
-    steps = contributions(found.linked.normal, knowledge, one, two, found.linked.candidates)
+    steps = steps_of(one, two)
     if found.weighed is not None:  # so far rows of those that were weighed
         one, two = found.weighed[one], found.weighed[two]
     columns, records = _records(table, found, np.concatenate([one, two]), values=values)
@@ -253,7 +275,7 @@ def pairs_of(table: pa.Table, found: Resolution, knowledge: Knowledge, *, values
             round(float(posterior.together[chosen[k]]), 4),
             bool(found.labels[one[k]] == found.labels[two[k]]),
             steps[k],
-            round(probability_alone(steps[k], knowledge.temperature), 4),
+            round(probability_alone(steps[k], temperature), 4),
         )
         for k in np.flatnonzero(room).tolist()
     ]

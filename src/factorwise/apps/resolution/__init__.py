@@ -1,8 +1,8 @@
 """Entity resolution: records in, entities out.
 
 `EntityResolver` is the estimator; it gives a `Resolution`. `FieldSpec` says what a column is, `Rule` and
-`Part` which records become candidates, `Constraints` what is known for certain. Names are loaded when they
-are first used.
+`Part` which records become candidates, `Constraints` what is known for certain. `PairClusterer` does without
+records: it takes pairs that another tool has scored. Names are loaded when they are first used.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ _HOMES = {
     "fields": ["FieldSpec", "read_fields"],
     "knowledge": ["Knowledge"],
     "record_items": ["RecordItems"],
+    "scored_pairs.clusterer": ["PairClusterer"],
+    "scored_pairs.constants": ["PairConstants"],
+    "scored_pairs.tables": ["PairColumns", "ScoredPairs", "read_scored_pairs"],
 }
 
 
@@ -27,11 +30,16 @@ __all__ = [
     "EntityResolver",
     "FieldSpec",
     "Knowledge",
+    "PairClusterer",
+    "PairColumns",
+    "PairConstants",
     "Part",
     "RecordItems",
     "Resolution",
     "Rule",
+    "ScoredPairs",
     "read_fields",
+    "read_scored_pairs",
 ]
 
 if TYPE_CHECKING:
@@ -42,5 +50,8 @@ if TYPE_CHECKING:
     from factorwise.apps.resolution.fields import FieldSpec, read_fields
     from factorwise.apps.resolution.knowledge import Knowledge
     from factorwise.apps.resolution.record_items import RecordItems
+    from factorwise.apps.resolution.scored_pairs.clusterer import PairClusterer
+    from factorwise.apps.resolution.scored_pairs.constants import PairConstants
+    from factorwise.apps.resolution.scored_pairs.tables import PairColumns, ScoredPairs, read_scored_pairs
 
 __getattr__, __dir__ = load_lazily(__name__, _HOMES)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.doubt import doubtful_groups
 from factorwise.apps.resolution.forms import ranges
-from factorwise.apps.resolution.linking import Linked
+from factorwise.apps.resolution.linking import LinkedItems
 from factorwise.apps.resolution.naming import id_ranks, smallest_rows
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.shards.posterior import LinkPosterior
@@ -45,7 +45,7 @@ class Resolution:
     entity: pa.Array
     labels: NDArray[np.int32]
     confidence: NDArray[np.float32]
-    linked: Linked
+    linked: LinkedItems
     found: Found
     posterior: LinkPosterior | None = None
     weighed: NDArray[np.int64] | None = None

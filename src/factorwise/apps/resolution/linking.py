@@ -35,28 +35,36 @@ from factorwise.world.links import LinkGraph
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Linked:
-    """Records with scored links, ready to be clustered.
+class LinkedItems:
+    """Items that stand for records, and a walk over their clusterings.
 
-    normal, candidates
-        Their normal forms and the candidate pairs, in rows of the table.
-    scores : float32[pairs]
-        Of the candidate pairs if they are together.
     unit : int32[rows]
         The item of the walk that stands for each record: records that must be together share one.
     walk
         A clustering of the items, every one by itself to begin with.
     """
 
-    normal: NormalTable
-    candidates: Candidates
-    scores: NDArray[np.float32]
     unit: NDArray[np.int32]
     walk: LinkWalk
 
     def rows_of_units(self, labels: Ints) -> NDArray[np.int32]:
         """Return for each record the label of its item."""
         return np.asarray(labels[self.unit], np.int32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Linked(LinkedItems):
+    """Records with links that were scored by comparing them, ready to be clustered.
+
+    normal, candidates
+        Their normal forms and the candidate pairs, in rows of the table.
+    scores : float32[pairs]
+        Of the candidate pairs if they are together.
+    """
+
+    normal: NormalTable
+    candidates: Candidates
+    scores: NDArray[np.float32]
 
 
 def link(
@@ -111,17 +119,10 @@ def joined(
     limits: Constraints,
     templates: Sequence[TemplateMaker] = (),
 ) -> Linked:
-    """Make the items of the walk, and lay out their links.
-
-    Items are numbered by the part of the graph that they lie in: linked ones lie together in memory.
-    """
-    n, weights = normal.n_rows, knowledge.weights
-    part = parts(n, candidates.first, candidates.second, scores)
-    unit = _units(n, limits.must, part)
-    links = Links(unit[candidates.first], unit[candidates.second], scores)
-    if len(limits.must) or len(limits.cannot):
-        links = _merged(links, unit, limits, weights.unlinked)
-    graph = LinkGraph.from_pairs(int(unit.max(initial=-1)) + 1, links.first, links.second)
+    """Make the items of the walk, and lay out their links."""
+    weights = knowledge.weights
+    links = Links(candidates.first, candidates.second, scores)
+    unit, links, graph = lay_out_items(normal.n_rows, links, limits, weights.unlinked)
     own = make_templates(templates, RecordItems(table, unit, graph.n_items))
     walk = LinkWalk(
         graph,
@@ -132,7 +133,26 @@ def joined(
         sources=limits.source_bits(unit, graph.n_items),
         further=further_model(own, flat_weights(own, knowledge.further)),
     )
-    return Linked(normal, candidates, scores, unit, walk)
+    return Linked(unit, walk, normal, candidates, scores)
+
+
+def lay_out_items(
+    n: int, links: Links, limits: Constraints, unlinked: float
+) -> tuple[NDArray[np.int32], Links, LinkGraph]:
+    """Return the item of each of ``n`` records, the links between items, and their graph.
+
+    Items are numbered by the part of the graph that they lie in: linked ones lie together in memory.
+
+    links
+        Between records, in rows.
+    unlinked
+        Unlinked pair weight, which stands for the missing links of records that are one item.
+    """
+    unit = _units(n, limits.must, parts(n, links.first, links.second, links.score))
+    links = Links(unit[links.first], unit[links.second], links.score)
+    if len(limits.must) or len(limits.cannot):
+        links = _merged(links, unit, limits, unlinked)
+    return unit, links, LinkGraph.from_pairs(int(unit.max(initial=-1)) + 1, links.first, links.second)
 
 
 def record_model(

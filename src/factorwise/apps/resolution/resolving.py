@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from factorwise.apps.resolution.knowledge import Knowledge
-from factorwise.apps.resolution.linking import Linked
+from factorwise.apps.resolution.linking import Linked, LinkedItems
 from factorwise.inference.mcmc.shards.posterior import CHAINS, DRAWS, LinkPosterior, link_posterior
 from factorwise.inference.mcmc.shards.search import Found, LinkSearch, Progress, SearchState
 from factorwise.io.checkpoints import Checkpoint, read_checkpoint, restoring, write_checkpoint
@@ -108,7 +108,7 @@ def _state(saved: Checkpoint, search: LinkSearch, n_items: int) -> SearchState:
 
 
 def draw_posterior(
-    linked: Linked,
+    linked: LinkedItems,
     temperature: float,
     *,
     seed: int,

@@ -1,0 +1,207 @@
+"""`PairClusterer`: entities from pairs that any tool has scored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+
+from factorwise.apps.resolution.answers import Resolution
+from factorwise.apps.resolution.constraints import Constraints
+from factorwise.apps.resolution.linking import LinkedItems, Links, lay_out_items
+from factorwise.apps.resolution.naming import entity_names
+from factorwise.apps.resolution.resolving import default_budget, draw_posterior
+from factorwise.apps.resolution.scored_pairs.constants import PairConstants, estimate_constants
+from factorwise.apps.resolution.scored_pairs.tables import ScoredPairs, read_scored_pairs
+from factorwise.errors import require
+from factorwise.inference.mcmc.shards.link_walk import LinkWalk
+from factorwise.inference.mcmc.shards.search import LinkSearch, Progress
+from factorwise.kernels.compile.threads import Team, thread_count
+
+ROUNDS = 6  # of the search: on scores that are given, more of them gain next to nothing
+
+
+class PairClusterer:
+    """Finds the entities of records from scored pairs, by the walk that `EntityResolver` takes.
+
+    The score of a clustering is the sum over the scored pairs in one entity of their log odds plus an offset,
+    and over the other pairs in one entity of the unlinked pair weight. One false pair does not chain two
+    entities: the pairs between them that are missing speak against it.
+
+    >>> pairs = [("a", "b", 0.99), ("b", "c", 0.97), ("a", "c", 0.8), ("c", "d", 0.1)]
+    >>> table = [dict(zip(("id", "other", "probability"), pair)) for pair in pairs]
+    >>> PairClusterer().fit(table).cluster(table).entity.to_pylist()
+    ['a', 'a', 'a', 'd']
+
+    offset, unlinked, temperature
+        The constants (see `PairConstants`); None for those that `fit` shall find.
+    rounds, sweeps, seconds
+        Of the search, see `LinkSearch`; None for the usual.
+    random_state
+        Seed of every random stream.
+    n_jobs
+        Threads; the result does not depend on it.
+
+    After `fit`, ``constants_`` are the constants and how they were found.
+    """
+
+    def __init__(
+        self,
+        *,
+        offset: float | None = None,
+        unlinked: float | None = None,
+        temperature: float | None = None,
+        rounds: int | None = None,
+        sweeps: int | None = None,
+        seconds: float | None = None,
+        random_state: int = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        for name, value in (("offset", offset), ("unlinked", unlinked), ("temperature", temperature)):
+            require(value is None or np.isfinite(value), name, value, "a finite number, or None")
+        require(temperature is None or temperature > 0.0, "temperature", temperature, "greater than zero")
+        self.offset, self.unlinked, self.temperature = offset, unlinked, temperature
+        self.rounds, self.sweeps, self.seconds = rounds, sweeps, seconds
+        self.random_state, self.n_jobs = random_state, n_jobs
+
+    def fit(
+        self,
+        pairs: Any,
+        labels: Any = None,
+        *,
+        constraints: Constraints | None = None,
+        on_message: Callable[[str], object] = lambda text: None,
+    ) -> Self:
+        """Find the constants, from labels if there are any.
+
+        pairs
+            `ScoredPairs`, or a table that `read_scored_pairs` reads.
+        labels
+            Of some records: a table with the columns ``id`` and ``entity``, or ``id``, ``other``, ``same``.
+        constraints
+            What is known for certain, in rows of the records.
+        on_message
+            Called with a line on what is being done.
+        """
+        scored = _scored(pairs)
+        estimate = estimate_constants(scored, seed=self.random_state)
+        constants = self._with_given(estimate)
+        if labels is not None:
+            from factorwise.apps.resolution.scored_pairs.learning import learn_constants, read_labels
+
+            known = read_labels(labels, scored.ids)
+            limits = constraints or Constraints()
+            with Team(thread_count(self.n_jobs)) as team:
+                constants = learn_constants(
+                    lambda tried: self._search(scored, tried, limits, team=team),
+                    constants,
+                    known,
+                    seed=self.random_state,
+                    team=team,
+                    on_message=on_message,
+                )
+            constants = self._with_given(constants)
+        self.constants_ = constants
+        return self
+
+    def cluster(
+        self,
+        pairs: Any,
+        *,
+        constraints: Constraints | None = None,
+        posterior: bool = False,
+        on_round: Callable[[Progress], None] | None = None,
+    ) -> Resolution:
+        """Find the entities; without `fit`, the constants are estimated first.
+
+        pairs, constraints
+            As `fit` takes them.
+        posterior
+            Draw other clusterings too: see `Resolution.pairs` and `Resolution.second_best`.
+        on_round
+            Called after each round of the search.
+        """
+        scored, limits = _scored(pairs), constraints or Constraints()
+        limits.check(scored.ids)
+        if not hasattr(self, "constants_"):
+            self.fit(scored)
+        constants = self.constants_
+        with Team(thread_count(self.n_jobs)) as team:
+            linked, found = self._search(scored, constants, limits, team=team, on_round=on_round)
+            chances = linked.walk.home_chances(constants.temperature, team=team)
+        labels = linked.rows_of_units(linked.walk.labels)
+        answer = Resolution(
+            ids=scored.ids,
+            entity=entity_names(scored.ids, labels),
+            labels=labels,
+            confidence=chances[linked.unit],
+            linked=linked,
+            found=found,
+        )
+        return self.draw(answer) if posterior else answer
+
+    def draw(
+        self, answer: Resolution, *, on_sweep: Callable[[int], object] = lambda sweeps: None
+    ) -> Resolution:
+        """Return an answer with draws of other clusterings, as ``posterior=True`` does at the end.
+
+        on_sweep
+            Called after each sweep, from any thread, with the number of all sweeps.
+        """
+        with Team(thread_count(self.n_jobs)) as team:
+            drawn = draw_posterior(
+                answer.linked,
+                self.constants_.temperature,
+                seed=self.random_state,
+                team=team,
+                watch=on_sweep,
+            )
+        return replace(answer, posterior=drawn)
+
+    def _search(
+        self,
+        scored: ScoredPairs,
+        constants: PairConstants,
+        limits: Constraints,
+        *,
+        team: Team,
+        on_round: Callable[[Progress], None] | None = None,
+    ) -> tuple[LinkedItems, Any]:
+        linked = link_pairs(scored, constants, limits)
+        search = LinkSearch(
+            rounds=ROUNDS if self.rounds is None else self.rounds,
+            sweeps=default_budget(scored.n_records)[1] if self.sweeps is None else self.sweeps,
+            seconds=self.seconds,
+        )
+        found = search.run(linked.walk, seed=self.random_state, team=team, watch=on_round)
+        return linked, found
+
+    def _with_given(self, constants: PairConstants) -> PairConstants:
+        """Return the constants with those of the constructor in their places."""
+        named = {"offset": self.offset, "unlinked": self.unlinked, "temperature": self.temperature}
+        given = {name: float(value) for name, value in named.items() if value is not None}
+        if "offset" in given and "unlinked" in given:
+            given["reason"] = "given"  # type: ignore[assignment]
+        return constants._replace(**given)  # type: ignore[arg-type]
+
+
+def link_pairs(scored: ScoredPairs, constants: PairConstants, limits: Constraints) -> LinkedItems:
+    """Return the items of the records and a walk over their links."""
+    scores = constants.scores(scored.log_odds)
+    links = Links(scored.first, scored.second, scores)
+    unit, links, graph = lay_out_items(scored.n_records, links, limits, constants.unlinked)
+    walk = LinkWalk(
+        graph,
+        links.score,
+        unlinked=constants.unlinked,
+        cluster=0.0,
+        counts=np.bincount(unit, minlength=graph.n_items),
+        sources=limits.source_bits(unit, graph.n_items),
+    )
+    return LinkedItems(unit, walk)
+
+
+def _scored(pairs: Any) -> ScoredPairs:
+    return pairs if isinstance(pairs, ScoredPairs) else read_scored_pairs(pairs)

@@ -1,0 +1,344 @@
+"""Tables of scored pairs: which columns have the ids and the score, and what kind of score it is.
+
+A score is a probability, a match weight in bits (the logarithm of the odds in base 2, as splink writes), or
+the natural logarithm of the odds. All become natural logarithms of odds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from factorwise.errors import DataFileError, InvalidArgumentError, require
+from factorwise.io.listing import some
+from factorwise.io.table_columns import require_columns
+from factorwise.io.table_ids import rows_of
+from factorwise.io.tables import ids_of, read_table
+
+PROBABILITY, BITS, LOG_ODDS = "probability", "bits", "log-odds"
+SCORE_KINDS = (PROBABILITY, BITS, LOG_ODDS)
+LARGEST = 40.0  # log odds beyond which a score is as good as certain
+SPLINK_SOURCES = ("source_dataset_l", "source_dataset_r")
+SPLINK_SCORES = ("match_weight", "match_probability")
+SPLINK_JOINER = "-__-"  # what splink puts between the source and the id of a record
+
+#: Names of score columns that say what kind of score they have.
+_KINDS_BY_NAME = {
+    "match_weight": BITS,
+    "bits": BITS,
+    "match_probability": PROBABILITY,
+    "probability": PROBABILITY,
+    "prob": PROBABILITY,
+    "p": PROBABILITY,
+    "log_odds": LOG_ODDS,
+    "logodds": LOG_ODDS,
+    "logit": LOG_ODDS,
+}
+_ID_NAMES = (
+    ("unique_id_l", "unique_id_r"),
+    ("id_l", "id_r"),
+    ("id", "other"),
+    ("id1", "id2"),
+    ("id_1", "id_2"),
+    ("left", "right"),
+    ("left_id", "right_id"),
+    ("id_left", "id_right"),
+)
+_SCORE_NAMES = (*_KINDS_BY_NAME, "score", "weight")
+
+
+class PairColumns(NamedTuple):
+    """Names of the columns of a table of scored pairs: the two ids, and the score."""
+
+    left: str
+    right: str
+    score: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredPairs:
+    """Records and the scores of some of their pairs.
+
+    ids
+        Of the records, as an Arrow array.
+    first, second : int64[pairs]
+        Rows of the two records of each pair, the smaller first; every pair stands once, in order.
+    log_odds : float32[pairs]
+        Natural logarithm of the odds that the two are of one entity, by the tool that scored them.
+    sources : int32[records] or None
+        Number of the source of each record, where the table or the records say.
+    columns, kind
+        The columns that were read, and what kind of score it was.
+    n_repeated, n_selves
+        Number of pairs that stood more than once (the higher score counts) and of records paired with
+        themselves (which are left out).
+    """
+
+    ids: pa.Array
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+    log_odds: NDArray[np.float32]
+    sources: NDArray[np.int32] | None
+    columns: PairColumns
+    kind: str
+    n_repeated: int = 0
+    n_selves: int = 0
+
+    @property
+    def n_records(self) -> int:
+        """Number of records."""
+        return len(self.ids)
+
+
+def read_scored_pairs(
+    pairs: Any,
+    *,
+    left: str | None = None,
+    right: str | None = None,
+    score: str | None = None,
+    kind: str | None = None,
+    records: Any = None,
+    id: str | None = None,  # noqa: A002 - what the command line calls it too
+    source: str | None = None,
+    encoding: str | None = None,
+) -> ScoredPairs:
+    """Read scored pairs from a table, as `factorwise.io.tables.read_table` takes.
+
+    left, right, score
+        The columns of the two ids and of the score; those that are not named are recognised: splink's names
+        and other usual ones, or the first three columns of a table that has no more.
+    kind
+        "probability", "bits" or "log-odds"; None to tell by the name of the column, or by its values.
+    records, id, source
+        A table of all records, so that those without a pair are known too, its column of ids, and the column
+        that says where each is from.
+    encoding
+        Of delimited files that are not in UTF-8.
+    """
+    require(kind is None or kind in SCORE_KINDS, "kind", kind, f"one of {some(SCORE_KINDS)}")
+    table = read_table(pairs, encoding=encoding)
+    named = recognise_columns(table.column_names, left, right, score)
+    kind = kind or recognise_kind(named.score, table.column(named.score))
+    log_odds = as_log_odds(table.column(named.score), named.score, kind)
+    pair_sources = _splink_sources(table)
+    one, two, prefixed = _told_apart(
+        _id_column(table, named.left), _id_column(table, named.right), pair_sources
+    )
+    sources = None
+    if records is not None:
+        ids, sources = _record_ids(records, id, source, prefixed, encoding)
+        rows = [_known_rows(side, ids, name) for side, name in ((one, named.left), (two, named.right))]
+    else:
+        ids, rows = _numbered_ids(one, two)
+    if sources is None and pair_sources is not None:
+        sources = _sources_of_records(pair_sources, rows, len(ids))
+    first, second, scores, repeated, selves = _each_once(rows[0], rows[1], log_odds, len(ids))
+    return ScoredPairs(ids, first, second, scores, sources, named, kind, repeated, selves)
+
+
+def recognise_columns(
+    names: Sequence[str], left: str | None = None, right: str | None = None, score: str | None = None
+) -> PairColumns:
+    """Return the columns of the ids and of the score, having looked for those that are not named."""
+    wanted = [name for name in (left, right, score) if name is not None]
+    require_columns(wanted, names, "the table of pairs")
+    if left is None and right is None:
+        left, right = _id_names(names, score)
+    if left is None or right is None:
+        raise InvalidArgumentError(
+            "the columns of both ids must be named, or neither: they cannot be told from the table, whose"
+            f" columns are {', '.join(map(repr, names))}. Name the two columns with the ids."
+        )
+    if score is None:
+        rest = [name for name in names if name not in (left, right)]
+        usual = [name for name in _SCORE_NAMES if name in rest]
+        score = usual[0] if usual else rest[0] if len(rest) == 1 else None
+    if score is None:
+        raise InvalidArgumentError(
+            "the column of the scores cannot be told from the table, whose columns are"
+            f" {', '.join(map(repr, names))}. Name the column with the scores."
+        )
+    if len({left, right, score}) < 3:
+        raise InvalidArgumentError(
+            f"the two ids and the score must be three columns, but are {left!r}, {right!r} and {score!r}."
+        )
+    return PairColumns(left, right, score)
+
+
+def _id_names(names: Sequence[str], score: str | None) -> tuple[str | None, str | None]:
+    for left, right in _ID_NAMES:
+        if left in names and right in names:
+            return left, right
+    if set(SPLINK_SCORES) & set(names):  # a unique id of another name, before the columns that are compared
+        ends = [name[:-2] for name in names if name.endswith("_l") and f"{name[:-2]}_r" in names]
+        ends = [name for name in ends if name != "source_dataset"]
+        if ends:
+            return f"{ends[0]}_l", f"{ends[0]}_r"
+    rest = [name for name in names if name != score]
+    if len(names) == 3:
+        return rest[0], rest[1]
+    return None, None
+
+
+def recognise_kind(name: str, values: pa.ChunkedArray) -> str:
+    """Return the kind of a score by the name of its column, or by its values."""
+    known = _KINDS_BY_NAME.get(name.casefold())
+    if known is not None:
+        return known
+    numbers = _numbers(values, name)
+    inside = bool(((numbers >= 0.0) & (numbers <= 1.0)).all())
+    return PROBABILITY if inside else BITS
+
+
+def as_log_odds(values: pa.ChunkedArray, name: str, kind: str) -> NDArray[np.float32]:
+    """Return scores of some kind as natural logarithms of odds, at most `LARGEST` from zero."""
+    numbers = _numbers(values, name)
+    if kind == PROBABILITY:
+        odd = np.flatnonzero((numbers < 0.0) | (numbers > 1.0))
+        if len(odd):
+            raise DataFileError(
+                f"column {name!r} has {numbers[odd[0]]:g} in pair {odd[0] + 1}, which is no probability: give"
+                " values from 0 to 1, or say that they are match weights in bits or log odds."
+            )
+        with np.errstate(divide="ignore"):
+            numbers = np.log(numbers) - np.log1p(-numbers)
+    elif kind == BITS:
+        numbers = numbers * math.log(2.0)
+    return np.clip(numbers, -LARGEST, LARGEST).astype(np.float32)
+
+
+def _numbers(values: pa.ChunkedArray, name: str) -> NDArray[np.float64]:
+    try:
+        numbers = np.asarray(values.cast(pa.float64()).combine_chunks(), dtype=np.float64)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataFileError(
+            f"column {name!r} has {some(values[:3].to_pylist())}, not all of them numbers: name the column"
+            " with the scores."
+        ) from error
+    missing = np.flatnonzero(np.isnan(numbers))
+    if len(missing):
+        raise DataFileError(
+            f"column {name!r} has no number in {len(missing):,} pairs, the first of them pair"
+            f" {missing[0] + 1}. Fill it in, or take the pairs out."
+        )
+    return numbers
+
+
+def _id_column(table: pa.Table, name: str) -> pa.Array:
+    ids = table.column(name).combine_chunks()
+    if ids.null_count:
+        row = int(np.flatnonzero(np.asarray(ids.is_null()))[0]) + 1
+        raise DataFileError(f"column {name!r} has no id in pair {row}. Fill it in, or take the pair out.")
+    return ids
+
+
+def _splink_sources(table: pa.Table) -> tuple[pa.Array, pa.Array] | None:
+    """Return the sources of both sides, where a table has splink's columns for them and more than one."""
+    if not set(SPLINK_SOURCES) <= set(table.column_names):
+        return None
+    left, right = (table.column(name).combine_chunks().cast(pa.string()) for name in SPLINK_SOURCES)
+    if left.null_count or right.null_count:
+        return None
+    several = pc.count_distinct(pa.concat_arrays([left, right])).as_py() > 1
+    return (left, right) if several else None
+
+
+def _told_apart(
+    left: pa.Array, right: pa.Array, sources: tuple[pa.Array, pa.Array] | None
+) -> tuple[pa.Array, pa.Array, bool]:
+    """Return ids that differ, with the source before each where two sources have one id; and whether so."""
+    if sources is None:
+        return left, right, False
+    ids = pa.concat_arrays([left.cast(pa.string()), right.cast(pa.string())])
+    both = pa.table({"id": ids, "source": pa.concat_arrays(list(sources))})
+    pairs = both.group_by(["id", "source"]).aggregate([]).num_rows
+    if pairs == pc.count_distinct(ids).as_py():
+        return left, right, False
+    return (*(_prefixed(side, source) for side, source in zip((left, right), sources, strict=True)), True)
+
+
+def _prefixed(ids: pa.Array, sources: pa.Array) -> pa.Array:
+    return pc.binary_join_element_wise(sources.cast(pa.string()), ids.cast(pa.string()), SPLINK_JOINER)
+
+
+def _record_ids(
+    records: Any, column: str | None, source: str | None, prefixed: bool, encoding: str | None
+) -> tuple[pa.Array, NDArray[np.int32] | None]:
+    """Return the ids of all records, and the numbers of their sources where a column says."""
+    table = read_table(records, encoding=encoding)
+    if column is None:
+        raise InvalidArgumentError("records need the column of their ids: name it.")
+    require_columns([column, *([] if source is None else [source])], table.column_names, "the records")
+    if prefixed:
+        if source is None:
+            raise InvalidArgumentError(
+                "several sources of the pairs have the same ids, so the records need the column that says"
+                " where each is from: name it."
+            )
+        names = table.column(source).combine_chunks()
+        table = table.set_column(
+            table.column_names.index(column), column, _prefixed(table.column(column).combine_chunks(), names)
+        )
+    ids = ids_of(table, column)
+    if source is None:
+        return ids, None
+    coded = table.column(source).combine_chunks().dictionary_encode()
+    if coded.null_count:
+        row = int(np.flatnonzero(np.asarray(coded.is_null()))[0]) + 1
+        raise DataFileError(f"column {source!r} does not say where record {row} is from. Fill it in.")
+    return ids, np.asarray(coded.indices, dtype=np.int32)
+
+
+def _known_rows(side: pa.Array, ids: pa.Array, name: str) -> NDArray[np.int64]:
+    rows = rows_of(side, ids)
+    missing = np.flatnonzero(rows < 0)
+    if len(missing):
+        raise DataFileError(
+            f"column {name!r} of the pairs has {len(missing):,} ids that no record has, the first of them"
+            f" {side[int(missing[0])].as_py()!r} in pair {missing[0] + 1}; ids of records are such as"
+            f" {some(ids[:3].to_pylist())}. Check the column of ids, or give all records."
+        )
+    return rows
+
+
+def _numbered_ids(left: pa.Array, right: pa.Array) -> tuple[pa.Array, list[NDArray[np.int64]]]:
+    """Return the different ids in the order in which they come up, and the rows of both sides."""
+    if left.type != right.type:
+        left, right = left.cast(pa.string()), right.cast(pa.string())
+    coded = pa.concat_arrays([left, right]).dictionary_encode()
+    rows = np.asarray(coded.indices, dtype=np.int64)
+    return coded.dictionary, [rows[: len(left)], rows[len(left) :]]
+
+
+def _sources_of_records(
+    sources: tuple[pa.Array, pa.Array], rows: Sequence[NDArray[np.int64]], n: int
+) -> NDArray[np.int32] | None:
+    """Return the source of each record that is in a pair; None if a record is in none."""
+    numbers = np.asarray(pa.concat_arrays(list(sources)).dictionary_encode().indices, dtype=np.int32)
+    found = np.full(n, -1, np.int32)
+    found[np.concatenate(list(rows))] = numbers
+    return None if (found < 0).any() else found
+
+
+def _each_once(
+    left: NDArray[np.int64], right: NDArray[np.int64], scores: NDArray[np.float32], n: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32], int, int]:
+    """Return every pair once, in order, with its highest score; and how many were left out, and why."""
+    differ = left != right
+    low, high = np.minimum(left, right)[differ], np.maximum(left, right)[differ]
+    key, scores = low * n + high, scores[differ]
+    order = np.argsort(key, kind="stable")
+    key, scores = key[order], scores[order]
+    new = np.ones(len(key), np.bool_)
+    new[1:] = key[1:] != key[:-1]
+    start = np.flatnonzero(new)
+    best = np.maximum.reduceat(scores, start) if len(start) else scores
+    key = key[start]
+    return key // n, key % n, best, len(scores) - len(start), int((~differ).sum())

@@ -1,0 +1,362 @@
+"""``factorwise cluster``: entities from pairs that any tool has scored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from factorwise.cli.files import check_tables, reading, speaking_of, write_output
+from factorwise.cli.numbers import Real, Whole
+from factorwise.cli.options import Options, verb
+from factorwise.cli.output import aligned, emit, notice, size_text
+from factorwise.cli.progress import Clock, cost_rows, peak_memory, tell_compiling
+from factorwise.cli.reports import Page, check_report, report_options, report_row
+from factorwise.cli.resolve_data import check_outputs, given_pairs, given_table
+from factorwise.cli.resolve_progress import DrawBar, WalkBar, telling
+
+if TYPE_CHECKING:  # numba and Arrow take their time to load
+    import pyarrow as pa
+
+    from factorwise.apps.resolution.answers import Resolution
+    from factorwise.apps.resolution.constraints import Constraints
+    from factorwise.apps.resolution.scored_pairs.clusterer import PairClusterer
+    from factorwise.apps.resolution.scored_pairs.splink_models import SplinkModel
+    from factorwise.apps.resolution.scored_pairs.tables import ScoredPairs
+    from factorwise.inference.mcmc.shards.search import Progress
+
+SCORE_KINDS = ("probability", "bits", "log-odds")
+KIND_TEXTS = {
+    "probability": "probabilities",
+    "bits": "match weights in bits",
+    "log-odds": "natural logarithms of odds",
+}
+INTERRUPTED = 130  # the exit code
+
+_path = click.Path(path_type=Path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the user asked for; the fields are the options of the verb."""
+
+    file: str
+    output: Path
+    left: str | None
+    right: str | None
+    score: str | None
+    score_kind: str | None
+    records: str | None
+    id_column: str | None
+    source: str | None
+    splink_model: str | None
+    labels: str | None
+    must_link: str | None
+    cannot_link: str | None
+    one_per_source: bool
+    offset: float | None
+    unlinked: float | None
+    entities: Path | None
+    pairs: Path | None
+    second_best: Path | None
+    rounds: int | None
+    seconds: float | None
+    report: Path | None
+    no_values: bool
+    encoding: str | None
+
+    def targets(self) -> dict[str, Path | None]:
+        """Return the tables to be written, the one that says that all is done last."""
+        return {
+            "--entities": self.entities,
+            "--pairs": self.pairs,
+            "--second-best": self.second_best,
+            "--output": self.output,
+        }
+
+    def inputs(self) -> list[str | Path | None]:
+        """Return all files to be read, as far as they were given."""
+        return [
+            self.file,
+            self.records,
+            self.splink_model,
+            self.labels,
+            self.must_link,
+            self.cannot_link,
+        ]
+
+    def check(self) -> None:
+        """Refuse options that do not go together, and files that could not be written."""
+        check_report(self.report, self.no_values)
+        check_outputs({**self.targets(), "--report": self.report}, *self.inputs())
+        check_tables(self.targets())
+        if (self.records is None) != (self.id_column is None):
+            raise click.UsageError("--records and --id belong together: give both, or neither.")
+        if self.source is not None and self.records is None:
+            raise click.UsageError("--source is a column of the records: give --records FILE and --id, too.")
+
+
+@verb(example="factorwise cluster pairs.parquet -o entities.csv --pairs uncertain.csv")
+@click.argument("file", metavar="PAIRS")
+@click.option("-o", "--output", required=True, type=_path, metavar="OUT", help="Entities of the records.")
+@click.option("--left", metavar="COLUMN", help="Column with the first id.  [default: recognised]")
+@click.option("--right", metavar="COLUMN", help="Column with the second id.  [default: recognised]")
+@click.option("--score", metavar="COLUMN", help="Column with the score.  [default: recognised]")
+@click.option(
+    "--score-kind",
+    type=click.Choice(SCORE_KINDS),
+    help="What a score is: a probability, a match weight in bits (as splink's), or the natural logarithm of"
+    " the odds.  [default: recognised]",
+)
+@click.option("--records", metavar="FILE", help="All records, so that those in no pair are written too.")
+@click.option("--id", "id_column", metavar="COLUMN", help="Column of the records with the ids.")
+@click.option("--source", metavar="COLUMN", help="Column of the records that says where each is from.")
+@click.option(
+    "--splink-model",
+    metavar="FILE.json",
+    help="The model that splink saved: names of columns, and how many matches it expects.",
+)
+@click.option(
+    "--labels",
+    metavar="FILE",
+    help="Known entities (id, entity) or judged pairs (id, other, same): learn the constants from them.",
+)
+@click.option("--must-link", metavar="FILE", help="Pairs of ids that are of one entity: two columns.")
+@click.option("--cannot-link", metavar="FILE", help="Pairs of ids that are not of one entity.")
+@click.option("--one-per-source", is_flag=True, help="No source has two records of an entity.")
+@click.option("--offset", type=Real(), help="Added to the log odds of every pair.  [default: estimated]")
+@click.option(
+    "--unlinked", type=Real(max=0), help="Weight of a pair that has no score.  [default: estimated]"
+)
+@click.option("--entities", type=_path, metavar="FILE", help="Write entities: name, records, coherence.")
+@click.option("--pairs", type=_path, metavar="FILE", help="Write uncertain pairs; draws other clusterings.")
+@click.option(
+    "--second-best",
+    type=_path,
+    metavar="FILE",
+    help="Write the two likeliest clusterings of uncertain groups; draws other clusterings.",
+)
+@click.option("--rounds", type=Whole(min=1), help="Rounds of the walk in which it cools down.  [default: 6]")
+@click.option(
+    "--seconds",
+    type=Real(min=0, min_open=True),
+    help="Begin no round of the walk after so long.  [default: no limit]",
+)
+@report_options
+@click.option("--encoding", metavar="NAME", help="Of CSV files that are not in UTF-8, as cp1252.")
+def command(options: Options, **given: Any) -> None:
+    """Find the entities of records from PAIRS that splink or another tool has scored.
+
+    PAIRS is a CSV, Parquet or JSON lines file, or FILE.duckdb::TABLE, with two ids and a score in every row.
+    splink's tables of predictions are recognised by their columns. Writes a row for each record with the
+    columns id, entity (the smallest id of its records) and confidence, by the same walk as `resolve apply`:
+    no threshold is needed, and one false pair does not chain two entities. The offset of the scores and the
+    weight of pairs without a score are learned from --labels, or estimated from the pairs; both are printed.
+    """
+    request = Request(**given)
+    request.check()
+    document = cluster(options, request)
+    emit(document, _lines(document), as_json=options.json)
+    if document["interrupted"]:
+        raise click.exceptions.Exit(INTERRUPTED)
+
+
+def cluster(options: Options, request: Request) -> dict[str, Any]:
+    """Read, find the constants and the entities, write, and return the summary."""
+    clock = Clock()
+    with clock.part("reading"):
+        model = None if request.splink_model is None else _read_model(request.splink_model)
+        scored = _read_pairs(options, request, model)
+        must, cannot = (
+            given_pairs(path, scored.ids, request.encoding)
+            for path in (request.must_link, request.cannot_link)
+        )
+        labels = None if request.labels is None else given_table(request.labels, encoding=request.encoding)
+    tell_compiling(options)
+    with clock.part("loading"):
+        from factorwise.apps.resolution.constraints import Constraints
+        from factorwise.apps.resolution.scored_pairs.clusterer import PairClusterer
+
+    limits = Constraints(
+        must=must, cannot=cannot, sources=scored.sources, one_per_source=request.one_per_source
+    )
+    with speaking_of(request.must_link, request.cannot_link):
+        limits.check(scored.ids)
+    clusterer = PairClusterer(
+        offset=request.offset,
+        unlinked=request.unlinked,
+        rounds=request.rounds,
+        seconds=request.seconds,
+        random_state=options.seed,
+        n_jobs=options.threads,
+    )
+    with clock.part("constants"), speaking_of(request.labels):
+        clusterer.fit(scored, labels, constraints=limits, on_message=telling(options))
+    rounds: list[Progress] = []
+    with clock.part("walk"):
+        found = _walk(options, request, clusterer, scored, limits, rounds)
+    reason = found.found.reason
+    interrupted = reason == "interrupted"
+    if interrupted and not found.found.rounds:
+        raise KeyboardInterrupt
+    if request.pairs is not None or request.second_best is not None or request.report is not None:
+        with clock.part("draws"):
+            found, ended = _draw(options, clusterer, found)
+            interrupted |= not ended
+    with clock.part("writing"):
+        written = _write(request, found)
+    constants = clusterer.constants_
+    document = {
+        "output": request.output.name,
+        "bytes": request.output.stat().st_size,
+        "records": len(found.ids),
+        "scored_pairs": len(scored.first),
+        "columns": list(scored.columns),
+        "score_kind": scored.kind,
+        "entities": found.n_entities,
+        "constants": constants._asdict(),
+        "pairs_together": _count_pairs(found),
+        "expected_pairs": None if model is None else model.expected_pairs(len(found.ids)),
+        "search": {"rounds": found.found.rounds, "stopped": reason, "score": found.found.score},
+        "interrupted": interrupted,
+        "uncertain_pairs": None if found.posterior is None else len(found.posterior.doubtful()),
+        "also_written": written,
+        "seconds": clock.seconds(),
+        "peak_memory": peak_memory(),
+    }
+    document["report"] = None
+    if request.report is not None:
+        from factorwise.cli.cluster_report import write_cluster_report
+
+        page = Page(request.report, options, request.inputs())
+        table = _content(request, scored)
+        document["report"] = write_cluster_report(
+            page, document, table, found, scored, constants, rounds, values=not request.no_values
+        )
+    return document
+
+
+def _read_model(path: str) -> SplinkModel:
+    from factorwise.apps.resolution.scored_pairs.splink_models import read_splink_model
+
+    with reading(path):
+        return read_splink_model(path)
+
+
+def _read_pairs(options: Options, request: Request, model: SplinkModel | None) -> ScoredPairs:
+    """Read the scored pairs, and report what was recognised and what was left out."""
+    from factorwise.apps.resolution.scored_pairs.tables import read_scored_pairs
+
+    left, right = request.left, request.right
+    if model is not None and left is None and right is None:
+        left, right = f"{model.id_column}_l", f"{model.id_column}_r"
+    table = given_table(request.file, encoding=request.encoding)
+    records = None if request.records is None else given_table(request.records, encoding=request.encoding)
+    with speaking_of(request.file):
+        scored = read_scored_pairs(
+            table,
+            left=left,
+            right=right,
+            score=request.score,
+            kind=request.score_kind,
+            records=records,
+            id=request.id_column,
+            source=request.source,
+        )
+    names = scored.columns
+    if request.score_kind is None:
+        kind = KIND_TEXTS[scored.kind]
+        notice(options, f"{names.score} of {names.left} and {names.right} is read as {kind}.")
+    if scored.n_repeated:
+        notice(options, f"{scored.n_repeated:,} pairs stand more than once: the highest score counts.")
+    if scored.n_selves:
+        notice(options, f"{scored.n_selves:,} pairs of a record with itself are left out.")
+    if request.one_per_source and scored.sources is None:
+        raise click.UsageError(
+            "--one-per-source needs to know the sources: give --records FILE --id COLUMN --source COLUMN, or"
+            " pairs with splink's columns source_dataset_l and source_dataset_r."
+        )
+    return scored
+
+
+def _walk(
+    options: Options,
+    request: Request,
+    clusterer: PairClusterer,
+    scored: ScoredPairs,
+    limits: Constraints,
+    rounds: list[Progress],
+) -> Resolution:
+    """Find the entities, showing the rounds, which are also added to ``rounds``."""
+    from factorwise.apps.resolution.scored_pairs.clusterer import ROUNDS
+
+    with WalkBar(options, request.rounds or ROUNDS, request.seconds) as bar:
+
+        def on_round(progress: Progress) -> None:
+            rounds.append(progress)
+            bar(progress)
+
+        return clusterer.cluster(scored, constraints=limits, on_round=on_round)
+
+
+def _draw(options: Options, clusterer: PairClusterer, found: Resolution) -> tuple[Resolution, bool]:
+    """Return the answer with draws of other clusterings, and whether they were completed."""
+    try:
+        with DrawBar(options) as bar:
+            return clusterer.draw(found, on_sweep=bar), True
+    except KeyboardInterrupt:
+        notice(options, "sampling was interrupted, so uncertain pairs are not reported.")
+        return found, False
+
+
+def _write(request: Request, found: Resolution) -> list[str]:
+    """Write all tables asked for and return the names of all but the first one."""
+    made: dict[str, Callable[[], pa.Table]] = {"--output": found.table, "--entities": found.entities}
+    if found.posterior is not None:
+        made |= {"--pairs": found.pairs, "--second-best": found.second_best}
+    targets = {
+        option: path for option, path in request.targets().items() if path is not None and option in made
+    }
+    for option, path in targets.items():
+        write_output(path, made[option]())
+    return [path.name for option, path in targets.items() if option != "--output"]
+
+
+def _count_pairs(found: Resolution) -> int:
+    """Count the pairs of records in one entity."""
+    import numpy as np
+
+    sizes = np.bincount(found.labels)
+    return int((sizes * (sizes - 1) // 2).sum())
+
+
+def _content(request: Request, scored: ScoredPairs) -> pa.Table:
+    """Return what the records say, for the report: nothing where they were not given."""
+    import pyarrow as pa
+
+    if request.records is None:
+        return pa.table({"record": scored.ids}).select([])
+    return given_table(request.records, encoding=request.encoding).drop_columns([str(request.id_column)])
+
+
+def _lines(document: dict[str, Any]) -> Iterator[str]:
+    constants, search = document["constants"], document["search"]
+    numbers = f"offset {constants['offset']:.2f}, unlinked pair weight {constants['unlinked']:.2f}"
+    counted = f"{document['records']:,} records, {document['scored_pairs']:,} scored pairs"
+    rows = [
+        ("data", f"{counted}, {document['entities']:,} entities"),
+        ("constants", f"{numbers}, temperature {constants['temperature']:.2f}: {constants['reason']}"),
+        ("walk", f"{search['rounds']} rounds, score {search['score']:,.1f}"),
+    ]
+    if document["expected_pairs"] is not None:
+        together = f"{document['pairs_together']:,} in one entity"
+        rows.append(("pairs", f"{together}; the splink model expects {document['expected_pairs']:,.0f}"))
+    if document["uncertain_pairs"] is not None:
+        rows.append(("uncertain", f"{document['uncertain_pairs']:,} pairs"))
+    if document["also_written"]:
+        rows.append(("also", ", ".join(document["also_written"])))
+    yield f"{document['output']}  ({size_text(document['bytes'])}, written)"
+    yield from aligned([*rows, *report_row(document["report"]), *cost_rows(document)])
