@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from factorwise.errors import InvalidArgumentError, ShapeError, require
 from factorwise.types import Floats
 from factorwise.validation import as_floats, as_ints, check_range, check_starts
+from factorwise.views import html_table
 
 
 @dataclass(frozen=True, slots=False, eq=False)
@@ -120,6 +121,16 @@ class FactorGraph:
                 f"the table of factor {factor} begins at entry {int(self.table_start[factor])} and does not"
                 f" fit into the {len(self.tables)} entries of tables."
             )
+
+    def _repr_html_(self) -> str:
+        arity, count = np.unique(np.diff(self.scope_start), return_counts=True)
+        title = (
+            f"FactorGraph: {self.n_variables} variables of {self.cardinality.min()} to"
+            f" {self.cardinality.max()} labels, {self.n_factors} factors"
+        )
+        return html_table(
+            title, ("variables in a factor", "factors"), zip(arity.tolist(), count.tolist(), strict=True)
+        )
 
     @property
     def n_variables(self) -> int:

@@ -12,6 +12,7 @@ from factorwise.errors import InvalidArgumentError, TemplateError
 from factorwise.model.contributions import Contributions
 from factorwise.model.template import AnyTemplate, Template
 from factorwise.model.weights import Blocks, SparseVector
+from factorwise.views import html_table
 
 
 class Model:
@@ -42,6 +43,15 @@ class Model:
             tuple(template.size for template in self.templates),
         )
         self._weights = self.blocks.flat(weights)
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for template, offset in self.parts():
+            block = self._weights[offset : offset + template.size]
+            span = (float(block.min()), float(block.max())) if len(block) else ("", "")
+            rows.append((template.name, type(template).__name__, len(block), *span))
+        head = ("template", "kind", "weights", "smallest", "largest")
+        return html_table(f"Model: {len(self._weights)} weights", head, rows)
 
     @property
     def weights(self) -> NDArray[np.float64]:

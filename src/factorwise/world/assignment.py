@@ -17,6 +17,7 @@ from factorwise.kernels.walks.frames import make_frame
 from factorwise.rng import Stream
 from factorwise.variables.domain import Codes
 from factorwise.variables.variable import Variables
+from factorwise.views import html_table, listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +220,11 @@ class Assignment:
     def __repr__(self) -> str:
         shown = ", ".join(map(str, self.values[:10].tolist()))
         return f"Assignment([{shown}{', ...' if len(self.values) > 10 else ''}])"
+
+    def _repr_html_(self) -> str:
+        labels = [(name, values) for name, values in self.to_labels().items()]
+        rows = [(name, len(values), listed(values.tolist())) for name, values in labels]
+        return html_table(f"Assignment: {len(self.values)} variables", ("column", "rows", "labels"), rows)
 
     def _check_values(self, given: NDArray[Any]) -> None:
         wrong = np.flatnonzero((given < 0) | (given >= self.variables.cardinality))

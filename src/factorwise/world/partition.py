@@ -26,6 +26,7 @@ from factorwise.kernels.clusterings.arrays import (
 )
 from factorwise.kernels.compile.programs import Frame, Program
 from factorwise.kernels.walks.frames import make_frame
+from factorwise.views import MOST_ROWS, html_table, listed
 from factorwise.world.diff import PartitionDiff, Retype, Transfer
 
 _COLUMNS = ("item_ints", "item_reals", "item_rows", "ints", "reals", "rows")
@@ -217,6 +218,12 @@ class Partition:
         shown = self.dense_labels()[:20].tolist()
         more = ", ..." if self.n_items > 20 else ""
         return f"Partition({self.n_items} items, {self.n_clusters} clusters: {shown}{more})"
+
+    def _repr_html_(self) -> str:
+        ids = sorted(self.cluster_ids().tolist(), key=lambda cluster: -self.size_of(cluster))[:MOST_ROWS]
+        rows = [(self.size_of(cluster), listed(sorted(self.members(cluster).tolist()))) for cluster in ids]
+        title = f"Partition: {self.n_items} items in {self.n_clusters} clusters"
+        return html_table(title, ("size", "items"), rows, total=self.n_clusters)
 
     def copy(self) -> Partition:
         """Return a world that changes on its own, with the same ids and the same order of storage."""

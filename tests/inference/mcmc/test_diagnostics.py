@@ -75,3 +75,33 @@ def test_diagnostics_without_arviz_say_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'factorwise\[diagnostics\]'"):
         mcmc.r_hat(samples)
+
+
+def test_arviz_from_version_1_on_gets_groups_by_name(monkeypatch):
+    class NewArviz:
+        __version__ = "1.3.0"
+
+        @staticmethod
+        def from_dict(data, *, dims, coords):
+            return data, dims, coords
+
+    samples = fw.sample(clustering(), SINGLETONS, draws=4, pairs=[(0, 1)])
+    monkeypatch.setitem(sys.modules, "arviz", NewArviz)
+    data, dims, coords = mcmc.to_arviz(samples)
+    assert set(data["posterior"]) == {"score", "n_clusters", "together"}
+    assert dims == {"together": ["pair"]}
+    assert coords == {"pair": ["0-1"]}
+
+
+def test_draws_become_tables_and_labeled_arrays():
+    samples = fw.sample(clustering(), SINGLETONS, draws=5, chains=2, pairs=[(0, 1), (2, 4)])
+    frame = mcmc.to_pandas(samples)
+    assert frame.columns.tolist() == ["chain", "draw", "score", "n_clusters", "0-1", "2-4"]
+    np.testing.assert_array_equal(frame["score"], samples.scores.ravel())
+    np.testing.assert_array_equal(frame[frame["chain"] == 1]["2-4"], samples.together[1, :, 1])
+    data = mcmc.to_xarray(samples)
+    assert dict(data.sizes) == {"chain": 2, "draw": 5, "pair": 2}
+    np.testing.assert_array_equal(data["together"].sel(pair="2-4"), samples.together[:, :, 1])
+    kernel, world = labeling()
+    drawn = fw.sample(kernel, world, draws=5)
+    np.testing.assert_array_equal(mcmc.to_xarray(drawn)["probability"], drawn.label_marginals())

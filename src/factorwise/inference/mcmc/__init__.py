@@ -16,6 +16,8 @@ from factorwise.inference.mcmc.diagnostics import (
     pair_effective_sample_size,
     r_hat,
     to_arviz,
+    to_pandas,
+    to_xarray,
 )
 from factorwise.inference.mcmc.engine import PlainEngine, PlainEngineWarning, make_engine
 from factorwise.inference.mcmc.evaluators import (
@@ -101,4 +103,6 @@ __all__ = [
     "r_hat",
     "sample",
     "to_arviz",
+    "to_pandas",
+    "to_xarray",
 ]

@@ -9,16 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import MissingExtraError
+from factorwise.inference.exports import optional
 
 if TYPE_CHECKING:
     from factorwise.inference.mcmc.run import Samples
 
 
 def to_arviz(samples: Samples) -> Any:
-    """Return an ``arviz.InferenceData`` with the score, the number of clusters and the watched pairs.
+    """Return the score, the number of clusters and the watched pairs for ArviZ.
 
-    Its variables are ``score`` and, for partition worlds, ``n_clusters`` and ``together`` (0 or 1 for each
-    pair); all ArviZ functions work on them.
+    An ``arviz.InferenceData``; from ArviZ 1 on an ``xarray.DataTree`` with the same groups. Its variables are
+    ``score`` and, for partition worlds, ``n_clusters`` and ``together`` (0 or 1 for each pair); all ArviZ
+    functions work on them.
     """
     arviz = _arviz()
     posterior: dict[str, NDArray[Any]] = {"score": samples.scores}
@@ -30,7 +32,43 @@ def to_arviz(samples: Samples) -> Any:
         posterior["together"] = samples.together.astype(float)
         dims["together"] = ["pair"]
         coords["pair"] = [f"{i}-{j}" for i, j in samples.pairs.tolist()]
+    if int(arviz.__version__.partition(".")[0]) >= 1:
+        return arviz.from_dict({"posterior": posterior}, dims=dims, coords=coords)
     return arviz.from_dict(posterior=posterior, dims=dims, coords=coords)
+
+
+def to_xarray(samples: Samples) -> Any:
+    """Return the draws as an ``xarray.Dataset`` over chains and draws.
+
+    Its variables are ``score``, and ``n_clusters`` and ``together`` of partition worlds or ``probability`` of
+    the labels of assignment worlds, where there are any.
+    """
+    chains, draws = samples.scores.shape
+    data: dict[str, Any] = {"score": (("chain", "draw"), samples.scores)}
+    coords: dict[str, Any] = {"chain": np.arange(chains), "draw": np.arange(draws)}
+    if samples.n_clusters.size:
+        data["n_clusters"] = (("chain", "draw"), samples.n_clusters)
+    if samples.together.size:
+        data["together"] = (("chain", "draw", "pair"), samples.together)
+        coords["pair"] = [f"{i}-{j}" for i, j in samples.pairs.tolist()]
+    if samples.label_counts.size:
+        data["probability"] = (("variable", "label"), samples.label_marginals())
+    return optional("xarray").Dataset(data, coords=coords)
+
+
+def to_pandas(samples: Samples) -> Any:
+    """Return the draws as a ``pandas.DataFrame`` with a row for each draw of each chain."""
+    chains, draws = samples.scores.shape
+    columns: dict[str, Any] = {
+        "chain": np.repeat(np.arange(chains), draws),
+        "draw": np.tile(np.arange(draws), chains),
+        "score": samples.scores.ravel(),
+    }
+    if samples.n_clusters.size:
+        columns["n_clusters"] = samples.n_clusters.ravel()
+    for number, (i, j) in enumerate(samples.pairs.tolist() if samples.together.size else []):
+        columns[f"{i}-{j}"] = samples.together[:, :, number].ravel()
+    return optional("pandas").DataFrame(columns)
 
 
 def r_hat(samples: Samples) -> float:

@@ -26,6 +26,7 @@ from factorwise.inference.mcmc.engine import Engine, EngineName, make_engine
 from factorwise.inference.mcmc.kernel import TransitionKernel
 from factorwise.inference.mcmc.schedules import Geometric, Schedule
 from factorwise.rng import Stream, as_stream
+from factorwise.views import html_table
 from factorwise.world.partition import Partition
 
 PROGRESS_AFTER = 2.0  # seconds: short runs show no bar
@@ -72,6 +73,14 @@ class Samples:
         chains, draws = self.scores.shape
         seen = f"chains={chains}, draws={draws}, best_score={self.best_score:.6g}"
         return f"Samples({seen}, interrupted={self.interrupted})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (chain, float(scores.mean()), float(scores.max()), float(accepted))
+            for chain, (scores, accepted) in enumerate(zip(self.scores, self.accepted, strict=True))
+            if scores.size
+        ]
+        return html_table(repr(self), ("chain", "mean score", "best score", "accepted"), rows)
 
     @property
     def n_draws(self) -> int:

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 from factorwise.inference.base import Best, Marginals
+from factorwise.inference.exports import Labels, Names, marginals_array, marginals_frame
+from factorwise.types import Floats
+from factorwise.views import html_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,30 @@ class Answer:
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
+
+    def to_pandas(self, names: Names = None, labels: Labels = None) -> Any:
+        """Return label probabilities as a ``pandas.DataFrame`` with a row for each variable and label.
+
+        The probabilities are 0 and 1 where only a best setting was asked for.
+
+        names, labels
+            Names of the variables and of the labels of each, as a ``Network`` has them; numbers by default.
+        """
+        return marginals_frame(self._node(labels), names, labels)
+
+    def to_xarray(self, names: Names = None, labels: Labels = None) -> Any:
+        """Return label probabilities as an ``xarray.DataArray`` over variables and labels; as `to_pandas`."""
+        return marginals_array(self._node(labels), names, labels)
+
+    def _node(self, labels: Labels) -> tuple[Floats, ...]:
+        if self.marginals is not None:
+            return self.marginals.node
+        values = [] if self.best is None else self.best.values.tolist()
+        sizes = [value + 1 for value in values] if labels is None else [len(own) for own in labels]
+        return tuple(np.eye(size)[value] for size, value in zip(sizes, values, strict=True))
+
+    def _repr_html_(self) -> str:
+        return html_table("Answer", (), [(line,) for line in self.lines()])
 
     def lines(self) -> list[str]:
         """Say in a few lines what was found, how, and how sure it is."""

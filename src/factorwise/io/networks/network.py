@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from factorwise.errors import DataFileError, InvalidArgumentError, UnknownLabelError
 from factorwise.io.listing import some
 from factorwise.model.grounding import FactorGraph
+from factorwise.views import MOST_ROWS, html_table, listed
 
 #: How far the probabilities of a row may add up to something else than one: published files round them.
 ROW_TOLERANCE = 0.01
@@ -39,6 +40,12 @@ class Network:
     names: tuple[str, ...]
     labels: tuple[tuple[str, ...], ...]
     kind: Literal["MARKOV", "BAYES"] = "MARKOV"
+
+    def _repr_html_(self) -> str:
+        shown = list(zip(self.names, self.labels, strict=True))[:MOST_ROWS]
+        rows = [(name, len(labels), listed(labels)) for name, labels in shown]
+        title = f"{self.kind} network: {len(self.names)} variables, {self.graph.n_factors} factors"
+        return html_table(title, ("variable", "labels", "names"), rows, total=len(self.names))
 
     def codes(self, evidence: Mapping[str, object]) -> dict[int, int]:
         """Return variable and label numbers of evidence that is given by names.
