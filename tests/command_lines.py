@@ -63,6 +63,7 @@ LINES = (
     "resolve apply records.csv --id id --model resolve.fw --must-link tied.csv --cannot-link parted.csv"
     " -o out.csv --entities out-entities.csv --canonical out-canonical.csv --pairs out-pairs.csv"
     " --second-best out-second.csv --for-spreadsheets --report out.html",
+    "resolve blocks records.csv --id id --model resolve.fw",
     "resolve score resolve-found.csv --truth labelled.csv --id id --entity person",
     "resolve explain records.csv 100 101 --id id --model resolve.fw --entities resolve-found.csv",
     "cluster scored.csv --records records.csv --id id --labels judged.csv --must-link tied.csv"

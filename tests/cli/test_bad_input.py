@@ -121,6 +121,8 @@ OWN = [
     ("resolve apply", "--onto resolve-found.csv", "and --old FILE (their records) go together"),
     ("resolve score", "--id=persn", "labelled.csv has no column 'persn'. Did you mean 'person'?"),
     ("resolve score", "--encoding utf-77", "--encoding utf-77 is not known. Give one of Python's encodings"),
+    ("resolve blocks", "--id=ids", "records.csv has no column 'ids'. Did you mean 'id'?"),
+    ("resolve blocks", "--rule village", "'village' names no column. Write parts such as"),
     ("resolve explain", "--id=ids", "records.csv has no column 'ids'. Did you mean 'id'?"),
     ("resolve explain", "--fields fields.toml", "--model has fields of its own"),
     ("tag fit", "--global nope", "Give a file of constraints, or 'auto' for all that can be said"),

@@ -6,6 +6,7 @@ from factorwise.cli.group import Registry, verb_group
 
 VERBS: Registry = {
     "apply": ("factorwise.cli.resolve_apply", "Find the entities of records, with or without a model."),
+    "blocks": ("factorwise.cli.resolve_blocks", "Count blocks and pairs before anything is compared."),
     "explain": ("factorwise.cli.resolve_explain", "Show what keeps two records together or apart."),
     "fit": ("factorwise.cli.resolve_fit", "Learn from records whose entities are known."),
     "score": ("factorwise.cli.resolve_score", "Compare the entities found with the true ones."),

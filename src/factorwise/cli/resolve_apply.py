@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.cli.blocking_report import blocking_report
 from factorwise.cli.files import speaking_of, write_output
 from factorwise.cli.learned import RESOLUTION, check_kind
 from factorwise.cli.numbers import Real, Whole
@@ -20,13 +22,13 @@ from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text, tell_on_the_way
 from factorwise.cli.progress import Clock, cost_rows, peak_memory, tell_compiling
 from factorwise.cli.reports import Page, report_options, report_row
-from factorwise.cli.resolve_blocks import blocking_report
 from factorwise.cli.resolve_data import (
     Records,
     given_fields,
     given_pairs,
     read_records,
     record_options,
+    rule_option,
 )
 from factorwise.cli.resolve_onto import Known, all_content, placed, placements, read_known
 from factorwise.cli.resolve_progress import DrawBar, WalkBar, telling
@@ -91,6 +93,7 @@ _path = click.Path(path_type=Path)
     type=Real(min=0, min_open=True),
     help="Begin no round of the walk after so long.  [default: no limit]",
 )
+@rule_option
 @report_options
 @shard_options
 @click.option("--checkpoint", metavar="FOLDER", help="Keep there what it needs to go on.")
@@ -163,9 +166,14 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
     if request.model is not None:
         resolver = EntityResolver.load(request.model, **settings)
         _check_columns(options, records, resolver, known)
+        if request.rule:
+            from factorwise.apps.resolution.blocking.rule_text import read_rules
+
+            rules = tuple(read_rules(request.rule, resolver.knowledge_.fields))
+            resolver.knowledge_ = replace(resolver.knowledge_, rules=rules)
     else:
         notice(options, "no model was given: weights are found from the records themselves, without labels.")
-        resolver = EntityResolver(fields=fields, **settings)
+        resolver = EntityResolver(fields=fields, rules=request.rule or None, **settings)
         with clock.part("learning"), speaking_of(records.name):
             resolver.fit(records.table, leave_out=records.leave_out, tell=telling(options))
     rounds: list[Progress] = []

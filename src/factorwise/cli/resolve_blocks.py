@@ -1,31 +1,112 @@
-"""What blocking did, for people and as JSON values: rules, sizes of blocks, candidate pairs, recall."""
+"""``factorwise resolve blocks``: how many pairs blocking rules would make, before anything is compared."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from factorwise.cli.output import aligned
+import click
 
-if TYPE_CHECKING:  # Arrow takes its time to load: help, and mistakes in options, do not wait for it
-    from factorwise.apps.resolution.blocking import Candidates
-    from factorwise.apps.resolution.forms import NormalTable
-    from factorwise.types import Ints
+from factorwise.cli.files import speaking_of
+from factorwise.cli.learned import RESOLUTION, check_kind
+from factorwise.cli.options import Options, verb
+from factorwise.cli.output import aligned, emit
+from factorwise.cli.progress import Clock, cost_rows, peak_memory
+from factorwise.cli.resolve_data import Records, given_fields, read_records, record_options, rule_option
+
+if TYPE_CHECKING:  # Arrow takes its time to load
+    from factorwise.apps.resolution.fields import FieldSpec
+
+_path = click.Path(path_type=Path)
 
 
-class BlockingReport(NamedTuple):
-    """A report as JSON values, and as lines."""
+@verb(example='factorwise resolve blocks people.csv --id id --rule "last name of name + postcode"')
+@click.argument("files", nargs=-1, required=True, metavar="RECORDS...")
+@record_options
+@rule_option
+@click.option("--model", type=_path, metavar="MODEL.fw", help="Count for the rules of a model.")
+@click.option("--fields", type=_path, metavar="FIELDS.toml", help="Kinds of columns, without a model.")
+def command(
+    options: Options,
+    files: tuple[str, ...],
+    rule: tuple[str, ...],
+    model: Path | None,
+    fields: Path | None,
+    **reading: Any,
+) -> None:
+    """Count the blocks and pairs that blocking rules would make of RECORDS; nothing is compared.
 
-    entry: dict[str, Any]
-    lines: list[str]
+    The rules are those of --rule, of the model, or those that would be chosen without either. Pairs of a
+    rule are those of its blocks joined whole; of blocks above the size told last, `resolve apply` pairs each
+    record with its neighbors in some orders only. The number of all different pairs is an estimate.
+    """
+    if model is not None and fields is not None:
+        raise click.UsageError("--fields is for counting without a model; --model has fields of its own.")
+    if model is not None:
+        check_kind(model, RESOLUTION)
+    clock = Clock()
+    with clock.part("reading"):
+        records = read_records(files, **reading)
+        declared = given_fields(fields, records)
+    with clock.part("counting"), speaking_of(records.name):
+        document = count(records, declared, model, rule)
+    document |= {"seconds": clock.seconds(), "peak_memory": peak_memory()}
+    emit(document, _lines(document), as_json=options.json)
 
 
-def blocking_report(
-    candidates: Candidates, normal: NormalTable, entity: Ints | None = None
-) -> BlockingReport:
-    """Report on candidates; with the number of each record's entity (-1 for none), on recall too."""
-    from factorwise.apps.resolution.blocking import recall_of, report_dict, report_notes, report_rows
+def count(
+    records: Records, declared: list[FieldSpec] | None, model: Path | None, texts: tuple[str, ...]
+) -> dict[str, Any]:
+    """Return counts of blocks and pairs as JSON values.
 
-    recall = None if entity is None else recall_of(candidates, entity, normal)
-    rows = aligned(report_rows(candidates, recall)) if candidates.rules else []
-    notes = [f"  {note}" for note in report_notes(candidates, normal, recall)]
-    return BlockingReport(report_dict(candidates, normal, recall), ["candidates", *rows, *notes])
+    declared
+        Kinds of columns that were given; None for none.
+    texts
+        Rules as they were written; those of the model, or chosen ones, if there are none.
+    """
+    from factorwise.apps.resolution.blocking import default_rules
+    from factorwise.apps.resolution.blocking.counting import count_blocks
+    from factorwise.apps.resolution.blocking.rule_text import parse_rule
+    from factorwise.apps.resolution.fields import override
+    from factorwise.apps.resolution.kinds import infer_kinds
+    from factorwise.apps.resolution.knowledge import Knowledge
+    from factorwise.apps.resolution.normal_forms import normalize
+
+    knowledge = None if model is None else Knowledge.load(model)
+    if knowledge is not None:
+        fields = list(knowledge.fields)
+    else:
+        fields = override(infer_kinds(records.table, leave_out=records.leave_out), declared or [])
+    rules = [parse_rule(text, fields) for text in texts]
+    normal = normalize(records.table, fields)
+    if not rules:
+        rules = default_rules(fields, normal) if knowledge is None else list(knowledge.rules)
+    found = count_blocks(normal, rules)
+    return {
+        "records": normal.n_rows,
+        "rules": [{**one._asdict(), "rule": one.rule.name} for one in found.rules],
+        "joined_whole_up_to": found.limits.largest,
+        "pairs": found.pairs,
+    }
+
+
+def _lines(document: dict[str, Any]) -> Iterator[str]:
+    records = document["records"]
+    yield f"{records:,} records"
+    counts = [
+        (f"{one['blocks']:,}", f"{one['largest']:,}", f"{one['pairs']:,}", one["rule"])
+        for one in document["rules"]
+    ]
+    yield from aligned([("blocks", "largest", "pairs", "rule"), *counts])
+    yield from aligned(
+        [
+            (
+                "all",
+                f"about {document['pairs']:,} different pairs, {2 * document['pairs'] / max(records, 1):.1f}"
+                " for each record",
+            ),
+            ("joined", f"blocks of up to {document['joined_whole_up_to']:,} records whole"),
+            *cost_rows(document),
+        ]
+    )

@@ -78,6 +78,15 @@ def record_options(function: F) -> F:
     return function
 
 
+rule_option = click.option(
+    "--rule",
+    multiple=True,
+    metavar="TEXT",
+    help="A blocking rule, such as 'last name of author + year of born': records that agree in all its parts"
+    " are compared; may be given several times.  [default: those of the model, or chosen ones]",
+)
+
+
 def read_records(
     paths: Sequence[str],
     *,

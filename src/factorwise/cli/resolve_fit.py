@@ -10,6 +10,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.cli.blocking_report import BlockingReport, blocking_report
 from factorwise.cli.files import files_among, speaking_of, writing
 from factorwise.cli.learned import TOP, curve, curve_lines, weight_lines
 from factorwise.cli.numbers import Whole
@@ -17,7 +18,6 @@ from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory, tell_compiling
 from factorwise.cli.reports import Page, check_report, report_options, report_row
-from factorwise.cli.resolve_blocks import BlockingReport, blocking_report
 from factorwise.cli.resolve_data import (
     Records,
     check_outputs,
@@ -25,6 +25,7 @@ from factorwise.cli.resolve_data import (
     given_table,
     read_records,
     record_options,
+    rule_option,
 )
 from factorwise.cli.resolve_model import field_entries, field_lines, weight_entries
 from factorwise.cli.resolve_progress import PassBar, telling
@@ -83,6 +84,7 @@ LOST = 0.01  # share of the links in entities that candidates may lose before it
     show_default=True,
     help="Steps of a walk for each record, in each pass.",
 )
+@rule_option
 @report_options
 @shard_options
 def command(
@@ -99,6 +101,7 @@ def command(
     no_values: bool,
     ray: str | None,
     shards: int | None,
+    rule: tuple[str, ...],
     **reading: Any,
 ) -> None:
     """Learn from the records in LABELLED which records are of the same entity, and save a model.
@@ -131,7 +134,12 @@ def command(
         from factorwise.apps.resolution.estimator import EntityResolver
 
     resolver = EntityResolver(
-        fields=given, passes=passes, steps=steps, random_state=options.seed, n_jobs=options.threads
+        fields=given,
+        rules=rule or None,
+        passes=passes,
+        steps=steps,
+        random_state=options.seed,
+        n_jobs=options.threads,
     )
     labels = _labels(records, entity)
     reports: list[BlockingReport] = []

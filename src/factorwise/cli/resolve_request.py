@@ -45,6 +45,7 @@ class Request:
     shards: int | None
     checkpoint: str | None
     checkpoint_seconds: float | None
+    rule: tuple[str, ...] = ()
     reading: Mapping[str, Any] = field(default_factory=dict)
 
     def draws(self, records: int, ended: bool) -> bool:

@@ -16,6 +16,7 @@ from factorwise.apps.parameters import ParameterEstimator, not_fitted_error
 from factorwise.apps.resolution.agreement import check_columns, check_declared
 from factorwise.apps.resolution.answers import Resolution
 from factorwise.apps.resolution.blocking import Rule
+from factorwise.apps.resolution.blocking.rule_text import read_rules
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.explaining import Explainer
 from factorwise.apps.resolution.fields import FieldSpec, override, read_fields
@@ -71,7 +72,8 @@ class EntityResolver(ParameterEstimator):
         Kinds of columns: a list of `FieldSpec`, or the path of a TOML file; columns that it does not speak of
         are inferred.
     rules
-        Blocking rules; None to choose them, by the labels if there are any.
+        Blocking rules, or their texts, as ``"last name of author + year of born"``; None to choose them, by
+        the labels if there are any.
     templates
         Templates of your own beside the links: functions of a `RecordItems` that each return a template over
         its items, such as a `TallyTemplate` or a `PairTemplate`. Their weights are learned with the rest.
@@ -104,7 +106,7 @@ class EntityResolver(ParameterEstimator):
         self,
         *,
         fields: Sequence[FieldSpec] | str | PathLike[str] | None = None,
-        rules: Sequence[Rule] | None = None,
+        rules: Sequence[Rule | str] | None = None,
         templates: Sequence[TemplateMaker] = (),
         template_weights: Mapping[str, ArrayLike] | None = None,
         passes: int = 2,
@@ -165,6 +167,7 @@ class EntityResolver(ParameterEstimator):
         table = read_table(records)
         hidden = [*leave_out, *(name for name in (entity, id) if isinstance(name, str))]
         fields = self._fields(table, hidden, alone=table.num_rows == 1 and entity is None)
+        rules = None if self.rules is None else read_rules(self.rules, fields)
         labelled = None if pairs is None else labelled_pairs(pairs, _ids(table, id))
         numbers = None if entity is None else entity_numbers(table, entity)
         distinct = None if self.templates else distinct_records(table, _compared_columns(fields))
@@ -188,7 +191,7 @@ class EntityResolver(ParameterEstimator):
                     table,
                     fields,
                     pairs=labelled,
-                    rules=self.rules,
+                    rules=rules,
                     templates=self.templates,
                     template_weights=self.template_weights,
                     seed=self._seed(),
@@ -202,7 +205,7 @@ class EntityResolver(ParameterEstimator):
                     fields,
                     numbers,
                     pairs=labelled,
-                    rules=self.rules,
+                    rules=rules,
                     templates=self.templates,
                     template_weights=self.template_weights,
                     learner=LinkTraining(passes=self.passes, steps=self.steps),

@@ -25,7 +25,7 @@ MOST_KEYS = 1_000_000  # keys of a record, bands and rows that a rule may ask fo
 CUTS = ("whole", "prefix", "sound", "items", "bands", "rounded")
 
 # Forms whose name says less than this; a form that is the whole field goes by the field's name alone.
-_PHRASES = {
+PHRASES = {
     "last": "last name",
     "first": "first name",
     "root": "first name or nickname",
@@ -83,7 +83,7 @@ class Part:
     @property
     def phrase(self) -> str:
         """What the part compares, without the name of its field."""
-        form = "" if self.form in _WHOLE_FIELD else _PHRASES.get(self.form, self.form)
+        form = "" if self.form in _WHOLE_FIELD else PHRASES.get(self.form, self.form)
         if self.cut == "prefix":
             return f"first {self.size:g} letters" + (f" of {form}" if form else "")
         if self.cut == "sound":

@@ -1,0 +1,55 @@
+"""How many pairs blocking rules would make, from the sizes of their blocks, before a pair is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from factorwise.apps.resolution.blocking.blocks import blocks_of
+from factorwise.apps.resolution.blocking.candidates import default_budget
+from factorwise.apps.resolution.blocking.keys import KeyMaker
+from factorwise.apps.resolution.blocking.limits import Limits, fitting_limits, overlap, pair_count
+from factorwise.apps.resolution.blocking.rules import Rule
+from factorwise.apps.resolution.forms import NormalTable
+
+
+class RuleCount(NamedTuple):
+    """What one rule would do: blocks of two or more records, the largest, and the pairs in all of them."""
+
+    rule: Rule
+    blocks: int
+    largest: int
+    pairs: int
+
+
+class BlockCount(NamedTuple):
+    """What all rules would do.
+
+    rules
+        One count each.
+    limits
+        Blocks up to which size would be joined whole, and how many neighbors a record would meet in others.
+    pairs
+        Different pairs, estimated: rules make some of them more than once.
+    """
+
+    rules: tuple[RuleCount, ...]
+    limits: Limits
+    pairs: int
+
+
+def count_blocks(normal: NormalTable, rules: Sequence[Rule], budget: int | None = None) -> BlockCount:
+    """Count blocks and pairs; ``budget`` is as in `find_candidates`."""
+    n_items = normal.n_rows
+    allowed = default_budget(n_items) if budget is None else budget
+    maker = KeyMaker(normal)
+    blocks = [blocks_of(maker.keys(rule), n_items) for rule in rules]
+    sizes = [found.size for found in blocks]
+    limits = fitting_limits(sizes, Limits(n_items, n_items), allowed)
+    made = sum(pair_count(size, limits) for size in sizes)
+    times = overlap(normal, rules, blocks, limits) if made else 1.0
+    counts = tuple(
+        RuleCount(rule, len(size), int(size.max(initial=0)), pair_count(size))
+        for rule, size in zip(rules, sizes, strict=True)
+    )
+    return BlockCount(counts, limits, min(allowed, round(made / times)))

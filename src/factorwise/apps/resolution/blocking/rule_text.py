@@ -1,0 +1,105 @@
+"""Blocking rules as people write them: the words that `Rule.name` prints, read back.
+
+>>> from factorwise.apps.resolution.fields import FieldSpec
+>>> fields = [FieldSpec("author", "name"), FieldSpec("born", "date")]
+>>> parse_rule("last name + first initial of author + year of born", fields).name
+'last name + first initial of author + year of born'
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from factorwise.apps.resolution.blocking.rules import PHRASES, Part, Rule
+from factorwise.apps.resolution.fields import FieldSpec
+from factorwise.errors import InvalidArgumentError
+
+#: The form that stands for a column where a rule names the column alone.
+_WHOLE = {
+    "name": "full",
+    "text": "text",
+    "category": "text",
+    "identifier": "code",
+    "list": "items",
+    "number": "number",
+    "date": "date",
+    "address": "text",
+    "email": "email",
+    "phone": "phone",
+    "location": "text",
+}
+_OF_NAMES = {"first": "given", "last": "last"}  # of columns that hold a part of names
+_LISTS = frozenset({"tokens", "items", "keys"})
+_FORMS = {phrase: form for form, phrase in PHRASES.items() if form != "keys"} | {"item": "items"}
+_FEW, _RARE, _BANDS = 4, 100, 10  # rare items of a record, records that may share one, and bands of a text
+_PREFIX = re.compile(r"first (\d+) letters(?: of (.+))?")
+_SOUND = re.compile(r"sound(?: of (.+))?")
+_BAND = re.compile(r"(\d+)-shingle minhash, band of (\d+)")
+_ROUNDED = re.compile(r"(.+) to ([\d.]+)")
+
+
+def parse_rule(text: str, fields: Sequence[FieldSpec]) -> Rule:
+    """Read a rule, as ``"last name + first initial of author"``.
+
+    Parts stand between plus signs: a column, or what of it and the column. A part without a column is one of
+    the column named next.
+
+    fields
+        What the columns are.
+    """
+    pieces = [piece.strip() for piece in text.split("+")]
+    known = {field.name: field for field in fields if field.kind != "ignore"}
+    parts: list[Part] = []
+    column = ""
+    for piece in reversed(pieces):
+        phrase, named = _split(piece, known)
+        column = named or column
+        if not piece or not column:
+            raise InvalidArgumentError(
+                f"blocking rule {text!r}: {piece!r} names no column. Write parts such as 'first 3 letters of"
+                f" COLUMN' with + between; the columns are {', '.join(known)}."
+            )
+        parts.append(_part(phrase, known[column]))
+    return Rule(tuple(reversed(parts)))
+
+
+def read_rules(rules: Sequence[Rule | str], fields: Sequence[FieldSpec]) -> list[Rule]:
+    """Return rules, with those that are written as text read."""
+    return [parse_rule(rule, fields) if isinstance(rule, str) else rule for rule in rules]
+
+
+def _split(piece: str, known: dict[str, FieldSpec]) -> tuple[str, str]:
+    """Return what a part looks at and in which column; empty where it does not say."""
+    if piece in known:
+        return "", piece
+    for column in sorted(known, key=len, reverse=True):
+        if piece.endswith(f" of {column}"):
+            return piece.removesuffix(f" of {column}"), column
+    return piece, ""
+
+
+def _part(phrase: str, field: FieldSpec) -> Part:
+    name = field.name
+    if phrase not in _FORMS:
+        if match := _PREFIX.fullmatch(phrase):
+            return Part(name, _form(match[2] or "", field), "prefix", int(match[1]))
+        if match := _SOUND.fullmatch(phrase):
+            return Part(name, _form(match[1] or "", field), "sound")
+        if match := _BAND.fullmatch(phrase):
+            return Part(name, _form("", field), "bands", int(match[1]), bands=_BANDS, rows=int(match[2]))
+        if match := _ROUNDED.fullmatch(phrase):
+            return Part(name, _form(match[1], field), "rounded", float(match[2]))
+    rare = phrase.startswith("rare ")
+    form = _form(phrase.removeprefix("rare "), field)
+    if rare:
+        return Part(name, form, "items", _FEW, most=_RARE)
+    return Part(name, form, "items" if form in _LISTS else "whole")
+
+
+def _form(phrase: str, field: FieldSpec) -> str:
+    if not phrase:
+        part = field.option("part") if field.kind == "name" else ""
+        return _OF_NAMES.get(part, _WHOLE[field.kind])
+    form = _FORMS.get(phrase, phrase)
+    return "keys" if form == "key" and field.kind == "list" else form
