@@ -28,15 +28,26 @@ from factorwise.variables.features import Features
 from factorwise.variables.variable import Column, Variables
 
 
-class ColumnTemplate(ScopedTemplate):
-    """Factors over rows of one column."""
+class SharedTable(ScopedTemplate):
+    """Factors that share one weight per joint setting of their labels: how often each setting occurs."""
 
-    column: Column
+    def crossing(self) -> Crossed | None:
+        """Count the setting."""
+        return Crossed.counting(len(self.scopes))
+
+    def tables(self, variables: Variables, weights: Floats) -> Iterator[TableGroup]:
+        """Yield one shared table: the weights."""
+        yield _shared(self, variables, weights)
+
+    def adjoint(self, variables: Variables, arrays: Sequence[Floats]) -> SparseVector:
+        """Take the entries as they are: the table is the weights."""
+        return SparseVector.from_dense(np.ravel(arrays[0]))
 
 
-class FeatureTemplate(ColumnTemplate):
+class FeatureTemplate(ScopedTemplate):
     """Factors with a row of features each: one weight per feature and joint setting of the labels."""
 
+    column: Column
     features: Features
 
     def tables(self, variables: Variables, weights: Floats) -> Iterator[TableGroup]:
@@ -55,8 +66,10 @@ class FeatureTemplate(ColumnTemplate):
         return _feature_sums(self.features, np.array([np.ravel(belief) for belief in beliefs]))
 
 
-class Bias(ColumnTemplate):
+class Bias(SharedTable):
     """One weight per label: how often each label occurs in ``column``."""
+
+    column: Column
 
     def __init__(self, column: Column, *, name: str | None = None) -> None:
         self.column = column
@@ -67,18 +80,6 @@ class Bias(ColumnTemplate):
     def entries(self, variables: Variables, factors: Int64s, labels: Int64s) -> tuple[Int64s, Float64s]:
         """Count the label."""
         return labels[:, 0], np.ones(len(labels))
-
-    def crossing(self) -> Crossed:
-        """Count the label."""
-        return Crossed.counting(len(self.scopes))
-
-    def tables(self, variables: Variables, weights: Floats) -> Iterator[TableGroup]:
-        """Yield one shared table: the weights."""
-        yield _shared(self, variables, weights)
-
-    def adjoint(self, variables: Variables, arrays: Sequence[Floats]) -> SparseVector:
-        """Take the entries as they are: the table is the weights."""
-        return SparseVector.from_dense(np.ravel(arrays[0]))
 
     def weight_name(self, index: int) -> str:
         """Name the label."""
@@ -115,7 +116,7 @@ class UnaryFeatures(FeatureTemplate):
         return f"{self.name}: {seen} with {given}"
 
 
-class Transitions(ColumnTemplate):
+class Transitions(SharedTable):
     """One weight per pair of labels on linked rows of ``column``.
 
     pairs : int[edges, 2]
@@ -124,6 +125,8 @@ class Transitions(ColumnTemplate):
         Boundaries of sequences: sequence ``s`` has the rows ``chains[s]:chains[s + 1]``, and rows are
         linked to the next one within a sequence only.
     """
+
+    column: Column
 
     def __init__(
         self,
@@ -141,18 +144,6 @@ class Transitions(ColumnTemplate):
     def entries(self, variables: Variables, factors: Int64s, labels: Int64s) -> tuple[Int64s, Float64s]:
         """Count the pair of labels."""
         return labels[:, 0] * len(self.column.domain) + labels[:, 1], np.ones(len(labels))
-
-    def crossing(self) -> Crossed | None:
-        """Count the pair of labels."""
-        return Crossed.counting(len(self.scopes))
-
-    def tables(self, variables: Variables, weights: Floats) -> Iterator[TableGroup]:
-        """Yield one shared table: the weights."""
-        yield _shared(self, variables, weights)
-
-    def adjoint(self, variables: Variables, arrays: Sequence[Floats]) -> SparseVector:
-        """Take the entries as they are: the table is the weights."""
-        return SparseVector.from_dense(np.ravel(arrays[0]))
 
     def weight_name(self, index: int) -> str:
         """Name both labels."""
@@ -311,7 +302,7 @@ class Tables(ScopedTemplate):
         yield TableGroup(self.scopes, self.which, self.stack)
 
 
-class WeightedTables(ScopedTemplate):
+class WeightedTables(SharedTable):
     """One weight per joint setting of a tuple of variables, tied over all factors.
 
     scopes : int[factors, arity]
@@ -336,18 +327,6 @@ class WeightedTables(ScopedTemplate):
     def entries(self, variables: Variables, factors: Int64s, labels: Int64s) -> tuple[Int64s, Float64s]:
         """Count the joint setting."""
         return np.ravel_multi_index(tuple(labels.T), self.shape).astype(np.int64), np.ones(len(labels))
-
-    def crossing(self) -> Crossed:
-        """Count the joint setting."""
-        return Crossed.counting(len(self.scopes))
-
-    def tables(self, variables: Variables, weights: Floats) -> Iterator[TableGroup]:
-        """Yield one shared table: the weights."""
-        yield _shared(self, variables, weights)
-
-    def adjoint(self, variables: Variables, arrays: Sequence[Floats]) -> SparseVector:
-        """Take the entries as they are: the table is the weights."""
-        return SparseVector.from_dense(np.ravel(arrays[0]))
 
     def weight_name(self, index: int) -> str:
         """Name the joint setting by its labels."""

@@ -14,6 +14,7 @@ in its place.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import require
-from factorwise.inference.mcmc.evaluators.base import Estimate, FactorSampler, Float64s, Int64s
+from factorwise.inference.mcmc.evaluators.base import Estimate, Float64s, Int64s
 from factorwise.inference.mcmc.evaluators.programs import Sampled, sampled_programs
 from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.kernels.clusterings.samples import confidence_gain, uniform_gain
@@ -33,8 +34,38 @@ EstimateName = Literal["sum", "mean"]
 Drawn = tuple[tuple[int, ...], ...]  # the sampled factors of each stratum, as positions in it
 
 
+class PairSampler(ABC):
+    """An evaluator that examines a sample of the touched factors."""
+
+    __slots__ = ()
+    needs_bounds = False
+    estimates = True  # a walk does not know its score
+
+    @abstractmethod
+    def sampled(self, parts: Surroundings) -> Sampled:
+        """Return a walk's templates with one that samples pairs."""
+
+    @abstractmethod
+    def multipliers(
+        self, stream: Stream, changes: Float64s, stratum: NDArray[np.int8], certain: NDArray[np.bool_]
+    ) -> Float64s:
+        """Draw a sample; return what each factor is multiplied by."""
+
+    def programs(self, parts: Surroundings, *, balanced: bool) -> dict[str, Any]:
+        """Return the templates of a walk that samples."""
+        return {"templates": self.sampled(parts).templates}
+
+    def evaluate(
+        self, stream: Stream, contributions: Contributions | ArrayLike, temperature: float = 1.0
+    ) -> Estimate:
+        """Estimate the gain from one sample."""
+        listed = as_contributions(contributions)
+        multiplier = self.multipliers(stream, listed.gain[None], listed.stratum, listed.certain)
+        return Estimate(listed.total(multiplier), int(np.count_nonzero(multiplier)), multiplier)
+
+
 @dataclass(frozen=True, slots=True)
-class UniformSample:
+class UniformSample(PairSampler):
     """Examine a share of the touched factors, drawn uniformly without replacement.
 
     share
@@ -52,20 +83,6 @@ class UniformSample:
     def __post_init__(self) -> None:
         require(0.0 < self.share <= 1.0, "share", self.share, "above 0 and at most 1")
         _require_estimate(self.estimate)
-
-    @property
-    def needs_bounds(self) -> bool:
-        """No."""
-        return False
-
-    @property
-    def estimates(self) -> bool:
-        """Whether gains are estimates: a walk then does not know its score."""
-        return True
-
-    def programs(self, parts: Surroundings, *, balanced: bool) -> dict[str, Any]:
-        """Return the templates of a walk that samples."""
-        return {"templates": self.sampled(parts).templates}
 
     def sampled(self, parts: Surroundings) -> Sampled:
         """Return a walk's templates with one that samples pairs."""
@@ -87,12 +104,6 @@ class UniformSample:
         draw_on(stream, order, 0, size if size < len(pool) else 0)
         return multipliers_of(self.estimate, certain, [pool], (tuple(order[:size].tolist()),))
 
-    def evaluate(
-        self, stream: Stream, contributions: Contributions | ArrayLike, temperature: float = 1.0
-    ) -> Estimate:
-        """Estimate the gain from one sample."""
-        return _evaluated(self, stream, as_contributions(contributions))
-
     def estimate_rows(self, ordered: Float64s) -> tuple[Float64s, Int64s]:
         """Estimate many gains at once; return them and how many factors each took.
 
@@ -104,7 +115,7 @@ class UniformSample:
 
 
 @dataclass(frozen=True, slots=True)
-class ConfidenceSample:
+class ConfidenceSample(PairSampler):
     r"""Draw factors without replacement until the mean of their signed changes is known well enough.
 
     .. math:: 2 z \frac{s}{\sqrt n} \sqrt{\frac{N - n}{N - 1}} < i
@@ -145,20 +156,6 @@ class ConfidenceSample:
         require(self.minimum >= 2, "minimum", self.minimum, "at least 2, because one has no deviation")
         require(self.growth >= 1.0, "growth", self.growth, "at least 1")
         _require_estimate(self.estimate)
-
-    @property
-    def needs_bounds(self) -> bool:
-        """No."""
-        return False
-
-    @property
-    def estimates(self) -> bool:
-        """Whether gains are estimates: a walk then does not know its score."""
-        return True
-
-    def programs(self, parts: Surroundings, *, balanced: bool) -> dict[str, Any]:
-        """Return the templates of a walk that samples."""
-        return {"templates": self.sampled(parts).templates}
 
     def sampled(self, parts: Surroundings) -> Sampled:
         """Return a walk's templates with one that samples pairs."""
@@ -224,12 +221,6 @@ class ConfidenceSample:
         drawn = tuple(tuple(o[:n].tolist()) for o, n in zip(orders, sizes, strict=True))
         return multipliers_of(self.estimate, certain, pools, drawn)
 
-    def evaluate(
-        self, stream: Stream, contributions: Contributions | ArrayLike, temperature: float = 1.0
-    ) -> Estimate:
-        """Estimate the gain from one sample."""
-        return _evaluated(self, stream, as_contributions(contributions))
-
     def estimate_rows(self, ordered: Float64s) -> tuple[Float64s, Int64s]:
         """Estimate many gains at once, from one population each; see `UniformSample.estimate_rows`."""
         factors = ordered.shape[1]
@@ -280,8 +271,3 @@ def _row_gains(name: EstimateName, ordered: Float64s, sizes: Int64s) -> Float64s
         return np.zeros(len(ordered))
     total = np.cumsum(ordered, axis=1)[np.arange(len(ordered)), sizes - 1]
     return np.asarray(total * (factors / sizes) if name == "mean" else total)
-
-
-def _evaluated(sampler: FactorSampler, stream: Stream, listed: Contributions) -> Estimate:
-    multiplier = sampler.multipliers(stream, listed.gain[None], listed.stratum, listed.certain)
-    return Estimate(listed.total(multiplier), int(np.count_nonzero(multiplier)), multiplier)
