@@ -26,7 +26,7 @@ from factorwise.model.model import Model
 from factorwise.model.templates import ClusterSize, EdgeTemplate
 from factorwise.testing import exact_distribution
 from partition_cases import mixtures
-from plain_transitions import mean_acceptance, outcomes, transition_matrix
+from plain_transitions import mean_acceptance, outcomes, samples, transition_matrix
 from thinning import thinned
 
 ITEMS = 6
@@ -174,12 +174,15 @@ def test_a_first_stage_whose_law_looks_at_signs_would_not_be_exact():
     """The condition on the first stage is needed: sampling until a change is positive breaks the balance."""
 
     class UntilPositive(UniformSample):
-        def samples(self, changes, stratum, certain):
-            gains = changes[0]
-            first = 0 if gains[0] > 0 or len(gains) < 2 else slice(None)
-            multiplier = np.zeros(len(gains))
-            multiplier[first] = 1.0
-            yield 1.0, multiplier
+        pass
+
+    @samples.register(UntilPositive)
+    def _(sampler, changes, stratum, certain):
+        gains = changes[0]
+        first = 0 if gains[0] > 0 or len(gains) < 2 else slice(None)
+        multiplier = np.zeros(len(gains))
+        multiplier[first] = 1.0
+        yield 1.0, multiplier
 
     model = affinities(1.5)
     target = exact_distribution(model, worlds(), 1.0)
