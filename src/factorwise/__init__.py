@@ -31,10 +31,12 @@ _HOMES = {
     "apps.alignment.estimator": ["OntologyAligner"],
     "apps.collective.estimator": ["CollectiveModel"],
     "apps.coreference.estimator": ["CoreferenceResolver"],
+    "apps.resolution.curation.review": ["Review"],
     "apps.resolution.estimator": ["EntityResolver"],
     "apps.resolution.scored_pairs.clusterer": ["PairClusterer"],
     "apps.tagging.estimator": ["ChainCRF"],
     "inference.oracle": ["Answer", "infer"],
+    "store.store": ["Store"],
     "inference.mcmc.run": ["Annealed", "Samples", "anneal", "sample"],
 }
 
@@ -80,8 +82,10 @@ __all__ = [
     "Partition",
     "Relabel",
     "Retype",
+    "Review",
     "Samples",
     "SparseVector",
+    "Store",
     "Template",
     "Transfer",
     "Variables",
@@ -114,6 +118,7 @@ if TYPE_CHECKING:
     from factorwise.apps.alignment.estimator import OntologyAligner
     from factorwise.apps.collective.estimator import CollectiveModel
     from factorwise.apps.coreference.estimator import CoreferenceResolver
+    from factorwise.apps.resolution.curation.review import Review
     from factorwise.apps.resolution.estimator import EntityResolver
     from factorwise.apps.resolution.scored_pairs.clusterer import PairClusterer
     from factorwise.apps.tagging.estimator import ChainCRF
@@ -129,6 +134,7 @@ if TYPE_CHECKING:
     from factorwise.model.template import Template
     from factorwise.model.unrolling import unroll
     from factorwise.model.weights import SparseVector
+    from factorwise.store.store import Store
     from factorwise.variables.bags import Bags
     from factorwise.variables.domain import Domain
     from factorwise.variables.features import Features

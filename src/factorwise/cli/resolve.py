@@ -5,11 +5,17 @@ from __future__ import annotations
 from factorwise.cli.group import Registry, verb_group
 
 VERBS: Registry = {
+    "add": ("factorwise.cli.resolve_add", "Add new records to a store."),
     "apply": ("factorwise.cli.resolve_apply", "Find the entities of records, with or without a model."),
     "blocks": ("factorwise.cli.resolve_blocks", "Count blocks and pairs before anything is compared."),
     "explain": ("factorwise.cli.resolve_explain", "Show what keeps two records together or apart."),
+    "export": ("factorwise.cli.resolve_export", "Write the entities of a store, or other clusterings of it."),
     "fit": ("factorwise.cli.resolve_fit", "Learn from records whose entities are known."),
+    "history": ("factorwise.cli.resolve_history", "Show what happened to an entity of a store."),
+    "init": ("factorwise.cli.resolve_init", "Make a store: records, and the entities found in them."),
+    "lookup": ("factorwise.cli.resolve_lookup", "Find the entity of a store that a record is of."),
     "score": ("factorwise.cli.resolve_score", "Compare the entities found with the true ones."),
+    "undo": ("factorwise.cli.resolve_undo", "Take the last change of a store back."),
 }
 
 command = verb_group(

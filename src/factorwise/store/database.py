@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from os import PathLike
@@ -21,7 +22,8 @@ class Database:
     """The file of a store.
 
     Every method that changes something is one transaction, or a part of the one that `transaction` began;
-    when it returns outside of one, the change is on the disk. One process writes, others read.
+    when it returns outside of one, the change is on the disk. One process writes, others read;
+    the threads of a process take turns.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class Database:
         self._connection = connection
         self._copy = copy
         self._nested = 0
+        self._turn = threading.RLock()  # a connection refuses a call while another thread makes one
 
     @classmethod
     def create(cls, path: str | PathLike[str]) -> Self:
@@ -90,32 +93,34 @@ class Database:
         """Make all changes inside one: on the disk at the end, or none of them if there was an error."""
         if self.read_only:
             raise StoreError(f"{self.path}: is open for reading only.")
-        if self._nested:
-            yield
-            return
-        self._nested = 1
-        try:
-            self.execute("BEGIN")
-            yield
-            self.execute("COMMIT")
-        except BaseException:
-            with suppress(duckdb.Error):  # DuckDB has rolled back already, as when the disk is full
-                self._connection.execute("ROLLBACK")
-            raise
-        finally:
-            self._nested = 0
+        with self._turn:
+            if self._nested:
+                yield
+                return
+            self._nested = 1
+            try:
+                self.execute("BEGIN")
+                yield
+                self.execute("COMMIT")
+            except BaseException:
+                with suppress(duckdb.Error):  # DuckDB has rolled back already, as when the disk is full
+                    self._connection.execute("ROLLBACK")
+                raise
+            finally:
+                self._nested = 0
 
     def execute(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Run SQL and return its rows; what users wrote goes into ``values`` only."""
         try:
-            return self._connection.execute(query, list(values)).fetchall()
+            with self._turn:
+                return self._connection.execute(query, list(values)).fetchall()
         except duckdb.Error as error:
             raise self._failed(error) from error
 
     def query(self, query: str, values: Sequence[object] = (), **tables: pa.Table) -> pa.Table:
         """Run SQL and return an Arrow table; ``tables`` can be named in it."""
         try:
-            with self._registered(tables):
+            with self._turn, self._registered(tables):
                 return self._connection.sql(query, params=list(values) or None).to_arrow_table()
         except duckdb.Error as error:
             raise self._failed(error) from error

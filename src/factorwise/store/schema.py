@@ -34,7 +34,7 @@ CREATE TABLE changes(change BIGINT, made TIMESTAMP, cause VARCHAR, run BIGINT, d
 CREATE TABLE moves(change BIGINT, record BIGINT, before BIGINT, after BIGINT);
 CREATE TABLE decisions(decision BIGINT, made TIMESTAMP, who VARCHAR, answer VARCHAR, why VARCHAR,
     asked VARCHAR, probability DOUBLE, withdrawn TIMESTAMP);
-CREATE TABLE decision_records(decision BIGINT, record BIGINT, part INTEGER);
+CREATE TABLE decision_records(decision BIGINT, record BIGINT, part INTEGER, context BOOLEAN);
 CREATE TABLE models(model BIGINT, made TIMESTAMP, run BIGINT, content BLOB, provenance VARCHAR);
 CREATE TABLE links(first BIGINT, second BIGINT, levels BLOB);
 CREATE TABLE block_keys(rule INTEGER, key UBIGINT, record BIGINT);
@@ -65,7 +65,7 @@ WITH flows AS (
 SELECT e.entity, c.made, c.change, e.event, e.other, e.records, c.cause, c.who, c.run, c.decision, c.undoes
 FROM events e JOIN changes c USING (change);
 CREATE OR REPLACE VIEW answers AS
-SELECT d.decision, d.made, d.who, d.answer, d.why, r.id, p.part, d.withdrawn
+SELECT d.decision, d.made, d.who, d.answer, d.why, r.id, p.part, p.context, d.withdrawn
 FROM decisions d JOIN decision_records p USING (decision) JOIN record_ids r USING (record);
 """
 

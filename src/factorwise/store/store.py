@@ -61,9 +61,10 @@ class Store(Database):
             self.execute("INSERT INTO models VALUES (?, ?, ?, ?, ?)", values)
         return model
 
-    def model(self) -> bytes | None:
-        """Return the current model file; None if there is none."""
-        found = self.execute("SELECT content FROM models ORDER BY model DESC LIMIT 1")
+    def model(self, number: int | None = None) -> bytes | None:
+        """Return a model file by its number, or the current one; None if there is none."""
+        query = "SELECT content FROM models WHERE model = coalesce(?, (SELECT max(model) FROM models))"
+        found = self.execute(query, [number])
         return bytes(found[0][0]) if found else None
 
     @property
@@ -146,7 +147,7 @@ class Store(Database):
         )
         return np.asarray(found.column("e").to_numpy(), np.int64)
 
-    def members(self, entities: Ints) -> pa.Table:
+    def members(self, entities: Ints | Sequence[int]) -> pa.Table:
         """Return ``record`` and ``entity`` of all records of some entities."""
         wanted = pa.table({"entity": pa.array(np.asarray(entities, np.int64))})
         return self.query(
@@ -187,6 +188,14 @@ class Store(Database):
                 return None
             return self._move(rows[moved], before[moved], after[moved], cause)
 
+    def last_change(self) -> int | None:
+        """Return the last change that is neither undone nor undoes another; None if there is none."""
+        found = self.execute(
+            "SELECT max(change) FROM changes WHERE undoes IS NULL"
+            " AND change NOT IN (SELECT undoes FROM changes WHERE undoes IS NOT NULL)"
+        )
+        return None if found[0][0] is None else int(found[0][0])
+
     def undo(self, change: int, who: str | None = None) -> int:
         """Move the records of a change back to the entities they were in; return the number of this change.
 
@@ -217,11 +226,12 @@ class Store(Database):
 
     def decide(
         self,
-        parts: Sequence[Ints],
+        parts: Sequence[Ints | Sequence[int]],
         answer: str,
         *,
         who: str,
         why: str = "",
+        context: Sequence[Ints] = (),
         asked: str = "hand",
         probability: float | None = None,
     ) -> int:
@@ -230,6 +240,8 @@ class Store(Database):
         parts
             Groups of records. ``different`` says that each group is an entity and no two are the same one;
             ``same`` that all are one entity; ``unsure`` that the person cannot tell.
+        context
+            For each part other records that were shown with it, which the decision is not certain of.
         asked
             Why it was asked: ``hand`` if nobody did.
         probability
@@ -241,9 +253,17 @@ class Store(Database):
             decision = self._next("decisions", "decision")
             values = [decision, _now(), who, answer, why, asked, probability]
             self.execute("INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?, NULL)", values)
-            records = np.concatenate([np.asarray(part, np.int64) for part in parts])
-            part = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-            table = pa.table({"decision": pa.repeat(decision, len(records)), "record": records, "part": part})
+            sides = [np.asarray(side, np.int64) for side in (*parts, *context)]
+            lengths = [len(side) for side in sides]
+            places = [*range(len(parts)), *range(len(context))]
+            table = pa.table(
+                {
+                    "decision": pa.repeat(decision, sum(lengths)),
+                    "record": np.concatenate(sides),
+                    "part": np.repeat(places, lengths),
+                    "context": np.repeat(np.arange(len(sides)) >= len(parts), lengths),
+                }
+            )
             self.write("INSERT INTO decision_records SELECT * FROM spoken_of", spoken_of=table)
         return decision
 
@@ -253,17 +273,21 @@ class Store(Database):
             self.execute("UPDATE decisions SET withdrawn = ? WHERE decision = ?", [_now(), int(decision)])
 
     def decisions(self) -> list[dict[str, Any]]:
-        """Return the decisions that count, the oldest first, each with its ``parts``: lists of records."""
+        """Return the decisions that count, the oldest first.
+
+        Each has ``parts``, lists of records, and for each part a list of records as its ``context``.
+        """
         found = self.query("SELECT * FROM decisions WHERE withdrawn IS NULL ORDER BY decision").to_pylist()
-        by_number: dict[int, dict[str, Any]] = {one["decision"]: one | {"parts": []} for one in found}
-        for decision, record, part in self.execute(
-            "SELECT * FROM decision_records ORDER BY decision, part, record"
-        ):
+        by_number: dict[int, dict[str, Any]] = {
+            one["decision"]: one | {"parts": [], "context": []} for one in found
+        }
+        query = "SELECT * FROM decision_records ORDER BY decision, part, context, record"
+        for decision, record, part, beside in self.execute(query):
             if decision in by_number:
-                parts = by_number[decision]["parts"]
-                while len(parts) <= part:
-                    parts.append([])
-                parts[part].append(record)
+                for name in ("parts", "context"):
+                    sides = by_number[decision][name]
+                    sides.extend([] for _ in range(part + 1 - len(sides)))
+                by_number[decision]["context" if beside else "parts"][part].append(record)
         return list(by_number.values())
 
     def _move(self, rows: Ints, before: Ints, after: Ints, cause: Cause) -> int:

@@ -7,7 +7,7 @@ import pytest
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.link_learning import LinkTraining
 from factorwise.apps.resolution.training import entity_numbers, learn
-from factorwise.apps.resolution.updating import _start, below, place
+from factorwise.apps.resolution.updating import below, place, start_labels
 from factorwise.errors import DataFileError, InvalidArgumentError
 from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
@@ -140,9 +140,9 @@ def test_no_source_has_an_entity_twice_not_even_an_old_one(knowledge):
 
 def test_an_item_that_must_be_one_with_an_old_record_starts_in_its_entity():
     start, unit = np.array([7, 7, 3, 20, 21]), np.array([0, 1, 2, 2, 3])
-    assert _start(start, unit, 4, Constraints()).tolist() == [7, 7, 3, 21]
+    assert start_labels(start, unit, 4, Constraints()).tolist() == [7, 7, 3, 21]
     limits = Constraints(cannot=np.array([[0, 1], [0, 2]]))
-    apart = _start(start, unit, 4, limits).tolist()
+    apart = start_labels(start, unit, 4, limits).tolist()
     assert (apart[0], apart[2], apart[3]) == (7, 3, 21)
     assert apart[1] > 21
 

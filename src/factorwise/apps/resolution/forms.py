@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,13 @@ _ROWS = 1 << 17  # worked on in one go, where temporary arrays are large
 Codes: TypeAlias = NDArray[np.int32]
 
 
+class Frequencies(NamedTuple):
+    """How many rows of a table have each value, and how many have any."""
+
+    counts: NDArray[np.int64]
+    present: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Strings:
     """A string per row.
@@ -34,13 +41,23 @@ class Strings:
         Which of the values stands in each row; -1 where it is missing.
     values : Arrow strings
         The different strings.
+    whole
+        Frequencies in a table of which these are some rows; None if these are all.
     """
 
     codes: Codes
     values: pa.Array
+    whole: Frequencies | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    def frequencies(self) -> Frequencies:
+        """Return how many rows of the table have each value."""
+        if self.whole is not None:
+            return self.whole
+        counts = np.bincount(self.codes[self.codes >= 0], minlength=len(self.values))
+        return Frequencies(counts, int(counts.sum()))
 
     @property
     def missing(self) -> Bools:
@@ -51,7 +68,7 @@ class Strings:
         """Rows chosen by number; -1 chooses a missing one."""
         if _is_every(codes, len(self)):
             return self
-        return Strings(np.append(self.codes, np.int32(MISSING))[codes], self.values)
+        return Strings(np.append(self.codes, np.int32(MISSING))[codes], self.values, self.whole)
 
     def to_arrow(self) -> pa.Array:
         """Dictionary-encoded Arrow array of the rows."""
@@ -105,14 +122,24 @@ class Lists:
         Which of the values each item is; ascending within a row, each once.
     values : Arrow strings
         The different strings.
+    whole
+        Frequencies in a table of which these are some rows; None if these are all.
     """
 
     offsets: NDArray[np.int64]
     codes: Codes
     values: pa.Array
+    whole: Frequencies | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    def frequencies(self) -> Frequencies:
+        """Return how many rows of the table have each value."""
+        if self.whole is not None:
+            return self.whole
+        counts = np.bincount(self.codes, minlength=len(self.values))
+        return Frequencies(counts, int((~self.missing).sum()))
 
     @property
     def missing(self) -> Bools:
@@ -127,7 +154,7 @@ class Lists:
         lengths = np.append(np.diff(self.offsets), 0)[codes]
         starts = np.append(self.offsets[:-1], 0)[codes]
         offsets = offsets_of(lengths)
-        return Lists(offsets, self.codes[ranges(starts, lengths)], self.values)
+        return Lists(offsets, self.codes[ranges(starts, lengths)], self.values, self.whole)
 
     def to_arrow(self) -> pa.Array:
         """Arrow array of lists of dictionary-encoded strings, null where missing."""

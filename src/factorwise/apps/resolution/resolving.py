@@ -10,9 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.linking import Linked, LinkedItems
+from factorwise.inference.mcmc.shards.link_walk import LinkWalk
 from factorwise.inference.mcmc.shards.posterior import CHAINS, DRAWS, LinkPosterior, link_posterior
 from factorwise.inference.mcmc.shards.search import Found, LinkSearch, Progress, SearchState
 from factorwise.io.checkpoints import Checkpoint, read_checkpoint, restoring, write_checkpoint
@@ -105,6 +107,17 @@ def _state(saved: Checkpoint, search: LinkSearch, n_items: int) -> SearchState:
         as_number("score", numbers["score"]),
         as_ints("label", arrays["label"], size=n_items, dtype=np.int32),
     )
+
+
+def draw_posterior_of(
+    walk: LinkWalk, temperature: float, count: int, *, seed: int, team: Team
+) -> NDArray[np.int32]:
+    """Return so many clusterings of the items of a walk, drawn by several chains: int32[draws, items]."""
+    chains = min(CHAINS, count)
+    drawn = link_posterior(
+        walk, temperature=temperature, chains=chains, draws=-(-count // chains), seed=seed, team=team
+    )
+    return drawn.labels.transpose(1, 0, 2).reshape(-1, walk.n_items)[:count]
 
 
 def draw_posterior(

@@ -92,7 +92,7 @@ def place(
     scores = score_pairs(normal, knowledge, rows[candidates.first], rows[candidates.second], team)
     linked = joined(table.take(rows), part, candidates, scores, knowledge, limits, templates)
     start = np.where(known[rows] >= 0, known[rows], beyond + np.arange(len(rows)))
-    linked.walk.place_items(_start(start, linked.unit, linked.walk.n_items, limits))
+    linked.walk.place_items(start_labels(start, linked.unit, linked.walk.n_items, limits))
     found = replace(search, hot=search.cold).run(linked.walk, seed=seed, team=team)
     labels = known.astype(np.int64)
     labels[rows] = beyond + linked.rows_of_units(linked.walk.labels)
@@ -120,7 +120,7 @@ def _within(limits: Constraints, rows: Ints, n: int) -> Constraints:
     return replace(limits, must=place[limits.must], cannot=place[limits.cannot], sources=sources)
 
 
-def _start(start: Ints, unit: Ints, n_items: int, limits: Constraints) -> NDArray[np.int64]:
+def start_labels(start: Ints, unit: Ints, n_items: int, limits: Constraints) -> NDArray[np.int64]:
     """Return the label that each item starts with: a known one if one of its records has one.
 
     Of two that must not be together, one that is in the entity of the other starts by itself.

@@ -2,7 +2,7 @@
 
 A key is computed once for each *different* value of a normal form and then looked up for the rows. An item in
 which a part is missing has no key. Keys of bands depend on the text alone, all others on the order of the
-values: keys are comparable within one table only.
+values: keys are comparable within one table only, unless they are asked for by text.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ _F = TypeVar("_F", Strings, Numbers, Lists)
 _LONGEST = 2_000  # bytes of a text that shingles are taken from
 _BYTES = 1 << 24  # bytes of texts shingled in one go
 _PLACE = np.uint64(16)  # bits for the number of a pair
+_BASE = np.uint64(0x9E3779B97F4A7C15)  # odd: sums of its powers tell texts apart
 _PAIRED = 8  # rarest items of a row that are combined with one another
 
 
@@ -67,11 +68,15 @@ class KeyMaker:
     rows
         Rows to compute keys for, which are numbered anew; None for all. How rare an item of a list is, is
         counted in the whole table all the same.
+    by_text
+        Compute keys from the texts themselves, so that keys of several tables can be compared. It takes
+        longer; and items that one record alone has are keys too, as another table may have them.
     """
 
-    def __init__(self, normal: NormalTable, rows: Ints | None = None) -> None:
+    def __init__(self, normal: NormalTable, rows: Ints | None = None, *, by_text: bool = False) -> None:
         self.normal = normal
         self.rows = rows
+        self.by_text = by_text
         self.n_rows = normal.n_rows if rows is None else len(rows)
         self._parts: dict[Part, _PartKeys] = {}
 
@@ -102,9 +107,10 @@ class KeyMaker:
             form = self.normal[part.field][part.form]
             rows = form if self.rows is None else form.rows(self.rows)
             if part.cut == "items":
-                self._parts[part] = _item_keys(_as(rows, Lists, part), _as(form, Lists, part), part)
+                counts = _as(form, Lists, part).frequencies().counts
+                self._parts[part] = _item_keys(_as(rows, Lists, part), counts, part, self.by_text)
             else:
-                self._parts[part] = _part_keys(rows, part)
+                self._parts[part] = _part_keys(rows, part, self.by_text)
         return self._parts[part]
 
     def _pairs(self, part: Part) -> _PartKeys:
@@ -144,10 +150,29 @@ def share_key(rows: KeyRows, pairs: NDArray[np.int64], n_items: int) -> Bools:
     return holds
 
 
-def rarest(counts: Ints, codes: Ints, offsets: NDArray[np.int64], most: int, size: int) -> Bools:
-    """Which items of lists are had by two to ``most`` records, and among the ``size`` rarest of their row."""
+def text_hashes(values: pa.Array) -> Keys:
+    """Return a hash of each text, the same in every table."""
+    texts = pa.concat_arrays([values.cast(pa.large_binary())])
+    buffers = texts.buffers()
+    bounds = np.frombuffer(buffers[1], np.int64, count=len(texts) + 1, offset=8 * texts.offset)
+    lengths = np.diff(bounds)
+    letters = np.frombuffer(buffers[2] if buffers[2] is not None else b"", np.uint8)[bounds[0] : bounds[-1]]
+    powers = np.cumprod(np.full(int(lengths.max(initial=0)) + 1, _BASE))
+    within = np.arange(len(letters)) - np.repeat(bounds[:-1] - bounds[0], lengths)
+    sums = np.zeros(len(texts), np.uint64)
+    filled = lengths > 0
+    if filled.any():
+        terms = (letters.astype(np.uint64) + np.uint64(1)) * powers[within]
+        sums[filled] = np.add.reduceat(terms, (bounds[:-1] - bounds[0])[filled])
+    return split_mix_words(sums)
+
+
+def rarest(
+    counts: Ints, codes: Ints, offsets: NDArray[np.int64], most: int, size: int, least: int = 2
+) -> Bools:
+    """Which items of lists ``least`` to ``most`` records have, and are among the ``size`` rarest of a row."""
     count = counts[codes]
-    kept = (count >= 2) & ((count <= most) if most else True)
+    kept = (count >= least) & ((count <= most) if most else True)
     if not size or np.diff(offsets).max(initial=0) <= size:
         return np.asarray(kept)
     row = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
@@ -159,7 +184,7 @@ def rarest(counts: Ints, codes: Ints, offsets: NDArray[np.int64], most: int, siz
     return chosen
 
 
-def _part_keys(form: Form, part: Part) -> _PartKeys:
+def _part_keys(form: Form, part: Part, by_text: bool) -> _PartKeys:
     if part.cut == "rounded":
         return _rounded_keys(_as(form, Numbers, part), part.size)
     if part.cut == "whole" and isinstance(form, Numbers):
@@ -172,6 +197,9 @@ def _part_keys(form: Form, part: Part) -> _PartKeys:
         strings = _prefixes(strings, int(part.size))
     elif part.cut == "sound":
         strings = encoded(sounds(strings.values)).rows(strings.codes)
+    if by_text:
+        key = np.append(text_hashes(strings.values), np.uint64(0))[strings.codes]
+        return _PartKeys(key, ~strings.missing)
     return _PartKeys(split_mix_words(strings.codes.astype(np.uint64)), ~strings.missing)
 
 
@@ -190,12 +218,15 @@ def _prefixes(strings: Strings, size: int) -> Strings:
     return Strings(np.asarray(cut.indices, np.int32), cut.dictionary).rows(strings.codes)
 
 
-def _item_keys(lists: Lists, table: Lists, part: Part) -> _PartKeys:
-    counts = np.bincount(table.codes, minlength=len(lists.values))
-    kept = rarest(counts, lists.codes, lists.offsets, part.most, int(part.size))
+def _item_keys(lists: Lists, counts: Ints, part: Part, by_text: bool) -> _PartKeys:
+    least = 1 if by_text else 2
+    kept = rarest(counts, lists.codes, lists.offsets, part.most, int(part.size), least)
     offsets = offsets_of(kept.view(np.int8))[lists.offsets]
-    key = split_mix_words(np.arange(len(lists.values), dtype=np.uint64))[lists.codes[kept]]
-    return _PartKeys(key, np.diff(offsets) > 0, offsets)
+    if by_text:
+        key = text_hashes(lists.values)
+    else:
+        key = split_mix_words(np.arange(len(lists.values), dtype=np.uint64))
+    return _PartKeys(key[lists.codes[kept]], np.diff(offsets) > 0, offsets)
 
 
 def _rounded_keys(numbers: Numbers, unit: float) -> _PartKeys:

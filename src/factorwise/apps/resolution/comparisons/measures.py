@@ -44,8 +44,8 @@ class Rarity:
 
     def __init__(self, form: Strings) -> None:
         self.codes = form.codes
-        counts = np.bincount(form.codes[form.codes >= 0], minlength=len(form.values))
-        share = np.maximum(counts, 1) / max(int(counts.sum()), 1)
+        counts, present = form.frequencies()
+        share = np.maximum(counts, 1) / max(present, 1)
         self.rarity = np.maximum((-np.log(share)).astype(np.float32), np.float32(1e-3))
 
     def __call__(self, first: Ints, second: Ints) -> Values:

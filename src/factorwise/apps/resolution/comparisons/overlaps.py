@@ -75,9 +75,9 @@ class Overlaps:
         self.form = form
         self.measures = tuple(measures)
         self.missing = form.missing
-        counts = np.bincount(form.codes, minlength=len(form.values))
-        present = max(int((~self.missing).sum()), 1)
-        self.rarity = np.maximum(-np.log(np.maximum(counts, 1) / present), 1e-3).astype(np.float32)
+        counts, present = form.frequencies()
+        share = np.maximum(counts, 1) / max(present, 1)
+        self.rarity = np.maximum(-np.log(share), 1e-3).astype(np.float32)
         self.squares = self.rarity * self.rarity
         self._needs_sums = not _OF_SUMS.isdisjoint(measures)
         self._needs_cosine = not _OF_SUMS.issuperset(measures)

@@ -1,0 +1,6 @@
+"""A person in the loop: records in a store, questions worth asking, and what answers change."""
+
+from factorwise.apps.resolution.curation.curator import Curator, Match
+from factorwise.apps.resolution.curation.review import Question, Review
+
+__all__ = ["Curator", "Match", "Question", "Review"]

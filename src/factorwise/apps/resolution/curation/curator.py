@@ -1,0 +1,284 @@
+"""`Curator`: records of a store resolved, new ones added, single ones looked up."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from factorwise import __version__
+from factorwise.apps.resolution.comparisons import Comparer
+from factorwise.apps.resolution.comparisons.overlaps import Pairs
+from factorwise.apps.resolution.curation.indexing import (
+    add_counts,
+    add_keys,
+    block_keys,
+    find_partners,
+    link_table,
+    with_frequencies,
+    write_index,
+)
+from factorwise.apps.resolution.curation.regions import LinkedRecords
+from factorwise.apps.resolution.curation.verdicts import Verdicts
+from factorwise.apps.resolution.curation.warm import WarmIndex
+from factorwise.apps.resolution.estimator import EntityResolver
+from factorwise.apps.resolution.knowledge import Knowledge
+from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.resolving import default_budget, draw_posterior_of
+from factorwise.errors import InvalidArgumentError, StoreError
+from factorwise.inference.mcmc.shards.search import LinkSearch
+from factorwise.kernels.compile.threads import Team
+from factorwise.store import Cause, Store
+from factorwise.store.index import StoredLinks
+from factorwise.types import Ints
+
+BASE_MODEL = "base model"  # fact: the number of the model that answers are learned on top of
+LOWEST = -7.0  # scores of links to entities that a new record could be of
+
+
+class Match(NamedTuple):
+    """An entity that a record may be of.
+
+    entity, records
+        Its id, and how many records it has.
+    probability
+        That the record is of it, against the other entities and against being of none.
+    record
+        The id of its record that is most alike.
+    reasons
+        What the comparisons with that record add to the score, the largest first.
+    """
+
+    entity: int
+    records: int
+    probability: float
+    record: str
+    reasons: tuple[tuple[str, float], ...]
+
+
+class Added(NamedTuple):
+    """What became of new records: how many joined entities that were there, and how many old ones moved."""
+
+    records: int
+    joined: int
+    moved: int
+    change: int | None
+
+
+class Curator:
+    """What a resolver does with the records of a store.
+
+    n_jobs, random_state
+        Threads, and the seed of the search.
+    """
+
+    def __init__(self, store: Store, *, n_jobs: int = 1, random_state: int = 0) -> None:
+        self.store = store
+        self._seed = random_state
+        self._team = Team(n_jobs)
+        self._knowledge: Knowledge | None = None
+        self._warm: WarmIndex | None = None
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """The current model of the store."""
+        if self._knowledge is None:
+            self._knowledge = load_model(self.store)
+        return self._knowledge
+
+    def resolve(
+        self,
+        table: pa.Table,
+        ids: pa.Array,
+        *,
+        source: str,
+        leave_out: tuple[str, ...] = (),
+        resolver: EntityResolver | None = None,
+    ) -> int:
+        """Put the first records into an empty store and find their entities; return how many there are.
+
+        leave_out
+            Columns that are kept but not compared.
+        resolver
+            A fitted one; None to find weights from the records themselves.
+        """
+        if self.store.n_records:
+            raise InvalidArgumentError(f"{self.store.path.name} has records already: add to them.")
+        if resolver is None:
+            resolver = EntityResolver(n_jobs=self._team.threads, random_state=self._seed)
+            resolver.fit(table, leave_out=leave_out)
+        self._knowledge = resolver.knowledge_
+        linked = link_table(table, self._knowledge, team=self._team)
+        rounds, sweeps = default_budget(table.num_rows)
+        rows = np.arange(table.num_rows)
+        labels = linked.records.settle(
+            rows,
+            rows,
+            Verdicts(),
+            search=LinkSearch(rounds=rounds, sweeps=sweeps),
+            seed=self._seed,
+            team=self._team,
+        )
+        settings = {"source": source, "records": table.num_rows, "seed": self._seed}
+        with self.store.transaction():
+            run = self.store.begin_run("init", settings, __version__)
+            self.store.add_records(table, ids, source=source, run=run)
+            self._keep_model(run)
+            write_index(self.store.index, linked, self._knowledge)
+            self.store.regroup(rows, labels, Cause("run", run=run))
+            self.store.end_run(run)
+        return len(np.unique(labels))
+
+    def add(self, table: pa.Table, ids: pa.Array, *, source: str) -> Added:
+        """Add new records: into entities that are there, or as new ones. Only what they touch is searched."""
+        knowledge, store = self.knowledge, self.store
+        columns = [field.name for field in knowledge.fields if field.kind != "ignore"]
+        new = with_frequencies(normalize(table, knowledge.fields), knowledge, store.index)
+        keys = block_keys(new, knowledge)
+        place, partner = find_partners(keys, store.index, table.num_rows)
+        old = np.unique(partner)
+        stacked = pa.concat_tables(
+            [store.records(old, columns), table.select(columns)], promote_options="permissive"
+        )
+        links = self._compare_added(stacked, len(old), place, np.searchsorted(old, partner))
+        with store.transaction():
+            run = store.begin_run("add", {"source": source, "records": table.num_rows}, __version__)
+            first = store.add_records(table, ids, source=source, run=run)
+            numbers = np.concatenate([old, first + np.arange(table.num_rows)])
+            links = StoredLinks(numbers[links.first], numbers[links.second], links.levels)
+            store.index.add_links(links)
+            add_keys(store.index, keys, first)
+            add_counts(store.index, normalize(table, knowledge.fields), knowledge)
+            scores = knowledge.weights.link_scores(links.levels)
+            near = links.first[(scores > LOWEST) & (links.first < first)]
+            touched = store.members(np.unique(store.entities_of(np.unique(near))))
+            rows = np.concatenate([touched.column("record").to_numpy(), numbers[len(old) :]]).astype(np.int64)
+            change = self.settle(np.unique(rows), Cause("run", run=run))
+            store.end_run(run)
+        after = store.entities_of(numbers[len(old) :])
+        had = np.unique(touched.column("entity").to_numpy())
+        before = dict(
+            zip(touched.column("record").to_pylist(), touched.column("entity").to_pylist(), strict=True)
+        )
+        now = store.entities_of(np.array(list(before), np.int64))
+        moved = int((now != np.array(list(before.values()), np.int64)).sum())
+        return Added(table.num_rows, int(np.isin(after, had).sum()), moved, change)
+
+    def settle(self, rows: Ints, cause: Cause) -> int | None:
+        """Search some records, ascending, again from the entities they are in; return the change."""
+        links = self.store.index.links(rows)
+        first, second = np.searchsorted(rows, links.first), np.searchsorted(rows, links.second)
+        numbers = np.asarray(rows, np.int64)
+        records = LinkedRecords.of(len(rows), first, second, links.levels, self.knowledge.weights, numbers)
+        known = self.store.entities_of(rows)
+        start = np.where(known >= 0, known, int(known.max(initial=0)) + 1 + np.arange(len(rows)))
+        verdicts = Verdicts(self.store.decisions())
+        labels = records.settle(np.arange(len(rows)), start, verdicts, seed=self._seed, team=self._team)
+        return self.store.regroup(rows, labels, cause)
+
+    def lookup(self, record: dict[str, Any], *, most: int = 5) -> list[Match]:
+        """Return the entities that a record may be of, the most probable first; nothing is changed.
+
+        The first call reads keys and frequencies into memory; further ones take milliseconds.
+        """
+        knowledge = self.knowledge
+        if self._warm is None:
+            self._warm = WarmIndex(self.store, knowledge)
+        warm = self._warm
+        query = warm.table_of(record)
+        keys = block_keys(with_frequencies(normalize(query, knowledge.fields), knowledge, warm), knowledge)
+        _, partner = find_partners(keys, warm, 1)
+        if not len(partner):
+            return []
+        stacked = pa.concat_tables([warm.content.take(pa.array(partner)), query])
+        normal = with_frequencies(normalize(stacked, knowledge.fields), knowledge, warm)
+        first = np.arange(len(partner))
+        second = np.full(len(partner), len(partner))
+        comparer = Comparer(normal, knowledge.comparisons, Pairs(first, second))
+        levels = comparer.levels(first, second)
+        return self._matches(partner, levels, warm, most)
+
+    def draws(self, count: int) -> NDArray[np.int64]:
+        """Return so many clusterings of all records drawn from the posterior: int64[draws, records].
+
+        Decisions hold in all of them.
+        """
+        n = self.store.n_records
+        links = self.store.index.links()
+        records = LinkedRecords.of(n, links.first, links.second, links.levels, self.knowledge.weights)
+        rows = np.arange(n)
+        walk, unit = records.walk(rows, self.store.membership(), Verdicts(self.store.decisions()))
+        drawn = draw_posterior_of(walk, self.knowledge.temperature, count, seed=self._seed, team=self._team)
+        return np.asarray(drawn[:, unit], np.int64)
+
+    def _matches(self, partner: Ints, levels: NDArray[np.uint8], warm: WarmIndex, most: int) -> list[Match]:
+        knowledge = self.knowledge
+        weights = knowledge.weights
+        scores = weights.link_scores(levels)
+        entity = warm.membership[partner]
+        names, place = np.unique(entity, return_inverse=True)
+        sizes = warm.sizes(names)
+        linked = np.bincount(place)
+        gain = np.bincount(place, weights=scores) + weights.unlinked * (sizes - linked) - weights.cluster
+        odds = np.append(gain, 0.0) / knowledge.temperature
+        chance = np.exp(odds - odds.max())
+        chance /= chance.sum()
+        tables = weights.tables()
+        found = []
+        for k in np.argsort(-gain, kind="stable")[:most].tolist():
+            mine = np.flatnonzero(place == k)
+            best = int(mine[scores[mine].argmax()])
+            reasons = [
+                (f"{one.name}, {one.level_text(int(level))}", float(table[level]))
+                for one, table, level in zip(knowledge.comparisons, tables, levels[best], strict=True)
+            ]
+            reasons = sorted((one for one in reasons if one[1]), key=lambda one: -abs(one[1]))
+            name = warm.ids[int(partner[best])].as_py()
+            found.append(Match(int(names[k]), int(sizes[k]), float(chance[k]), name, tuple(reasons)))
+        return found
+
+    def _compare_added(self, stacked: pa.Table, n_old: int, place: Ints, partner: Ints) -> StoredLinks:
+        """Compare new records, which come after the old ones, with their partners and with each other."""
+        knowledge = self.knowledge
+        normal = with_frequencies(normalize(stacked, knowledge.fields), knowledge, self.store.index)
+        among = knowledge.candidates(normal, threads=self._team.threads)
+        fresh = among.first >= n_old  # two new ones: the smaller is the first
+        pairs = np.unique(
+            np.concatenate(
+                [
+                    np.column_stack([partner, n_old + place]),
+                    np.column_stack([among.first[fresh], among.second[fresh]]),
+                ]
+            ),
+            axis=0,
+        )
+        first, second = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
+        comparer = Comparer(normal, knowledge.comparisons, Pairs(first, second))
+        return StoredLinks(first, second, comparer.all_levels(first, second, self._team))
+
+    def _keep_model(self, run: int) -> None:
+        model = save_model(self.store, self.knowledge, {"run": run, **self.knowledge.training})
+        self.store.set_fact(BASE_MODEL, str(model))
+
+
+def load_model(store: Store, number: int | None = None) -> Knowledge:
+    """Read a model of a store by its number; None for the current one."""
+    content = store.model(number)
+    if content is None:
+        raise StoreError(f"{store.path}: has no model; its records were never resolved.")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.fw"
+        path.write_bytes(content)
+        return Knowledge.load(path)
+
+
+def save_model(store: Store, knowledge: Knowledge, provenance: dict[str, Any]) -> int:
+    """Keep a model in a store as the current one."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.fw"
+        knowledge.save(path)
+        return store.add_model(path.read_bytes(), provenance)

@@ -1,0 +1,117 @@
+"""What the decisions of people say together: records that are one entity, and pairs that are not.
+
+A decision about two records that were shown with others, the context, is certain of the two only; that the
+others stay with them is taken from it as long as nothing that a person said speaks against it. Of decisions
+that contradict each other the earlier one holds, and the later one is a conflict, which is asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.apps.resolution.constraints import Constraints
+from factorwise.store.store import DIFFERENT, SAME
+from factorwise.types import Ints
+
+
+class Verdicts:
+    """Groups of records that are one entity, and pairs of records that are not.
+
+    conflicts
+        Decisions that contradict earlier ones.
+    asked
+        Pairs of records that some decision was about, the smaller first.
+    """
+
+    def __init__(self, decisions: Iterable[Mapping[str, Any]] = ()) -> None:
+        self._parent: dict[int, int] = {}
+        self._apart: dict[int, set[int]] = {}  # records, by record
+        self.conflicts: list[Mapping[str, Any]] = []
+        self.asked: dict[tuple[int, int], str] = {}
+        for decision in decisions:
+            self.add(decision)
+
+    def add(self, decision: Mapping[str, Any]) -> bool:
+        """Take a decision, as `Store.decisions` returns it, into account; False if it contradicts others."""
+        parts: Sequence[Sequence[int]] = decision["parts"]
+        answer = str(decision["answer"])
+        firsts = [part[0] for part in parts]
+        for place, one in enumerate(firsts):
+            for two in firsts[place + 1 :]:
+                self.asked[min(one, two), max(one, two)] = answer
+        if answer == SAME:
+            fits = all(self._tie(firsts[0], other) for part in parts for other in part)
+        elif answer == DIFFERENT:
+            fits = all(self._tie(part[0], other) for part in parts for other in part)
+            fits &= all(self._separate(a, b) for k, a in enumerate(firsts) for b in firsts[k + 1 :])
+        else:
+            return True
+        for part, context in zip(parts, decision.get("context", ()), strict=False):
+            if answer == SAME:
+                for other in context:
+                    self._tie(part[0], other)
+        if not fits:
+            self.conflicts.append(decision)
+        return fits
+
+    def group(self, record: int) -> int:
+        """Return the first record that is known to be of one entity with a record."""
+        root = record
+        while self._parent.get(root, root) != root:
+            root = self._parent[root]
+        while self._parent.get(record, record) != root:
+            self._parent[record], record = root, self._parent[record]
+        return root
+
+    def are_apart(self, one: int, two: int) -> bool:
+        """Return whether two records are known to be of two entities."""
+        other = self.group(two)
+        return any(self.group(record) == other for record in self._apart.get(self.group(one), ()))
+
+    def known(self, one: int, two: int) -> bool | None:
+        """Return whether two records are of one entity, as far as that is known; None if not."""
+        if self.group(one) == self.group(two):
+            return True
+        return False if self.are_apart(one, two) else None
+
+    def within(self, rows: Ints) -> Constraints:
+        """Return what is known of some records, ascending, as constraints in their places."""
+        places = {record: place for place, record in enumerate(np.asarray(rows).tolist())}
+        must, cannot = [], []
+        for record, place in places.items():
+            root = self.group(record)
+            if root != record and root in places:
+                must.append((places[root], place))
+            cannot += [(place, places[other]) for other in self._apart.get(record, ()) if other in places]
+        return Constraints(must=_pairs(must), cannot=_pairs(cannot))
+
+    def _tie(self, one: int, two: int) -> bool:
+        first, second = self.group(one), self.group(two)
+        if first == second:
+            return True
+        if self.are_apart(one, two):
+            return False
+        low, high = min(first, second), max(first, second)
+        self._parent[high] = low
+        self._apart.setdefault(low, set()).update(self._apart.pop(high, ()))
+        for record in self._apart[low]:  # what is apart from a group is listed at the group's first record
+            mirror = self._apart.setdefault(self.group(record), set())
+            mirror.discard(high)
+            mirror.add(low)
+        return True
+
+    def _separate(self, one: int, two: int) -> bool:
+        first, second = self.group(one), self.group(two)
+        if first == second:
+            return False
+        self._apart.setdefault(first, set()).add(second)
+        self._apart.setdefault(second, set()).add(first)
+        return True
+
+
+def _pairs(found: list[tuple[int, int]]) -> NDArray[np.int64]:
+    return np.array(found, np.int64).reshape(-1, 2)

@@ -1,0 +1,226 @@
+"""A store that is resolved, added to, looked up, and reviewed."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from curation_cases import make_store, people
+from factorwise.apps.resolution.curation import Curator, Review
+from factorwise.apps.resolution.curation.estimates import estimate_quality
+from factorwise.apps.resolution.curation.teaching import fit_around
+from factorwise.apps.resolution.curation.verdicts import Verdicts
+from factorwise.errors import InvalidArgumentError
+from factorwise.metrics.clustering import b_cubed
+from factorwise.store import Store
+
+
+@pytest.fixture(scope="module")
+def table():
+    return people()
+
+
+@pytest.fixture(scope="module")
+def resolved(tmp_path_factory, table):
+    path = tmp_path_factory.mktemp("stores") / "resolved.duckdb"
+    make_store(path, table).close()
+    return path
+
+
+@pytest.fixture
+def store(resolved, tmp_path):
+    path = tmp_path / "people.duckdb"
+    path.write_bytes(resolved.read_bytes())
+    with Store.open(path) as opened:
+        yield opened
+
+
+def truth_of(table):
+    return table.column("person").to_numpy()
+
+
+def test_resolving_into_a_store_finds_the_entities(store, table):
+    assert b_cubed(truth_of(table), store.membership()).f1 > 0.85
+    assert store.execute("SELECT command, outcome FROM runs") == [("init", "done")]
+    with pytest.raises(InvalidArgumentError, match="records already"):
+        Curator(store).resolve(table, table.column("id").combine_chunks(), source="again")
+
+
+def test_added_records_join_entities_that_are_there(store, table):
+    again = people(60, seed=0)
+    ids = pa.array([f"new {k}" for k in range(again.num_rows)])
+    before = store.membership()
+    added = Curator(store).add(again.drop_columns(["person"]), ids, source="b.csv")
+    after = store.membership()
+    assert added.records == again.num_rows
+    assert added.joined > 0.9 * added.records  # the same records once more
+    assert (after[: len(before)] == before).mean() > 0.9
+    both = np.concatenate([truth_of(table), truth_of(again)])
+    assert b_cubed(both, after).f1 > 0.85
+    assert (after[len(before) :] == before).mean() > 0.85
+
+
+def test_records_of_strangers_become_entities_of_their_own(store):
+    strange = pa.table(
+        {
+            "id": ["x", "y"],
+            "first": ["zoltan", "zoltan"],
+            "last": ["quibble", "quibble"],
+            "born": ["1822-01-02", "1822-01-02"],
+            "mail": [None, None],
+        }
+    )
+    added = Curator(store).add(strange, pa.array(["x", "y"]), source="c.csv")
+    entities = store.entities_of(store.find_ids(["x", "y"]))
+    assert entities[0] == entities[1]
+    assert added.joined == 0
+    assert added.moved == 0
+
+
+def test_a_record_is_looked_up_with_reasons(store, table):
+    curator = Curator(store)
+    record = next(one for one in table.to_pylist() if one["mail"] and one["born"])
+    best = curator.lookup(record)[0]
+    row = store.find_ids([record["id"]])
+    assert best.entity == store.entities_of(row)[0]
+    assert best.probability > 0.8
+    assert any("mail" in name for name, _ in best.reasons)
+    assert curator.lookup({"first": "zoltan", "last": "quibble"}) == []
+    assert curator.lookup({}) == []
+
+
+def test_draws_keep_to_decisions(store):
+    ids = store.ids().to_pylist()
+    store.decide([[0], [len(ids) - 1]], "same", who="Ann")
+    drawn = Curator(store).draws(6)
+    assert drawn.shape == (6, len(ids))
+    assert (drawn[:, 0] == drawn[:, -1]).all()
+
+
+def test_answers_make_the_entities_better_and_are_kept(store, table):
+    truth = truth_of(table)
+    before = b_cubed(truth, store.membership()).f1
+    review = Review(store, random_share=0.2)
+    asked = set()
+    for _ in range(40):
+        question = review.next("Ann")
+        if question is None:
+            break
+        assert review.next("Ann") is question
+        pair = (question.choice.left, question.choice.right)
+        assert frozenset(pair) not in asked
+        asked.add(frozenset(pair))
+        same = truth[pair[0]] == truth[pair[1]]
+        review.answer(question, "same" if same else "different", who="Ann")
+        labels = review.engine.labels
+        assert (labels[pair[0]] == labels[pair[1]]) == same
+        assert labels.tolist() == store.membership().tolist()
+    assert b_cubed(truth, store.membership()).f1 > max(before, 0.97)
+    quality = review.quality()
+    assert quality.answers > 0
+    assert quality.precision.low <= quality.precision.estimate <= quality.precision.high
+    again = Review(store)
+    assert again.engine.verdicts.asked.keys() == review.engine.verdicts.asked.keys()
+    np.testing.assert_allclose(
+        again.engine.records.scores, review.engine.records.scores, rtol=1e-4, atol=1e-4
+    )
+
+
+def test_two_people_are_asked_different_questions(store):
+    review = Review(store, random_share=0.0)
+    one, two = review.next("Ann"), review.next("Bo")
+    assert one.number != two.number
+    assert {one.choice.left, one.choice.right} != {two.choice.left, two.choice.right}
+    review.answer(one, "unsure", who="Ann")
+    with pytest.raises(InvalidArgumentError, match="not open"):
+        review.answer(one, "same", who="Ann")
+    assert "<table>" in two._repr_html_()
+
+
+def test_entities_are_split_and_merged_by_hand_and_that_is_undone(store):
+    review = Review(store)
+    before = store.membership()
+    entity = int(np.bincount(before).argmax())
+    ids = [one["id"] for one in review.members(entity)]
+    review.split(ids[:1], who="Ann")
+    now = store.membership()
+    assert now[store.find_ids(ids[:1])[0]] != now[store.find_ids(ids[1:2])[0]]
+    other = next(one for one in store.ids().to_pylist() if one not in ids)
+    review.merge([ids[0], other], who="Ann")
+    rows = store.find_ids([ids[0], other])
+    assert len(np.unique(store.entities_of(rows))) == 1
+    assert review.undo(who="Ann") is not None
+    assert store.membership().tolist() == now.tolist()
+    assert review.undo(who="Ann") is not None
+    assert store.membership().tolist() == before.tolist()
+    assert review.undo(who="Ann") is None
+    assert review.entities(other)[0]["records"] >= 1
+
+
+def test_disagreements_are_asked_again(store):
+    store.decide([[0], [1]], "same", who="Ann")
+    store.decide([[0], [1]], "different", who="Bo")
+    review = Review(store)
+    question = review.next("Cy")
+    assert question.reason == "disagreement"
+    review.answer(question, "different", who="Cy")
+    assert [one["answer"] for one in store.decisions()] == ["different", "different"]
+    assert review.engine.verdicts.conflicts == []
+
+
+def decision(answer, *parts, context=()):
+    return {"parts": [list(part) for part in parts], "context": context, "answer": answer}
+
+
+def test_verdicts_follow_from_each_other():
+    verdicts = Verdicts(
+        [decision("same", [1], [2]), decision("same", [3], [4]), decision("different", [2], [3])]
+    )
+    assert verdicts.known(1, 4) is False
+    assert verdicts.known(1, 2) is True
+    assert verdicts.known(1, 5) is None
+    assert not verdicts.add(decision("same", [1], [4]))
+    assert len(verdicts.conflicts) == 1
+    limits = verdicts.within(np.array([1, 2, 3, 4]))
+    limits.check()
+    assert limits.must.tolist() == [[0, 1], [2, 3]]
+    assert verdicts.add(decision("same", [4], [9], context=[[], [2, 7]]))
+    assert verdicts.known(9, 7) is True
+    assert verdicts.known(9, 2) is False  # what was shown beside gives way to what was said
+
+
+def test_regression_around_a_prior_has_a_zero_gradient():
+    random = np.random.default_rng(0)
+    features, same = random.normal(size=(30, 4)), random.random(30) < 0.4
+    offset, spread = random.normal(size=30), np.array([1.0, 0.5, 2.0, 0.3])
+    found, covariance = fit_around(features, offset, same, spread)
+
+    def loss(change):
+        odds = offset + features @ change
+        return np.sum(np.logaddexp(0, odds) - same * odds) + 0.5 * np.sum((change / spread) ** 2)
+
+    step = 1e-4
+    for k in range(4):
+        unit = np.eye(4)[k] * step
+        slope = (loss(found + unit) - loss(found - unit)) / (2 * step)
+        assert abs(slope) < 1e-2
+        curve = (loss(found + unit) - 2 * loss(found) + loss(found - unit)) / step**2
+        assert curve == pytest.approx(np.linalg.inv(covariance)[k, k], rel=1e-2)
+
+
+@pytest.mark.statistical
+def test_intervals_cover_the_truth():
+    """Of 200 estimates at 90 %, fewer than 170 cover the truth by chance with a probability below 1e-5."""
+    random = np.random.default_rng(1)
+    covered = 0
+    for _ in range(200):
+        stratum = random.integers(0, 4, 4_000)
+        together = random.random(4_000) < np.array([0.02, 0.2, 0.7, 0.98])[stratum]
+        rate = np.array([[0.01, 0.3], [0.1, 0.6], [0.3, 0.8], [0.5, 0.97]])[stratum, together.astype(int)]
+        same = random.random(4_000) < rate
+        cell = 2 * stratum + together
+        drawn = np.concatenate([random.choice(np.flatnonzero(stratum == k), 15) for k in range(4)])
+        quality = estimate_quality(cell, together, np.full(4_000, 0.5), cell[drawn], same[drawn])
+        precision, recall = same[together].mean(), (same & together).sum() / same.sum()
+        covered += quality.precision.low <= precision <= quality.precision.high
+        covered += quality.recall.low <= recall <= quality.recall.high
+    assert covered >= 340

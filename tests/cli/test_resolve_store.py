@@ -1,0 +1,89 @@
+"""Stores by the command line: made, added to, asked, exported, changed back."""
+
+import json
+
+import pyarrow.csv
+import pytest
+
+from curation_cases import people
+from factorwise.cli import main
+from factorwise.io.tables import read_table
+from factorwise.store import Cause, Store
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("store")
+    table = people(40).drop_columns(["person"])
+    pyarrow.csv.write_csv(table, folder / "people.csv")
+    with pytest.raises(SystemExit) as left:
+        main.main(["resolve", "init", str(folder / "s.duckdb"), str(folder / "people.csv"), "--id", "id"])
+    assert left.value.code == 0
+    return folder
+
+
+@pytest.fixture
+def path(made, tmp_path):
+    target = tmp_path / "s.duckdb"
+    target.write_bytes((made / "s.duckdb").read_bytes())
+    return target
+
+
+def test_init_makes_a_store(made, run):
+    with Store.open(made / "s.duckdb", read_only=True) as store:
+        assert store.n_records > len(set(store.membership().tolist())) > 30
+    again = run("resolve", "init", made / "s.duckdb", made / "people.csv", "--id", "id")
+    assert again.code == 2
+    assert "exists already" in again.err
+
+
+def test_records_are_added_and_the_change_is_told(path, run, tmp_path):
+    new = people(40, seed=0).drop_columns(["person"])
+    ids = [f"n{k}" for k in range(new.num_rows)]
+    pyarrow.csv.write_csv(new.set_column(0, "id", [ids]), tmp_path / "new.csv")
+    result = run("resolve", "add", path, tmp_path / "new.csv", "--id", "id", "--json")
+    assert result.code == 0, result.err
+    document = json.loads(result.out)
+    assert document["new_records"] == new.num_rows
+    assert document["in_known_entities"] > 0.9 * new.num_rows
+    again = run("resolve", "add", path, tmp_path / "new.csv", "--id", "id")
+    assert again.code == 2
+    assert "already" in again.err
+
+
+def test_entities_and_draws_are_exported(path, run, tmp_path):
+    result = run("resolve", "export", path, "-o", tmp_path / "e.parquet", "--draws", "3")
+    assert result.code == 0, result.err
+    table = read_table(tmp_path / "e.parquet")
+    assert table.column_names == ["id", "entity", "source", "batch", "draw_1", "draw_2", "draw_3"]
+    assert run("resolve", "export", path, "-o", tmp_path / "r.csv", "--table", "records").code == 0
+    assert "first" in read_table(tmp_path / "r.csv").column_names
+
+
+def test_a_change_has_a_history_and_is_undone(path, run):
+    with Store.open(path) as store:
+        before = store.membership().tolist()
+        decision = store.decide([[0], [9]], "same", who="Ann")
+        store.regroup([0, 9], [0, 0], Cause("decision", decision=decision, who="Ann"))
+        entity = int(store.membership()[0])
+    story = run("resolve", "history", path, str(entity))
+    assert story.code == 0, story.err
+    assert "Ann" in story.out
+    undone = run("resolve", "undo", path)
+    assert undone.code == 0, undone.err
+    assert "counts no more" in undone.out
+    with Store.open(path) as store:
+        assert store.membership().tolist() == before
+        assert store.decisions() == []
+    assert run("resolve", "history", path, "100000").code == 2
+
+
+def test_a_record_is_looked_up(path, run):
+    record = next(one for one in people(40).to_pylist() if one["mail"] and one["born"])
+    words = [f"{name}={record[name]}" for name in ("first", "last", "born", "mail")]
+    result = run("resolve", "lookup", path, *words, "--json")
+    assert result.code == 0, result.err
+    best = json.loads(result.out)["matches"][0]
+    assert best["probability"] > 0.8
+    wrong = run("resolve", "lookup", path, "surname=x")
+    assert (wrong.code, "no column 'surname'" in wrong.err) == (2, True)
