@@ -37,6 +37,10 @@ VERBS: dict[str, tuple[str, str]] = {
     "infer": ("factorwise.cli.infer", "Ask for marginals or a best setting of a network in a file."),
     "inspect": ("factorwise.cli.inspect", "Show what a model file holds."),
     "resolve": ("factorwise.cli.resolve", "Find records of the same entity: learn, find, score, explain."),
+    "review": (
+        "factorwise.cli.review",
+        "Ask about doubtful records, and learn from the answers.",
+    ),
     "tag": ("factorwise.cli.tag", "Label the tokens of sentences: train, tag, score, look inside."),
 }
 

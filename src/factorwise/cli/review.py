@@ -1,0 +1,125 @@
+"""``factorwise review``: questions about doubtful records, in a browser or at the console."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from factorwise.cli.numbers import Whole
+from factorwise.cli.options import Options, verb
+from factorwise.cli.output import notice, printable
+from factorwise.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from factorwise.apps.resolution.curation import Question, Review
+
+KEYS = {"y": "same", "n": "different", "u": "unsure"}
+
+
+@verb(example="factorwise review people.duckdb")
+@click.argument("store", metavar="STORE")
+@click.option(
+    "--id", "id_column", metavar="COLUMN", help="Column with the ids, if STORE is a file with records."
+)
+@click.option("--port", type=Whole(min=0, most=65_535), default=0, help="Port.  [default: any that is free]")
+@click.option("--no-browser", is_flag=True, help="Print the address only.")
+@click.option("--console", is_flag=True, help="Ask here, without a browser.")
+@click.option("--who", default="me", show_default=True, help="Who answers at the console.")
+def command(
+    options: Options,
+    store: str,
+    id_column: str | None,
+    port: int,
+    no_browser: bool,
+    console: bool,
+    who: str,
+) -> None:
+    """Ask about the doubtful records of STORE, one question at a time, and learn from the answers.
+
+    Serves a page on this machine only, under an address with a token, until Ctrl-C. If STORE is a file with
+    records, such as people.csv, the store people.duckdb is made beside it first, which needs --id.
+    """
+    path = _prepared(options, store, id_column)
+    from factorwise.apps.resolution.curation import Review
+
+    review = Review(path, random_state=options.seed, n_jobs=options.threads)
+    try:
+        if console:
+            ask_at_console(review, who)
+        else:
+            _serve(review, port, no_browser)
+    except KeyboardInterrupt:
+        pass  # the usual way to end it
+    finally:
+        review.close()
+
+
+def ask_at_console(review: Review, who: str) -> None:
+    """Ask until there are no more questions, or the person quits."""
+    while (question := review.next(who)) is not None:
+        for line in question_lines(question):
+            click.echo(printable(line))
+        said = click.prompt("[y]es, [n]o, [u]nsure, [b]ack, [q]uit", type=click.Choice([*KEYS, "b", "q"]))
+        if said == "q":
+            return
+        if said == "b":
+            undone = review.undo(who=who)
+            click.echo("nothing to take back" if undone is None else f"decision {undone} is taken back")
+            continue
+        outcome = review.answer(question, KEYS[said], who=who)
+        click.echo(f"saved as decision {outcome.decision}, {outcome.moved} records moved\n")
+    click.echo("no more questions")
+
+
+def question_lines(question: Question) -> list[str]:
+    """Return a question as lines: the two records side by side, differences marked, and the evidence."""
+    names = list(question.records[0])
+    texts = [["" if one[name] is None else str(one[name]) for name in names] for one in question.records]
+    width = max([len(name) for name in names] + [2])
+    left = min(max([len(value) for value in texts[0]] + [len(question.ids[0])]), 40)
+    lines = [f"  {'':{width}}  {question.ids[0]:{left}.{left}}  {question.ids[1]}"]
+    for name, one, two in zip(names, *texts, strict=True):
+        mark = " " if one == two else "*"
+        lines.append(f"{mark} {name:{width}}  {one:{left}.{left}}  {two}")
+    for side, records in enumerate(question.context):
+        if records:
+            shown = ", ".join(str(record["id"]) for record in records[:8])
+            lines.append(f"  with {question.ids[side]}: {shown} ({question.sizes[side] - 1} in all)")
+    lines += [f"  {value:+.2f}  {name}" for name, value in question.evidence[:5]]
+    lines.append(f"one entity? probability {question.probability:.2f}")
+    return lines
+
+
+def _prepared(options: Options, store: str, id_column: str | None) -> Path:
+    """Return the store, made from a file with records if that was given."""
+    path = Path(store)
+    if path.suffix == ".duckdb":
+        return path
+    target = path.with_suffix(".duckdb")
+    if target.exists():
+        notice(options, f"{target.name} is there already and is used; its records stay as they are.")
+        return target
+    if id_column is None:
+        raise click.UsageError(f"{store} is no store (.duckdb): name the column of its ids with --id.")
+    from factorwise.cli.resolve_init import make_store
+
+    reading: dict[str, Any] = {"source": None, "ignore": (), "prefix_ids": False, "encoding": None}
+    make_store(options, target, (store,), None, None, reading | {"id_column": id_column})
+    return target
+
+
+def _serve(review: Review, port: int, no_browser: bool) -> None:
+    try:
+        from factorwise.review import Server
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            "the review page needs Starlette and uvicorn: pip install 'factorwise[review]', or use --console."
+        ) from error
+    server = Server(review, port=port)
+    click.echo(f"review at {server.address}\nCtrl-C ends it")
+    if not no_browser:
+        webbrowser.open(server.address)
+    server.run()

@@ -1,0 +1,33 @@
+"""Questions at the console."""
+
+import pytest
+
+from curation_cases import make_store, people
+from factorwise.cli import review as verb
+from factorwise.store import Store
+
+
+@pytest.fixture
+def path(tmp_path):
+    make_store(tmp_path / "s.duckdb", people(30)).close()
+    return tmp_path / "s.duckdb"
+
+
+def test_questions_are_answered_and_taken_back_at_the_console(path, run, monkeypatch):
+    said = iter(["y", "b", "n", "u", "q"])
+    monkeypatch.setattr(verb.click, "prompt", lambda *words, **settings: next(said))
+    result = run("review", path, "--console", "--who", "Ann")
+    assert result.code == 0, result.err
+    assert "saved as decision 0" in result.out
+    assert "decision 0 is taken back" in result.out
+    with Store.open(path) as store:
+        assert [(one["who"], one["answer"]) for one in store.decisions()] == [
+            ("Ann", "different"),
+            ("Ann", "unsure"),
+        ]
+
+
+def test_records_need_the_column_of_their_ids(tmp_path, run):
+    (tmp_path / "people.csv").write_text("id,name\n1,Ann\n")
+    result = run("review", tmp_path / "people.csv", "--console")
+    assert (result.code, "--id" in result.err) == (2, True)
