@@ -22,6 +22,7 @@ _HOMES = {
     "scored_pairs.clusterer": ["PairClusterer"],
     "scored_pairs.constants": ["PairConstants"],
     "scored_pairs.tables": ["PairColumns", "ScoredPairs", "read_scored_pairs"],
+    "witnesses": ["pair_scores", "repeated_sources"],
 }
 
 
@@ -38,8 +39,10 @@ __all__ = [
     "Resolution",
     "Rule",
     "ScoredPairs",
+    "pair_scores",
     "read_fields",
     "read_scored_pairs",
+    "repeated_sources",
 ]
 
 if TYPE_CHECKING:
@@ -53,5 +56,6 @@ if TYPE_CHECKING:
     from factorwise.apps.resolution.scored_pairs.clusterer import PairClusterer
     from factorwise.apps.resolution.scored_pairs.constants import PairConstants
     from factorwise.apps.resolution.scored_pairs.tables import PairColumns, ScoredPairs, read_scored_pairs
+    from factorwise.apps.resolution.witnesses import pair_scores, repeated_sources
 
 __getattr__, __dir__ = load_lazily(__name__, _HOMES)
