@@ -33,8 +33,10 @@ class LinkGraph:
     pair: NDArray[np.int32]
 
     def __post_init__(self) -> None:
-        keep, pairs = partial(object.__setattr__, self), len(self.first)
-        for name, size in (("first", None), ("second", pairs), ("neighbor", 2 * pairs), ("pair", 2 * pairs)):
+        keep = partial(object.__setattr__, self)
+        keep("first", as_ints("first", self.first, dtype=np.int32))
+        pairs = len(self.first)
+        for name, size in (("second", pairs), ("neighbor", 2 * pairs), ("pair", 2 * pairs)):
             keep(name, as_ints(name, getattr(self, name), size=size, dtype=np.int32))
         keep("start", as_ints("start", self.start))
         check_starts("start", self.start, 2 * pairs)

@@ -138,7 +138,7 @@ class Knowledge:
                 LevelWeights(tuple(one.cuts.size for one in comparisons), weights),
                 as_number("temperature", saved["temperature"]),
                 bool(saved.get("thrifty", False)),
-                saved["training"],
+                dict(saved["training"]),
                 {name: file.arrays[f"template_{place}"] for place, name in enumerate(names)},
             )
         except (AttributeError, LookupError, TypeError, ValueError, FactorwiseError) as error:
