@@ -23,6 +23,7 @@ TOGETHER = {
         "tests/cli/test_align",
         "tests/cli/test_bad_input",
         "tests/cli/test_coref",
+        "tests/cli/test_endings",
         "tests/cli/test_mistakes",
         "tests/cli/test_same_bytes",
         "tests/cli/test_tampered",
