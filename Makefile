@@ -12,7 +12,7 @@ export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/kernels/$(shell find src/factorwise/
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage fuzz test-slow test-cluster check audit format lint types layers bench experiments docs lock clean
+.PHONY: help setup demo test coverage fuzz mutations test-slow test-cluster check audit format lint types layers bench experiments docs lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -40,6 +40,9 @@ coverage: setup  ## the tests, and which lines they do not reach; compiled code 
 fuzz: setup  ## use 200,000 files that were tampered with, without bounds checks and with them
 	$(BIN)/python tests/tampering.py $(ARGS)
 	NUMBA_CACHE_DIR=$$(mktemp -d) FACTORWISE_CACHE=$$(mktemp -d) NUMBA_BOUNDSCHECK=1 $(BIN)/python tests/tampering.py $(ARGS)
+
+mutations: setup  ## change formulas one at a time, and see whether tests notice; takes hours
+	$(BIN)/python tests/mutations.py $(ARGS)
 
 test-slow: setup  ## long statistical runs: many seeds, and kernels with bounds checks in a cache of their own
 	FACTORWISE_TEST_SEEDS=20 $(BIN)/python -m pytest -m "not cluster" $(ARGS)
