@@ -66,6 +66,12 @@ def as_number(name: str, value: object) -> float:
     raise InvalidArgumentError(f"{name} must be a finite number, but {_shown(value)} was given.")
 
 
+def check_number(name: str, value: object) -> None:
+    """Complain of what is no number at all; which numbers it may be, the caller says."""
+    if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
+        raise InvalidArgumentError(f"{name} must be a number, but {_shown(value)} was given.")
+
+
 def as_text(name: str, value: object) -> str:
     """Return a text."""
     if isinstance(value, str):
@@ -118,13 +124,21 @@ def check_weights(name: str, array: NDArray[Any]) -> None:
         )
 
 
-def _as_vector(name: str, values: object, size: int | None) -> NDArray[Any]:
+def as_array(name: str, values: object) -> NDArray[Any]:
+    """Return values as an array of whatever shape; refuse what is none, as lists of different lengths."""
     try:
         array = np.asarray(values)
-    except (TypeError, ValueError, OverflowError) as error:  # such as lists of different lengths
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidArgumentError(
             f"{name} must be an array of numbers, but {_shown(values)} was given."
         ) from error
+    if array.dtype.kind == "O":
+        raise InvalidArgumentError(f"{name} must be an array of numbers, but {_shown(values)} was given.")
+    return array
+
+
+def _as_vector(name: str, values: object, size: int | None) -> NDArray[Any]:
+    array = as_array(name, values)
     if array.ndim != 1:
         raise ShapeError(
             f"{name} must have one dimension, but {_shown(values)} of shape {array.shape} was given."

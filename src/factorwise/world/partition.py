@@ -26,6 +26,7 @@ from factorwise.kernels.clusterings.arrays import (
 )
 from factorwise.kernels.compile.programs import Frame, Program
 from factorwise.kernels.walks.frames import make_frame
+from factorwise.validation import as_array
 from factorwise.views import MOST_ROWS, html_table, listed
 from factorwise.world.diff import PartitionDiff, Retype, Transfer
 
@@ -67,7 +68,7 @@ class Partition:
     @classmethod
     def from_labels(cls, labels: ArrayLike, *, types: ArrayLike | None = None, n_types: int = 1) -> Partition:
         """Build from cluster numbers 0 to k - 1 without gaps; ``types[c]`` is the type of cluster c."""
-        given = np.asarray(labels)
+        given = as_array("labels", labels)
         if given.ndim != 1:
             raise ShapeError(f"labels must be one-dimensional, but the array has shape {given.shape}.")
         if len(given) == 0:

@@ -25,6 +25,7 @@ from factorwise.kernels.clusterings.arrays import (
     no_columns,
 )
 from factorwise.types import Ints
+from factorwise.validation import as_array
 from factorwise.world.partition import Partition
 
 SPARE_SLOTS = 4  # of an arena, beyond four for each item
@@ -46,7 +47,7 @@ class Shards:
     """
 
     def __init__(self, labels: ArrayLike, *, most: int = 1) -> None:
-        given = np.asarray(labels)
+        given = as_array("labels", labels)
         if given.ndim != 1:
             raise ShapeError(f"labels must be one for each item, but have shape {given.shape}.")
         require(most >= 1, "most", most, "at least 1")

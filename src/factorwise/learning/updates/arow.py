@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from factorwise.errors import require
 from factorwise.kernels.walks.rules import update_arow
 from factorwise.learning.updates.base import UpdateRule
+from factorwise.validation import check_number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +34,9 @@ class Arow(UpdateRule):
     variance: float = 1.0
 
     def __post_init__(self) -> None:
+        check_number("regularization", self.regularization)
         given = self.regularization
+        check_number("variance", self.variance)
         require(0 < given < math.inf, "regularization", given, "a finite number greater than zero")
         require(0 < self.variance < math.inf, "variance", self.variance, "a finite number greater than zero")
 

@@ -11,6 +11,7 @@ from typing import Literal
 from factorwise.errors import require
 from factorwise.kernels.walks.rules import update_by_deviation, update_by_variance
 from factorwise.learning.updates.base import UpdateRule
+from factorwise.validation import check_number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,9 @@ class ConfidenceWeighted(UpdateRule):
     only_misranked: bool = False
 
     def __post_init__(self) -> None:
+        check_number("confidence", self.confidence)
+        check_number("variance", self.variance)
+        check_number("floor", self.floor)
         require(0.5 < self.confidence < 1, "confidence", self.confidence, "between 0.5 and 1, both excluded")
         known = ("variance", "deviation")
         require(self.form in known, "form", self.form, "one of " + ", ".join(known))

@@ -10,6 +10,7 @@ from typing import Literal
 from factorwise.errors import require
 from factorwise.kernels.walks.rules import update_passive_aggressive
 from factorwise.learning.updates.base import UpdateRule
+from factorwise.validation import check_number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +47,8 @@ class PassiveAggressive(UpdateRule):
     only_misranked: bool = False
 
     def __post_init__(self) -> None:
+        check_number("cap", self.cap)
+        check_number("margin", self.margin)
         known = ("PA", "PA-I", "PA-II")
         require(self.variant in known, "variant", self.variant, "one of " + ", ".join(known))
         require(0 < self.cap < math.inf, "cap", self.cap, "a finite number greater than zero")

@@ -11,6 +11,7 @@ import numpy as np
 from factorwise.errors import require
 from factorwise.kernels.walks.rules import update_unit
 from factorwise.learning.updates.base import UpdateRule
+from factorwise.validation import check_number
 
 # A lead nearer to zero than the smallest normal number is a tie.
 TIE = float(np.finfo(np.float64).tiny)
@@ -38,6 +39,8 @@ class Unit(UpdateRule):
     strict: bool = False
 
     def __post_init__(self) -> None:
+        check_number("rate", self.rate)
+        check_number("decay", self.decay)
         require(0 < self.rate < math.inf, "rate", self.rate, "a finite number greater than zero")
         require(0 <= self.decay < math.inf, "decay", self.decay, "a finite number, zero or more")
 
