@@ -79,8 +79,11 @@ def test_entities_are_searched_split_merged_and_undone(page, server):
 
 def test_nothing_that_records_say_is_carried_out(page):
     page.locator("#tab-entities").click()
+    third = page.locator("main details[data-entity]").nth(2)
+    third.wait_for()  # the whole list is there
     page.locator("input[type=search]").fill("window.harmed")
     page.keyboard.press("Enter")
+    api.expect(third).to_have_count(0)
     api.expect(page.locator("main summary").first).to_contain_text("<script>")
     page.locator("main summary").first.click()
     page.wait_for_selector("main td")
