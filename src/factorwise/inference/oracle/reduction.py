@@ -58,6 +58,8 @@ class Reduced:
 
 def reduce_labels(graph: FactorGraph) -> Reduced:
     """Remove the labels that hard zeros rule out; raises `ImpossibleError` if a variable has none left."""
+    if not bool(np.isneginf(graph.tables).any()):
+        return Reduced(graph, graph, tuple(np.arange(size) for size in graph.cardinality.tolist()))
     allowed = [np.ones(size, dtype=np.bool_) for size in graph.cardinality.tolist()]
     hard = {
         number: (scope, table > -np.inf)
