@@ -14,7 +14,7 @@ from factorwise.inference.oracle import choice, local_search
 from factorwise.inference.oracle.choice import _Choice
 from factorwise.inference.oracle.cutsets import condition_on_cutset, plan_with_cutset
 from factorwise.inference.oracle.local_search import search_best, soften
-from factorwise.inference.oracle.mini_buckets import mini_bucket_bound
+from factorwise.inference.oracle.mini_buckets import mini_bucket_bound, mini_bucket_setting
 from factorwise.inference.oracle.reduction import reduce_labels
 from factorwise.model.grounding import FactorGraph
 from message_cases import graphs, grid
@@ -84,6 +84,10 @@ def test_mini_buckets_bound_from_above_and_are_exact_where_all_fits(graph, large
         assert bound >= wanted - 1e-10
         if largest == 10_000:
             assert bound == pytest.approx(wanted, abs=1e-10)
+    reached = graph.score(mini_bucket_setting(graph, order, largest))
+    assert reached <= exact.best(graph).score + 1e-10
+    if largest == 10_000:
+        assert reached == pytest.approx(exact.best(graph).score, abs=1e-10)
 
 
 @given(graphs(hard=True, variables=(3, 6), factors=(3, 9)), st.integers(0, 5))

@@ -19,7 +19,7 @@ from factorwise.inference.message_passing import BeliefPropagation, MeanField, T
 from factorwise.inference.oracle.answer import Answer
 from factorwise.inference.oracle.cutsets import condition_on_cutset, plan_with_cutset
 from factorwise.inference.oracle.local_search import search_best, soften
-from factorwise.inference.oracle.mini_buckets import mini_bucket_bound
+from factorwise.inference.oracle.mini_buckets import mini_bucket_bound, mini_bucket_setting
 from factorwise.inference.oracle.reduction import reduce_labels
 from factorwise.model.grounding import FactorGraph
 
@@ -228,6 +228,8 @@ class _Choice:
                     continue
         if self.plan is None:
             return max(starts, key=self.graph.score), "max-product belief propagation"
+        entries = min(BOUND_ENTRIES, self.memory // (64 * self.graph.n_variables))
+        starts.append(mini_bucket_setting(soften(self.graph), self.plan.order, entries))
         values, rounds = search_best(
             self.graph,
             starts,

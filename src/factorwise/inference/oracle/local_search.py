@@ -21,12 +21,10 @@ from factorwise.inference.message_passing.belief_propagation import score_of
 from factorwise.inference.oracle.cutsets import hold, plan_with_cutset
 from factorwise.model.grounding import FactorGraph
 
-#: Rounds without a better setting after which the search starts again from a changed one, and how often it
+#: Rounds without a better setting after which the search starts again elsewhere, and how often it
 #: does.
 PATIENCE = 8
 RESTARTS = 12
-#: Share of the variables that get a random label before the search starts again.
-CHANGED = 0.15
 
 
 def soften(graph: FactorGraph) -> FactorGraph:
@@ -63,7 +61,8 @@ def search_best(
     """
     soft = soften(graph)
     rng = np.random.default_rng(seed)
-    best = values = max(starts, key=lambda start: score_of(soft, start))
+    *waiting, values = sorted(starts, key=lambda start: score_of(soft, start))
+    best = values
     best_score = score = score_of(soft, values)
     enough = bound - 1e-9 * max(1.0, abs(bound))
     neighbors = _neighbors(graph)
@@ -79,9 +78,20 @@ def search_best(
         if score > best_score:
             best, best_score, restarts = values, score, 0
         if idle == PATIENCE:
-            values = np.where(rng.random(len(best)) < CHANGED, rng.integers(0, graph.cardinality), best)
+            values = waiting.pop() if waiting else _changed(best, graph, neighbors, rng)
             score, idle, restarts = score_of(soft, values), 0, restarts + 1
     return best, rounds
+
+
+def _changed(
+    values: NDArray[np.int64], graph: FactorGraph, neighbors: list[list[int]], rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Return a setting with random labels in a region of random size, from a few variables to all."""
+    region = _sweep_from(neighbors, int(rng.integers(graph.n_variables)), rng)
+    region = region[: int(len(region) * rng.uniform(0.05, 1.0)) + 1]
+    changed = values.copy()
+    changed[region] = rng.integers(0, graph.cardinality[region])
+    return changed
 
 
 def _solve_part(

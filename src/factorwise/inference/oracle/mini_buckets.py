@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from factorwise.inference.exact.elimination import EliminationOrder, graph_factors, label_factors
 from factorwise.model.factor import Factor, product
@@ -24,6 +25,31 @@ def mini_bucket_bound(graph: FactorGraph, order: EliminationOrder, largest: int,
     largest
         Entries that a table may have; the bound is exact where every bucket fits.
     """
+    waiting, _ = _eliminate(graph, order, largest, maximize=maximize, keep=False)
+    return float(product(waiting).table)
+
+
+def mini_bucket_setting(graph: FactorGraph, order: EliminationOrder, largest: int) -> NDArray[np.int64]:
+    """Return the setting that the split buckets of a best score point to, last variable first.
+
+    A best one where every bucket fits, and a good start for a search elsewhere.
+    """
+    _, buckets = _eliminate(graph, order, largest, maximize=True, keep=True)
+    values = np.zeros(graph.n_variables, dtype=np.int64)
+    for variable, parts in reversed(buckets):
+        scores = np.zeros(graph.cardinality[variable])
+        for part in parts:
+            labels = {v: int(values[v]) for v in part.scope if v != variable}
+            scores = scores + part.condition(labels).table
+        values[variable] = scores.argmax()
+    return values
+
+
+def _eliminate(
+    graph: FactorGraph, order: EliminationOrder, largest: int, *, maximize: bool, keep: bool
+) -> tuple[list[Factor], list[tuple[int, list[Factor]]]]:
+    """Return the constants that remain, and each variable with the parts of its bucket if they are kept."""
+    buckets = []
     place = {clique[0]: number for number, clique in enumerate(order.cliques)}
     waiting: list[list[Factor]] = [[] for _ in (*place, None)]
 
@@ -37,9 +63,11 @@ def mini_bucket_bound(graph: FactorGraph, order: EliminationOrder, largest: int,
         waiting[number] = []
         if len(parts) > 1:
             parts = _matched(parts, variable)
+        if keep:
+            buckets.append((variable, parts))
         for index, part in enumerate(parts):
             send(part.max_out(variable) if maximize or index else part.sum_out(variable))
-    return float(product(waiting[-1]).table)
+    return waiting[-1], buckets
 
 
 def _split(factors: list[Factor], largest: int) -> list[Factor]:
