@@ -169,7 +169,7 @@ def cluster(options: Options, request: Request) -> dict[str, Any]:
     clock = Clock()
     with clock.part("reading"):
         model = None if request.splink_model is None else _read_model(request.splink_model)
-        scored = _read_pairs(options, request, model)
+        scored = _read_pairs(request, model)
         must, cannot = (
             given_pairs(path, scored.ids, request.encoding)
             for path in (request.must_link, request.cannot_link)
@@ -195,6 +195,7 @@ def cluster(options: Options, request: Request) -> dict[str, Any]:
     )
     with clock.part("constants"), speaking_of(request.labels):
         clusterer.fit(scored, labels, constraints=limits, on_message=telling(options))
+    _report_pairs(options, request, scored)  # when nothing of the input is left that may be wrong
     rounds: list[Progress] = []
     with clock.part("walk"):
         found = _walk(options, request, clusterer, scored, limits, rounds)
@@ -246,8 +247,8 @@ def _read_model(path: str) -> SplinkModel:
         return read_splink_model(path)
 
 
-def _read_pairs(options: Options, request: Request, model: SplinkModel | None) -> ScoredPairs:
-    """Read the scored pairs, and report what was recognised and what was left out."""
+def _read_pairs(request: Request, model: SplinkModel | None) -> ScoredPairs:
+    """Read the scored pairs; sources must be known where one record of each is asked for."""
     from factorwise.apps.resolution.scored_pairs.tables import read_scored_pairs
 
     left, right = request.left, request.right
@@ -266,6 +267,16 @@ def _read_pairs(options: Options, request: Request, model: SplinkModel | None) -
             id=request.id_column,
             source=request.source,
         )
+    if request.one_per_source and scored.sources is None:
+        raise click.UsageError(
+            "--one-per-source needs to know the sources: give --records FILE --id COLUMN --source COLUMN, or"
+            " pairs with splink's columns source_dataset_l and source_dataset_r."
+        )
+    return scored
+
+
+def _report_pairs(options: Options, request: Request, scored: ScoredPairs) -> None:
+    """Report what was recognised in the pairs, and what was left out."""
     names = scored.columns
     if request.score_kind is None:
         kind = KIND_TEXTS[scored.kind]
@@ -274,12 +285,6 @@ def _read_pairs(options: Options, request: Request, model: SplinkModel | None) -
         notice(options, f"{scored.n_repeated:,} pairs stand more than once: the highest score counts.")
     if scored.n_selves:
         notice(options, f"{scored.n_selves:,} pairs of a record with itself are left out.")
-    if request.one_per_source and scored.sources is None:
-        raise click.UsageError(
-            "--one-per-source needs to know the sources: give --records FILE --id COLUMN --source COLUMN, or"
-            " pairs with splink's columns source_dataset_l and source_dataset_r."
-        )
-    return scored
 
 
 def _walk(
