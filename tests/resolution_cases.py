@@ -7,8 +7,8 @@ from factorwise.apps.resolution.blocking import Part, Rule, find_candidates
 from factorwise.apps.resolution.comparisons import Comparer, planned
 from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.knowledge import Knowledge
-from factorwise.apps.resolution.lessons import Lesson
 from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.training.examples import TrainingData
 from factorwise.model.level_weights import LevelWeights
 from factorwise.model.link_templates import LinkTemplate
 from factorwise.model.model import Model
@@ -68,11 +68,11 @@ def clusters(labels):
     return {frozenset(group) for group in groups.values()}
 
 
-def lesson(entities=60, unknown=0):
+def training_data(entities=60, unknown=0):
     """Blocks of two entities of two records each; level 2 is for pairs of one entity, level 1 for others."""
     entity = np.repeat(np.arange(entities), 2)
     pairs = [(i, j) for j in range(len(entity)) for i in range(j // 4 * 4, j)]
     first, second = np.array(pairs, np.int32).T.copy()
     levels = np.where(entity[first] == entity[second], 2, 1).astype(np.uint8)[:, None]
     known = np.where(np.arange(len(entity)) < unknown, -1, entity).astype(np.int32)
-    return Lesson(LinkGraph.from_pairs(len(entity), first, second), levels, known)
+    return TrainingData(LinkGraph.from_pairs(len(entity), first, second), levels, known)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from chain_cases import Problem, problem
-from factorwise.apps.resolution.lessons import Lesson
+from factorwise.apps.resolution.training.examples import TrainingData
 from factorwise.distributed import (
     LinkWeights,
     LocalExecutor,
@@ -233,10 +233,10 @@ def checksum_of(shards):
     return sum((rows.checksum for rows in shards), Checksum(0, 0))
 
 
-SIZES = (3, 2)  # levels of the two comparisons of `lesson`
+SIZES = (3, 2)  # levels of the two comparisons of `training_data`
 
 
-def lesson(seed, n=400):
+def training_data(seed, n=400):
     """Items in blocks of 16 with three entities each; the first comparison tells them apart, mostly.
 
     Graph, levels and entities as a learner takes them; level 1 speaks for one entity, level 3 against.
@@ -254,8 +254,8 @@ def lesson(seed, n=400):
 
 
 def training_shards(task, shards, training, seed=0):
-    """The shards of a lesson, as `mix_weights` takes them."""
-    whole = Lesson(*lesson(task))
+    """The shards of training data, as `mix_weights` takes them."""
+    whole = TrainingData(*training_data(task))
     parts = split_items(whole.graph, whole.entity, shards, seed)
     return [training.shard(whole.part(items), SIZES) for items in parts]
 

@@ -38,15 +38,15 @@ def resolved(tmp_path_factory):
 
 def test_fitting_a_resolver_reports_quality_and_weights(resolved):
     found = sections(resolved / "fit.html")
-    assert {"What was run", "Data", "Quality", "Ways to learn", "Fields", "Weights"} <= set(found)
+    assert {"What was run", "Data", "Quality", "Training methods", "Fields", "Weights"} <= set(found)
     for name, count, least, largest in found["Weights by comparison"]["rows"]:
         told = [row[1] for row in found["Weights"]["rows"] if row[0].startswith(f"{name}, ")]
         assert (count, least, largest) == (len(told), min(told), max(told))
     assert ["records", len(people(40))] in found["Data"]["rows"]
     quality = dict(found["Quality"]["rows"])
-    ways = dict(found["Ways to learn"]["rows"])
+    methods = dict(found["Training methods"]["rows"])
     assert set(quality) == {"precision", "recall", "F1"}
-    assert quality["F1"] in ways.values()
+    assert quality["F1"] in methods.values()
 
 
 def test_how_far_probabilities_can_be_trusted_is_reported_and_kept_with_the_model(resolved, run, tmp_path):
@@ -65,7 +65,7 @@ def test_fitting_without_labels_reports_what_was_found(resolved, run, tmp_path):
     assert run("resolve", "fit", resolved / "records.csv", *words).code == 0
     found = sections(tmp_path / "r.html")
     assert dict(found["Data"]["rows"])["learned by"] == "what records look like"
-    assert not {"Quality", "Calibration", "Ways to learn"} & set(found)
+    assert not {"Quality", "Calibration", "Training methods"} & set(found)
 
 
 def test_resolving_reports_entities_pairs_and_what_they_are_made_of(resolved, run, tmp_path, monkeypatch):

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 import pytest
 
-from factorwise.apps.resolution import weighing
 from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.cli import main, resolve_apply, resolve_progress
@@ -131,27 +130,6 @@ def test_text_tells_the_same_with_recall_and_held_out_quality(run, folder, tmp_p
     assert "  recall: 1.0000 of true pairs, 1.0000 of the links in entities" in lines
     assert "fields" in lines
     assert "largest weights" in lines
-
-
-@pytest.mark.parametrize("chosen", ["warm walks", "labelled pairs alone"])
-def test_the_learning_curve_is_of_the_way_that_was_chosen(run, folder, tmp_path, monkeypatch, chosen):
-    by_name = {way.name: way for way in weighing.WAYS}
-    monkeypatch.setattr(weighing, "usual_way", lambda lesson: by_name[chosen])
-    monkeypatch.setattr(weighing, "DOUBT", 1e9)  # nothing is clearly better than the usual way
-    words = ("--id", "id", "--entity", "person", "--model", tmp_path / "m.fw", *FAST)
-    result = run("resolve", "fit", folder / "labelled.csv", *words, "--verbose")
-    assert result.code == 0
-    lines = result.out.splitlines()
-    assert any(line.split("  ")[1:2] == ["learned by"] and line.endswith(chosen) for line in lines)
-    curve = json.loads(run("resolve", "fit", folder / "labelled.csv", *words, "--json").out)["curve"]
-    if chosen == "labelled pairs alone":
-        assert curve == []
-        assert not any(line.startswith("learning curve") for line in lines)
-        return
-    assert [one["number"] for one in curve] == [1, 2]
-    assert lines[lines.index("learning curve of warm walks") + 1].endswith("b-cubed")
-    assert f"b-cubed {curve[-1]['value']:.4f}" in result.err.splitlines()[-1]
-    assert "pass 2: " in result.err.splitlines()[-1]
 
 
 def test_kinds_that_were_written_can_be_changed_and_given(fit, run, folder, tmp_path):

@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from factorwise.apps.resolution.link_learning import LinkTraining
+from factorwise.apps.resolution.training.link_learning import LinkTraining
 from factorwise.distributed import LocalExecutor, ShardKeeping, SummedObjective, mix_weights
 from factorwise.errors import InvalidArgumentError
 from factorwise.io.shard_files import ShardStore

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from factorwise.apps.resolution.lessons import Lesson
-from factorwise.apps.resolution.link_learning import LinkTraining, Weights
+from factorwise.apps.resolution.training.examples import TrainingData
+from factorwise.apps.resolution.training.link_learning import LinkTraining, Weights
 from factorwise.distributed import LocalExecutor, Mixer, mix_weights, split_items
 from factorwise.distributed.mixing import walk_shard
 from factorwise.errors import InvalidArgumentError
@@ -14,7 +14,7 @@ from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.clustering import b_cubed
 from factorwise.model.level_weights import LevelWeights
 from factorwise.world.links import LinkGraph
-from shard_cases import SIZES, lesson, training_shards
+from shard_cases import SIZES, training_data, training_shards
 
 TRAINING = LinkTraining(passes=2, steps=20, fewest=500)
 BLANK = LevelWeights.zeros(SIZES)
@@ -48,7 +48,7 @@ def test_seeds_and_shards_count():
 
 
 def test_mixing_learns_nearly_as_well_as_one_walk_over_all(seed):
-    given, held_out, told = Lesson(*lesson(seed)), lesson(seed + 1), []
+    given, held_out, told = TrainingData(*training_data(seed)), training_data(seed + 1), []
     start = Weights(BLANK, np.zeros(0))
     whole = TRAINING.fit(given, start, seed=seed).links
     mixer = Mixer(LocalExecutor(1), 4)
@@ -66,11 +66,14 @@ def test_one_shard_is_the_mean_over_its_walks():
     (part,) = training_shards(1, 1, TRAINING)
     weights = mixed([part], on_pass=told.append)
     assert {one.steps for one in told} == {2 * TRAINING.steps * part.worlds[0].start.n_items}
-    assert f1_of(LevelWeights(SIZES, weights).cumulated(), lesson(2)) > 0.9
+    assert f1_of(LevelWeights(SIZES, weights).cumulated(), training_data(2)) > 0.9
 
 
 def test_a_pass_is_the_mean_of_the_walks_by_their_steps_and_the_next_begins_there():
-    shards = [TRAINING.shard(Lesson(*lesson(1, 32)), SIZES), TRAINING.shard(Lesson(*lesson(2, 320)), SIZES)]
+    shards = [
+        TRAINING.shard(TrainingData(*training_data(1, 32)), SIZES),
+        TRAINING.shard(TrainingData(*training_data(2, 320)), SIZES),
+    ]
     share = [shard.steps / sum(each.steps for each in shards) for shard in shards]
     weights = ZERO
     for passes in (1, 2):
@@ -81,7 +84,7 @@ def test_a_pass_is_the_mean_of_the_walks_by_their_steps_and_the_next_begins_ther
 
 
 def test_walks_differ_by_shard_pass_and_seed():
-    shard = TRAINING.shard(Lesson(*lesson(1, 64)), SIZES)
+    shard = TRAINING.shard(TrainingData(*training_data(1, 64)), SIZES)
     walks = [(0, 5, 0), (2, 5, 0), (0, 6, 0), (0, 5, 1)]
     found = {walk_shard(shard, ZERO, *walk)[0].tobytes() for walk in walks}
     assert len(found) == len(walks)
@@ -89,8 +92,8 @@ def test_walks_differ_by_shard_pass_and_seed():
 
 def test_parts_of_the_graph_stay_whole_unless_they_are_too_large():
     """So do the links between different entities, which teach as much as those within one."""
-    graph, levels, truth = lesson(4)
-    whole = Lesson(graph, levels, truth)
+    graph, levels, truth = training_data(4)
+    whole = TrainingData(graph, levels, truth)
     parts = split_items(graph, truth, 4)
     assert sum(len(whole.part(items).graph.first) for items in parts) == len(graph.first)
     assert {len(items) % 16 for items in parts} == {0}
@@ -104,7 +107,7 @@ def test_parts_of_the_graph_stay_whole_unless_they_are_too_large():
 @pytest.mark.parametrize("shards", [1, 3, 8])
 def test_entities_are_learned_from_whole(shards, across):
     """Even if they lie across parts of the graph."""
-    graph, _, truth = lesson(4)
+    graph, _, truth = training_data(4)
     truth = np.random.default_rng(0).permutation(truth) if across else truth
     known = np.where(np.arange(len(truth)) % 5 == 0, -1, truth).astype(np.int32)
     parts = split_items(graph, known, shards, seed=2)
@@ -117,9 +120,9 @@ def test_entities_are_learned_from_whole(shards, across):
 
 
 def test_links_keep_their_levels():
-    graph, _, truth = lesson(4, 240)
+    graph, _, truth = training_data(4, 240)
     pairs = np.stack([graph.first, graph.second], axis=1).astype(np.uint8)  # as levels that name their pair
-    whole = Lesson(graph, pairs, truth % 7)
+    whole = TrainingData(graph, pairs, truth % 7)
     for items in split_items(graph, whole.entity, 3):
         part = whole.part(items)
         ends = np.stack([items[part.graph.first], items[part.graph.second]], axis=1)
@@ -132,21 +135,21 @@ def test_links_keep_their_levels():
 
 
 def test_shards_without_a_known_entity_are_left_out():
-    graph, _, truth = lesson(4)
+    graph, _, truth = training_data(4)
     one = np.where(truth == truth[0], 0, -1).astype(np.int32)
     (items,) = split_items(graph, one, 5)
     assert (one[items] == 0).sum() == (one == 0).sum()
 
 
 def test_nothing_known_teaches_nothing():
-    graph, _, truth = lesson(4)
+    graph, _, truth = training_data(4)
     assert split_items(graph, np.full(len(truth), -1), 3) == []
     with pytest.raises(InvalidArgumentError, match="nothing can be learned"):
         mixed([])
 
 
 def test_no_shards_cannot_be_learned_in():
-    graph, _, truth = lesson(4)
+    graph, _, truth = training_data(4)
     with pytest.raises(InvalidArgumentError, match="shards"):
         split_items(graph, truth, 0)
 

@@ -118,7 +118,14 @@ def test_tables_and_link_scores_give_level_zero_no_weight():
     assert [table.tolist() for table in weights.tables()] == [[0.0, 1.0, 2.0], [0.0, 4.0]]
     levels = np.array([[0, 0], [1, 0], [2, 1]], np.uint8)
     assert weights.link_scores(levels).tolist() == [0.5, 1.5, 6.5]
-    assert weights.shifted(0.25).link_scores(levels).tolist() == [0.75, 1.75, 6.75]
+
+
+def test_weights_of_some_comparisons_are_taken_out_and_put_back():
+    weights = LevelWeights((2, 1, 1), np.array([9.0, 8.0, 0.5, 1.0, 2.0, 0.0, 4.0]))
+    assert weights.used() == [0, 2]
+    some = weights.only([0, 2])
+    assert (some.sizes, some.values.tolist()) == ((2, 1), [9.0, 8.0, 0.5, 1.0, 2.0, 4.0])
+    assert LevelWeights.zeros((2, 1, 1)).with_tables([0, 2], some).values.tolist() == weights.values.tolist()
 
 
 def test_steps_and_levels_turn_into_each_other():

@@ -181,6 +181,7 @@ def _pair_entry(records: Records, rows: tuple[int, int], pair: PairExplanation) 
             name: [_plain(records.table.column(name)[row].as_py()) for row in rows] for name in fields
         },
         "comparisons": [one._asdict() for one in pair.weighed],
+        "context": [{"name": name, "weight": weight} for name, weight in pair.context],
         "link": pair.link,
         "apart": pair.unlinked,
         "cluster": pair.cluster,
@@ -237,6 +238,7 @@ def _sums(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     if document["candidates"]:
         compared = document["linked_score"] - document["link"]
         parts = [(f"{compared:+.3f}", "the comparisons"), (f"{document['link']:+.3f}", "a link")]
+        parts += [(f"{one['weight']:+.3f}", one["name"]) for one in document["context"]]
     else:
         parts = [(f"{document['apart']:+.3f}", "two members that are not linked")]
     return [

@@ -232,8 +232,8 @@ def _lines(document: dict[str, Any], blocking: list[str]) -> Iterator[str]:
     if data["pairs"]:
         text += f", {data['pairs']:,} labelled pairs"
     rows = [("data", text), ("weights", f"{weights['all']}, {weights['active']} active")]
-    if "way" in training:
-        rows += [("learned by", training["way"]), ("B-cubed F1", _quality(training))]
+    if "method" in training:
+        rows += [("learned by", training["method"]), ("B-cubed F1", _quality(training))]
         rows += [("bottleneck", text) for text in bottleneck(document["blocking"], training)]
     rows.append(("temperature", f"{document['temperature']:.4g}"))
     if training.get("reliability"):
@@ -243,7 +243,7 @@ def _lines(document: dict[str, Any], blocking: list[str]) -> Iterator[str]:
     yield from field_lines(document["fields"])
     yield from blocking
     if document["curve"]:
-        yield from curve_lines(document["curve"], "b-cubed", training["way"])
+        yield from curve_lines(document["curve"], "b-cubed", "the walks")
     yield from weight_lines(weights["largest"])
 
 

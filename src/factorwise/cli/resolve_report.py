@@ -47,19 +47,23 @@ def write_fit_report(page: Page, document: Mapping[str, Any], knowledge: Knowled
     sections: list[Section] = [
         Facts(
             title="Data",
-            rows=[*document["data"].items(), ("learned by", training.get("way", "what records look like"))],
+            rows=[
+                *document["data"].items(),
+                ("learned by", training.get("method", "what records look like")),
+            ],
         ),
     ]
     if "b_cubed" in training:
         sections.append(_quality(training))
-    if isinstance(training.get("ways"), Mapping):
-        rows = [[name, value] for name, value in training["ways"].items()]
+    if isinstance(training.get("methods"), Mapping):
+        rows = [[name, value] for name, value in training["methods"].items()]
         sections.append(
             Table(
-                title="Ways to learn",
-                note=f"B-cubed F1 on entities that were held out. Taken: {training['way']}. Another way must"
-                " be better by more than chance to be taken in place of the usual one.",
-                columns=["way", "B-cubed F1"],
+                title="Training methods",
+                note="B-cubed F1 on held-out entities, from the method that needs the fewest labels to the"
+                f" one that needs most. Taken: {training['method']}. The next one is taken only where it is"
+                " better by more than chance would explain.",
+                columns=["method", "B-cubed F1"],
                 rows=rows,
             )
         )
@@ -240,7 +244,7 @@ def pairs_of(table: pa.Table, found: Resolution, knowledge: Knowledge, *, values
     assert isinstance(linked, Linked)
 
     def steps_of(one: NDArray[np.int64], two: NDArray[np.int64]) -> list[list[tuple[str, float]]]:
-        return contributions(linked.normal, knowledge, one, two, linked.candidates)
+        return contributions(linked.normal, knowledge, one, two, linked.candidates, linked.first_pass)
 
     return pairs_with_steps(table, found, steps_of, knowledge.temperature, values=values)
 

@@ -62,10 +62,23 @@ class LevelWeights:
         """Return for each comparison the weights of its levels, level 0 included."""
         return [np.append(0.0, self.values[part]) for part in self._parts()]
 
-    def shifted(self, shift: float) -> LevelWeights:
-        """Return the same weights but for that of a link, which is larger by ``shift``."""
-        values = self.values.copy()
-        values[LINK_WEIGHT] += shift
+    def used(self) -> list[int]:
+        """Return the comparisons of which some level has a weight other than zero."""
+        return [number for number, part in enumerate(self._parts()) if self.values[part].any()]
+
+    def only(self, comparisons: Sequence[int]) -> LevelWeights:
+        """Return the weights of some of the comparisons."""
+        parts = self._parts()
+        chosen = [self.values[parts[number]] for number in comparisons]
+        values = np.concatenate([self.values[:FIXED_WEIGHTS], *chosen])
+        return LevelWeights(tuple(self.sizes[number] for number in comparisons), values)
+
+    def with_tables(self, comparisons: Sequence[int], other: LevelWeights) -> LevelWeights:
+        """Return the weights of ``other``, whose comparisons are some of these, and these for the rest."""
+        values, parts = self.values.copy(), self._parts()
+        values[:FIXED_WEIGHTS] = other.values[:FIXED_WEIGHTS]
+        for number, part in zip(comparisons, other._parts(), strict=True):
+            values[parts[number]] = other.values[part]
         return LevelWeights(self.sizes, values)
 
     def cumulated(self) -> LevelWeights:

@@ -276,7 +276,8 @@ def test_where_there_are_many_pairs_slow_comparisons_are_left_out_or_replaced(mo
     fewer = {(one.field, one.form, one.measure) for one in planned(normal, *pairs, many)}
     of_records = {(RECORD, "cosine"), (RECORD, "smaller lead"), (RECORD, "larger lead")}
     assert all_of_them - fewer == {
-        ("words", "grams", "cosine"), ("numbers", "number", "ratio"),
+        ("words", "grams", "cosine"), ("words", "text", "words"), ("words", "tokens", "shared"),
+        ("numbers", "number", "ratio"),
         *((field, "grams", measure) for field, measure in of_records),
     }  # fmt: skip
     assert fewer - all_of_them == {(field, "tokens", measure) for field, measure in of_records}

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 import factorwise as fw
 from factorwise.apps import resolution
-from factorwise.apps.resolution import linking, weighing
+from factorwise.apps.resolution import linking
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.apps.resolution.fields import FieldSpec
@@ -56,19 +56,10 @@ def test_entities_of_other_records_are_found(resolver, found):
     assert resolver.predict(RECORDS).tolist() == found.labels.tolist()
 
 
-@pytest.mark.parametrize("chosen", ["warm walks", "labelled pairs alone"])
-def test_the_history_is_of_the_walks_that_the_weights_are_from(monkeypatch, chosen):
-    other = {"warm walks": "labelled pairs alone", "labelled pairs alone": "warm walks"}[chosen]
-    by_name = {way.name: way for way in weighing.WAYS}
-    monkeypatch.setattr(weighing, "WAYS", (by_name[other], by_name[chosen]))
-    monkeypatch.setattr(weighing, "usual_way", lambda lesson: by_name[chosen])
-    monkeypatch.setattr(weighing, "DOUBT", 1e9)  # nothing is clearly better than the usual way
-    told = []
-    resolver = EntityResolver(**FAST).fit(OTHERS, "person", id="id", watch=told.append)
-    assert resolver.knowledge_.training["way"] == chosen
-    assert set(resolver.knowledge_.training["ways"]) == {chosen, other}
-    assert resolver.history_ == (told[-3:] if chosen == "warm walks" else [])
-    assert len(told) == (18 if chosen == "warm walks" else 15)  # five trials, then all
+def test_what_was_learned_says_which_training_method_was_taken(resolver):
+    training = resolver.knowledge_.training
+    assert training["methods"][training["method"]] == training["b_cubed"]
+    assert len(resolver.history_) == (3 if "by walks" in training["method"] else 0)
 
 
 def test_one_record_is_one_entity():

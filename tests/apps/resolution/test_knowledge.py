@@ -14,13 +14,13 @@ KNOWN = known_of(people_table(20))
 def test_what_was_saved_is_loaded(tmp_path):
     (tmp_path / "data.csv").write_text("a\n1\n")
     parts = KNOWN.fields, KNOWN.rules, KNOWN.comparisons, KNOWN.weights
-    saved = Knowledge(*parts, temperature=0.3, thrifty=True, training={"way": "x", "b": 0.5})
+    saved = Knowledge(*parts, temperature=0.3, thrifty=True, training={"method": "x", "b": 0.5})
     saved.save(tmp_path / "m.fw", seed=7, data=[tmp_path / "data.csv"])
     found = Knowledge.load(tmp_path / "m.fw")
     assert (found.fields, found.rules, found.comparisons) == (KNOWN.fields, KNOWN.rules, KNOWN.comparisons)
     assert found.weights.values.tolist() == KNOWN.weights.values.tolist()
     assert (found.weights.sizes, found.temperature) == (KNOWN.weights.sizes, 0.3)
-    assert (found.thrifty, found.training) == (True, {"way": "x", "b": 0.5})
+    assert (found.thrifty, found.training) == (True, {"method": "x", "b": 0.5})
     record = read_model(tmp_path / "m.fw", KIND).provenance
     assert (record["seed"], record["data"][0]["name"]) == (7, "data.csv")
 

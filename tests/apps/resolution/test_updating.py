@@ -5,8 +5,8 @@ import pyarrow as pa
 import pytest
 
 from factorwise.apps.resolution.constraints import Constraints
-from factorwise.apps.resolution.link_learning import LinkTraining
 from factorwise.apps.resolution.training import entity_numbers, learn
+from factorwise.apps.resolution.training.link_learning import LinkTraining
 from factorwise.apps.resolution.updating import below, place, start_labels
 from factorwise.errors import DataFileError, InvalidArgumentError
 from factorwise.inference.mcmc.shards.search import LinkSearch

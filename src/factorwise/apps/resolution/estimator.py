@@ -23,7 +23,6 @@ from factorwise.apps.resolution.fields import FieldSpec, override, read_fields
 from factorwise.apps.resolution.kinds import infer_kinds
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.labelled import labelled_pairs
-from factorwise.apps.resolution.link_learning import LinkTraining
 from factorwise.apps.resolution.linking import Linked, link, record_model
 from factorwise.apps.resolution.naming import entity_names
 from factorwise.apps.resolution.record_items import TemplateMaker
@@ -44,8 +43,9 @@ from factorwise.apps.resolution.training import (
     learn,
     learn_without_labels,
 )
+from factorwise.apps.resolution.training.ladder import BY_WALKS
+from factorwise.apps.resolution.training.link_learning import LinkTraining
 from factorwise.apps.resolution.updating import below, place
-from factorwise.apps.resolution.weighing import WAYS
 from factorwise.distributed.mixing import Mixer
 from factorwise.errors import InvalidArgumentError, require
 from factorwise.inference.mcmc.shards.search import LinkSearch, Progress
@@ -58,8 +58,6 @@ from factorwise.metrics.clustering import b_cubed
 from factorwise.model.model import Model
 
 Records = Any
-
-WALKS = frozenset(way.name for way in WAYS if way.temperature is not None)
 
 
 class EntityResolver(ParameterEstimator):
@@ -137,6 +135,7 @@ class EntityResolver(ParameterEstimator):
         pairs: Any = None,
         id: str | None = None,  # noqa: A002 - what the command line calls it too
         leave_out: Sequence[str] = (),
+        constraints: Constraints | None = None,
         shards: Shards | None = None,
         tell: Callable[[str], None] = lambda text: None,
         blocked: Blocked = ignore_blocks,
@@ -156,6 +155,8 @@ class EntityResolver(ParameterEstimator):
             The column with the ids of the records, which is not compared; None to number them from 0 on.
         leave_out
             Columns that say nothing of the entity, such as ids.
+        constraints
+            What is known for certain, in rows of the records; used where entities are known.
         shards
             Take the walks that learn in shards, by an executor, and mix their weights.
         tell, blocked, watch
@@ -170,13 +171,16 @@ class EntityResolver(ParameterEstimator):
         rules = None if self.rules is None else read_rules(self.rules, fields)
         labelled = None if pairs is None else labelled_pairs(pairs, _ids(table, id))
         numbers = None if entity is None else entity_numbers(table, entity)
-        distinct = None if self.templates else distinct_records(table, _compared_columns(fields))
+        distinct = None
+        if not self.templates:
+            distinct = distinct_records(table, _compared_columns(fields), constraints)
         differ = distinct is not None and numbers is not None and distinct.contradict(numbers)
         if distinct is not None and not differ:
             tell(f"{len(distinct.rows):,} different records")
             table = table.take(distinct.rows)
             labelled = None if labelled is None else distinct.pairs(labelled)
             numbers = None if numbers is None else distinct.entities(numbers)
+            constraints = distinct.constraints(constraints)
         self.history_: list[PassRecord] = []
         passes: list[PassRecord] = []
 
@@ -205,6 +209,7 @@ class EntityResolver(ParameterEstimator):
                     fields,
                     numbers,
                     pairs=labelled,
+                    constraints=constraints,
                     rules=rules,
                     templates=self.templates,
                     template_weights=self.template_weights,
@@ -217,8 +222,8 @@ class EntityResolver(ParameterEstimator):
                     blocked=blocked,
                     on_pass=note,
                 )
-                if self.knowledge_.training["way"] in WALKS:
-                    self.history_ = passes[-self.passes :]  # the way that was chosen is walked last
+                if self.templates or BY_WALKS in self.knowledge_.training["method"]:
+                    self.history_ = passes[-self.passes :]  # the weights that were taken are walked last
         if differ:
             training = {**self.knowledge_.training, EQUAL_DIFFER: True}
             self.knowledge_ = replace(self.knowledge_, training=training)

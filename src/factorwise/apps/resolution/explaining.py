@@ -21,8 +21,11 @@ from factorwise.apps.resolution.blocking import Candidates
 from factorwise.apps.resolution.blocking.keys import KeyMaker, KeyRows
 from factorwise.apps.resolution.comparisons import Comparer, Comparison, HasPairs
 from factorwise.apps.resolution.comparisons.measures import Values
+from factorwise.apps.resolution.constraints import Constraints
+from factorwise.apps.resolution.context.features import PairContext
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
+from factorwise.apps.resolution.linking import FirstPass, run_first_pass
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.apps.resolution.record_items import (
     RecordItems,
@@ -73,6 +76,8 @@ class PairExplanation:
         At which scores are probabilities.
     further
         What each statistic of templates of one's own adds if the two are put together, by name.
+    context
+        What the clusters of the two add to the score of the pair, by name: those of a first, strict pass.
     """
 
     candidates: bool
@@ -83,16 +88,19 @@ class PairExplanation:
     cluster: float
     temperature: float
     further: tuple[tuple[str, float], ...] = ()
+    context: tuple[tuple[str, float], ...] = ()
 
     @property
     def linked_score(self) -> float:
-        """Score of the pair if it is, or were, linked."""
+        """Score of the pair by itself if it is, or were, linked."""
         return self.link + sum(one.weight for one in self.weighed)
 
     @property
     def score(self) -> float:
         """Score of the pair in one cluster."""
-        return self.linked_score if self.candidates else self.unlinked
+        if not self.candidates:
+            return self.unlinked
+        return self.linked_score + sum(value for _, value in self.context)
 
     @property
     def gain(self) -> float:
@@ -170,6 +178,14 @@ class Explainer:
         self._normal = normalize(table, knowledge.fields)
         self.candidates = knowledge.candidates(self._normal, threads=team.threads)
         self._comparer = Comparer(self._normal, knowledge.comparisons, self.candidates)
+        self._first_pass = None
+        if knowledge.context is not None:
+            first, second = self.candidates.first, self.candidates.second
+            scores = self._comparer.scores(knowledge.weights.tables(), first, second, team)
+            scores += np.float32(knowledge.weights.link)
+            self._first_pass = run_first_pass(
+                table, self._normal, self.candidates, scores, knowledge, Constraints(), team=team
+            )
 
     def pair(self, first: int, second: int) -> PairExplanation:
         """Explain two different rows."""
@@ -188,6 +204,17 @@ class Explainer:
             cluster=weights.cluster,
             temperature=self.knowledge.temperature,
             further=self._further_of(first, [second]),
+            context=tuple(
+                self._context_of(np.array([min(first, second)]), np.array([max(first, second)]))[0]
+            ),
+        )
+
+    def _context_of(self, first: Ints, second: Ints) -> list[list[tuple[str, float]]]:
+        """Return what the clusters of each pair add to its score."""
+        if self._first_pass is None:
+            return [[] for _ in first]
+        return context_contributions(
+            self._normal, self.candidates, self._first_pass, self.knowledge, first, second
         )
 
     def placing(self, row: int, members: Ints) -> Placing:
@@ -198,6 +225,7 @@ class Explainer:
         linked = others[are_candidates(self.candidates, row, others)]
         low, high = np.minimum(linked, row), np.maximum(linked, row)
         scores = self._comparer.scores(weights.tables(), low, high, self._team) + weights.link
+        scores += [sum(value for _, value in steps) for steps in self._context_of(low, high)]
         order = np.argsort(-scores, kind="stable")
         return Placing(
             linked=tuple(zip(linked[order].tolist(), scores[order].tolist(), strict=True)),
@@ -251,29 +279,69 @@ def _weighed(comparison: Comparison, weights: Floats, value: Values) -> Weighed:
     )
 
 
+def context_contributions(
+    normal: NormalTable,
+    candidates: HasPairs,
+    first_pass: FirstPass,
+    knowledge: Knowledge,
+    first: Ints,
+    second: Ints,
+) -> list[list[tuple[str, float]]]:
+    """Return for each pair of rows what their clusters add to the score of the pair: names and numbers.
+
+    Nothing is added to pairs that are no candidates.
+    """
+    assert knowledge.context is not None
+    labels = np.asarray(first_pass.labels)
+    wanted = np.zeros(int(labels.max(initial=0)) + 1, bool)
+    wanted[labels[first]] = wanted[labels[second]] = True
+    near = np.flatnonzero(wanted[labels[candidates.first]] & wanted[labels[candidates.second]])
+    one, two = candidates.first[near].astype(np.int64), candidates.second[near].astype(np.int64)
+    context = PairContext(normal, one, two, first_pass.scores[near], labels)
+    width = np.int64(normal.n_rows)
+    keys, asked = one * width + two, np.minimum(first, second) * width + np.maximum(first, second)
+    order = np.argsort(keys, kind="stable")
+    place = np.searchsorted(keys, asked, sorter=order)
+    there = np.append(order, 0)[place]
+    is_candidate = (place < len(keys)) & (np.append(keys, -1)[there] == asked)
+    added = iter(knowledge.context.contributions(context, there[is_candidate]))
+    return [next(added) if candidate else [] for candidate in is_candidate.tolist()]
+
+
 def contributions(
-    normal: NormalTable, knowledge: Knowledge, first: Ints, second: Ints, among: HasPairs
+    normal: NormalTable,
+    knowledge: Knowledge,
+    first: Ints,
+    second: Ints,
+    among: HasPairs,
+    first_pass: FirstPass | None = None,
 ) -> list[list[tuple[str, float]]]:
     """Return for each pair of rows what is gained by putting them together: names and what they add.
 
     among
         All candidates.
+    first_pass
+        What the context of pairs was computed from, if there is one.
 
-    The comparisons come last, the largest first. The sum is the gain of two records that are alone.
+    The comparisons come last, the largest first, and what the context adds behind them. The sum is
+    the gain of two records that are alone.
     """
     low, high = np.minimum(first, second), np.maximum(first, second)
     with Team(1) as team:
         levels = Comparer(normal, knowledge.comparisons, among).all_levels(low, high, team)
     tables = knowledge.weights.tables()
+    context: list[list[tuple[str, float]]] = [[] for _ in low]
+    if first_pass is not None:
+        context = context_contributions(normal, among, first_pass, knowledge, low, high)
     found = []
-    for row in levels.tolist():
+    for row, added in zip(levels.tolist(), context, strict=True):
         steps = [
             (f"{one.name}, {one.level_text(level)}", float(weights[level]))
             for one, weights, level in zip(knowledge.comparisons, tables, row, strict=True)
         ]
         steps = [step for step in steps if step[1] != 0.0]
         always = [("linked", knowledge.weights.link), ("one entity less", -knowledge.weights.cluster)]
-        found.append([*always, *sorted(steps, key=lambda step: -abs(step[1]))])
+        found.append([*always, *sorted(steps, key=lambda step: -abs(step[1])), *added])
     return found
 
 

@@ -246,6 +246,14 @@ class NormalTable(Mapping[str, NormalField]):
     def __len__(self) -> int:
         return len(self._fields)
 
+    def rows(self, rows: Ints) -> NormalTable:
+        """Return the normal forms of some rows."""
+        fields = {
+            name: NormalField(name, field.kind, {form: column.rows(rows) for form, column in field.items()})
+            for name, field in self.items()
+        }
+        return NormalTable(len(rows), fields)
+
     def to_arrow(self) -> pa.Table:
         """Arrow table of all forms, in columns called ``field.form``."""
         return pa.table(

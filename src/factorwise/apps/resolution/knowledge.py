@@ -18,12 +18,14 @@ from factorwise.apps.resolution.blocking import (
     thrifty_budget,
 )
 from factorwise.apps.resolution.comparisons import Comparison
+from factorwise.apps.resolution.context.model import ContextModel
 from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.distributed.executors import Executor
 from factorwise.errors import FactorwiseError, ModelFileError, require
 from factorwise.io.models import ModelFile, read_model, write_model
 from factorwise.io.provenance import provenance
+from factorwise.kernels.clusterings.links import FIXED_WEIGHTS
 from factorwise.model.level_weights import LevelWeights
 from factorwise.model.link_templates import FIXED_NAMES
 from factorwise.types import Ints
@@ -48,6 +50,8 @@ class Knowledge:
         How it was learned, and how well it did on entities that were held out.
     further
         Weights of templates of one's own, by name.
+    context
+        What the clusters of two records say, if that is used.
     """
 
     fields: tuple[FieldSpec, ...]
@@ -58,6 +62,7 @@ class Knowledge:
     thrifty: bool = False
     training: Mapping[str, Any] = field(default_factory=dict)
     further: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    context: ContextModel | None = None
 
     def __post_init__(self) -> None:
         require(self.temperature > 0, "temperature", self.temperature, "above zero")
@@ -94,11 +99,22 @@ class Knowledge:
             for level in range(1, one.cuts.size + 1)
         ]
         own = [f"{name}: weight {k}" for name, values in self.further.items() for k in range(len(values))]
-        return [*FIXED_NAMES, *levels, *own]
+        return [*FIXED_NAMES, *levels, *own, *self._context_names()]
+
+    def _context_names(self) -> list[str]:
+        if self.context is None:
+            return []
+        return [
+            f"{feature.name}, {cuts.text(level)}"
+            for feature, cuts in zip(self.context.features, self.context.cuts, strict=True)
+            for level in range(1, cuts.size + 1)
+        ]
 
     def weights_by_name(self) -> dict[str, float]:
         """Return all weights by their names."""
         values = np.concatenate([self.weights.values, *self.further.values()])
+        if self.context is not None:
+            values = np.append(values, self.context.weights.values[FIXED_WEIGHTS:])
         return dict(zip(self.weight_names(), values.tolist(), strict=True))
 
     def save(
@@ -121,6 +137,9 @@ class Knowledge:
         if self.further:
             metadata["templates"] = list(self.further)
             arrays |= {f"template_{place}": values for place, values in enumerate(self.further.values())}
+        if self.context is not None:
+            metadata["context"] = self.context.as_dict()
+            arrays["context"] = self.context.weights.values
         write_model(path, ModelFile(kind=KIND, metadata=metadata, arrays=arrays, provenance=record))
 
     @classmethod
@@ -140,6 +159,9 @@ class Knowledge:
                 bool(saved.get("thrifty", False)),
                 dict(saved["training"]),
                 {name: file.arrays[f"template_{place}"] for place, name in enumerate(names)},
+                ContextModel.from_dict(saved["context"], file.arrays["context"])
+                if "context" in saved
+                else None,
             )
         except (AttributeError, LookupError, TypeError, ValueError, FactorwiseError) as error:
             raise ModelFileError(

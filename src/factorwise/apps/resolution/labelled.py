@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from factorwise.apps.resolution.constraints import Constraints
 from factorwise.errors import InvalidArgumentError
 from factorwise.io.listing import some
 from factorwise.io.table_ids import rows_of_pairs
@@ -32,17 +33,27 @@ class ComparedLabels(NamedTuple):
     pairs: LabelledPairs
     levels: NDArray[np.uint8]
 
-    def plus(self, other: ComparedLabels) -> ComparedLabels:
-        """Return the pairs of both."""
-        pairs = LabelledPairs(*(np.concatenate(two) for two in zip(self.pairs, other.pairs, strict=True)))
-        return ComparedLabels(pairs, np.concatenate([self.levels, other.levels]))
-
     def part(self, chosen: Bools) -> ComparedLabels:
         """Return the pairs of which both records are chosen, in the rows of those alone."""
         (first, second, same), number = self.pairs, np.cumsum(chosen) - 1
         inside = chosen[first] & chosen[second]
         pairs = LabelledPairs(number[first[inside]], number[second[inside]], same[inside])
         return ComparedLabels(pairs, self.levels[inside])
+
+
+def with_constraints(pairs: LabelledPairs | None, limits: Constraints) -> LabelledPairs | None:
+    """Return labelled pairs, and those that must or must not be together; None where there are none."""
+    certain = np.concatenate([limits.must, limits.cannot]).reshape(-1, 2)
+    if not len(certain):
+        return pairs
+    same = np.arange(len(certain)) < len(limits.must)
+    if pairs is None:
+        return LabelledPairs(certain[:, 0], certain[:, 1], same)
+    return LabelledPairs(
+        np.append(pairs.first, certain[:, 0]),
+        np.append(pairs.second, certain[:, 1]),
+        np.append(pairs.same, same),
+    )
 
 
 def labelled_pairs(pairs: Any, ids: pa.Array) -> LabelledPairs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from factorwise.apps.resolution.blocking import Candidates
 from factorwise.apps.resolution.comparisons import Comparer, HasPairs, Pairs
 from factorwise.apps.resolution.constraints import Constraints, tied
+from factorwise.apps.resolution.context.features import PairContext
+from factorwise.apps.resolution.context.model import FIRST_PASS as SEARCH
+from factorwise.apps.resolution.context.model import STRICTNESS, ContextModel
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.normal_forms import normalize
@@ -32,6 +35,13 @@ from factorwise.model.link_templates import LinkTemplate
 from factorwise.model.model import Model
 from factorwise.types import Ints
 from factorwise.world.links import LinkGraph
+
+
+class FirstPass(NamedTuple):
+    """Scores of candidate pairs by themselves, and the cluster of each record by them."""
+
+    scores: NDArray[np.float32]
+    labels: Ints
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,11 +70,14 @@ class Linked(LinkedItems):
         Their normal forms and the candidate pairs, in rows of the table.
     scores : float32[pairs]
         Of the candidate pairs if they are together.
+    first_pass
+        What the context of pairs was computed from, if there is one.
     """
 
     normal: NormalTable
     candidates: Candidates
     scores: NDArray[np.float32]
+    first_pass: FirstPass | None = None
 
 
 def link(
@@ -92,7 +105,37 @@ def link(
         executor=executor,
     )
     scores = score_pairs(normal, knowledge, candidates.first, candidates.second, team)
-    return joined(table, normal, candidates, scores, knowledge, limits, templates)
+    if knowledge.context is None:
+        return joined(table, normal, candidates, scores, knowledge, limits, templates)
+    first = run_first_pass(table, normal, candidates, scores, knowledge, limits, team=team)
+    scores = score_in_context(normal, candidates, first, knowledge.context)
+    linked = joined(table, normal, candidates, scores, knowledge, limits, templates)
+    return replace(linked, first_pass=first)
+
+
+def run_first_pass(
+    table: pa.Table,
+    normal: NormalTable,
+    candidates: Candidates,
+    scores: NDArray[np.float32],
+    knowledge: Knowledge,
+    limits: Constraints,
+    *,
+    team: Team,
+) -> FirstPass:
+    """Cluster records strictly by the scores of pairs alone: what the context of pairs is computed from."""
+    plain = replace(knowledge, further={})
+    linked = joined(table, normal, candidates, scores - np.float32(STRICTNESS), plain, limits)
+    if SEARCH.run(linked.walk, seed=0, team=team).reason == "interrupted":
+        raise KeyboardInterrupt  # there is nothing to show for it yet
+    return FirstPass(scores, linked.rows_of_units(linked.walk.labels))
+
+
+def score_in_context(
+    normal: NormalTable, candidates: HasPairs, first: FirstPass, model: ContextModel
+) -> NDArray[np.float32]:
+    """Return the scores of candidate pairs among the clusters of the first pass."""
+    return model.scores(PairContext(normal, candidates.first, candidates.second, first.scores, first.labels))
 
 
 def score_pairs(

@@ -81,6 +81,8 @@ def run_mark(ids: pa.Array, knowledge: Knowledge, search: LinkSearch, seed: int)
     digest.update(np.ascontiguousarray(knowledge.weights.values).data)
     for name, values in knowledge.further.items():
         digest.update(repr((name, values.tolist())).encode())
+    if knowledge.context is not None:
+        digest.update(np.ascontiguousarray(knowledge.context.weights.values).data)
     return f"{digest.hexdigest()[:16]} "
 
 

@@ -17,9 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.constraints import Constraints
-from factorwise.apps.resolution.forms import NormalField, NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
-from factorwise.apps.resolution.linking import Linked, joined, score_pairs
+from factorwise.apps.resolution.linking import FirstPass, Linked, joined, score_in_context, score_pairs
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.apps.resolution.record_items import TemplateMaker
 from factorwise.errors import require
@@ -84,14 +83,17 @@ def place(
     touched[known[np.concatenate([fresh.first, fresh.second, constrained])]] = True
     touched[-1] = True  # new records have -1
     rows = np.flatnonzero(touched[known])
-    part = _rows(normal, rows)
+    part = normal.rows(rows)
     limits = _within(limits, rows, table.num_rows)
     candidates = knowledge.candidates(
         part, sources=limits.sources, within=not limits.one_per_source, threads=team.threads
     )
     scores = score_pairs(normal, knowledge, rows[candidates.first], rows[candidates.second], team)
-    linked = joined(table.take(rows), part, candidates, scores, knowledge, limits, templates)
     start = np.where(known[rows] >= 0, known[rows], beyond + np.arange(len(rows)))
+    if knowledge.context is not None:  # the known entities are the clusters that a first pass would find
+        first = FirstPass(scores, start)
+        scores = score_in_context(part, candidates, first, knowledge.context)
+    linked = joined(table.take(rows), part, candidates, scores, knowledge, limits, templates)
     linked.walk.place_items(start_labels(start, linked.unit, linked.walk.n_items, limits))
     found = replace(search, hot=search.cold).run(linked.walk, seed=seed, team=team)
     labels = known.astype(np.int64)
@@ -144,12 +146,3 @@ def below(old: pa.Table, new: pa.Table, columns: Sequence[str], id_column: str |
         for name, table in parts
     ]
     return stack_tables(wanted, id_column=id_column).drop_columns([SOURCE_COLUMN])
-
-
-def _rows(normal: NormalTable, rows: Ints) -> NormalTable:
-    """Return the normal forms of some rows."""
-    fields = {
-        name: NormalField(name, field.kind, {form: column.rows(rows) for form, column in field.items()})
-        for name, field in normal.items()
-    }
-    return NormalTable(len(rows), fields)

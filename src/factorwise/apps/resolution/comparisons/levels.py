@@ -20,6 +20,9 @@ NOTHING = 0
 EVEN_PARTS = 7
 #: Shares of the candidates below the further cuts, at the end where pairs are alike.
 TAIL = (0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
+FINE_PARTS = 24
+SHARED_PARTS = 48
+FINE_TAIL = (0.95, 0.96, 0.97, 0.98, 0.985, 0.99, 0.993, 0.995, 0.9965, 0.998, 0.999)
 _TINY = np.float32(1e-9)
 
 
@@ -42,18 +45,30 @@ class Cuts:
         return cls((), size)
 
     @classmethod
-    def by_quantiles(cls, values: Values, *, falling: bool = False) -> Cuts:
+    def by_quantiles(cls, values: Values, *, falling: bool = False, fine: bool = False) -> Cuts:
         """Cut so that the values above zero fall in equal parts, and finer ones at their alike end.
 
         falling
             Whether lower values are more alike.
+        fine
+            Whether there are labels, which can tell many levels apart.
         """
         above = values[values > _TINY]  # leaves NaN out
         if not len(above):
             return cls((float(_TINY),), 2)
-        tail = 1.0 - np.asarray(TAIL) if falling else np.asarray(TAIL)
-        shares = np.append(np.arange(1, EVEN_PARTS) / EVEN_PARTS, tail)
+        parts, tail = (FINE_PARTS, np.array(FINE_TAIL)) if fine else (EVEN_PARTS, np.array(TAIL))
+        shares = np.append(np.arange(1, parts) / parts, 1.0 - tail if falling else tail)
         edges = np.unique(np.append(_TINY, np.quantile(above, shares, method="higher").astype(np.float32)))
+        return cls(tuple(edges.tolist()), len(edges) + 1)
+
+    @classmethod
+    def by_shares(cls, values: Values) -> Cuts:
+        """Cut so that the values, of either sign, fall in equal parts."""
+        known = values[~np.isnan(values)]
+        if not len(known):
+            return cls((0.0,), 2)
+        shares = np.arange(1, SHARED_PARTS) / SHARED_PARTS
+        edges = np.unique(np.quantile(known, shares, method="higher").astype(np.float32))
         return cls(tuple(edges.tolist()), len(edges) + 1)
 
     def levels(self, values: Values) -> NDArray[np.uint8]:
@@ -73,7 +88,7 @@ class Cuts:
         if not self.edges:
             return f"relation {level}"
         if level == 1:
-            return "zero"
+            return "zero" if self.edges[0] == _TINY else f"below {self.edges[0]:.3g}"
         low = self.edges[level - 2]
         if level == self.size:
             return "above zero" if low <= _TINY else f"from {low:.3g}"

@@ -163,10 +163,13 @@ def planned(
     among
         All candidates; None for these pairs alone.
     labels
-        Whether labels will tell what each comparison is worth.
+        Whether labels will tell what each comparison is worth: then there are more of them, those that are
+        made without labels included, and their levels are finer.
     """
     candidates = Pairs(first, second) if among is None else among
-    wanted = list(compared_forms(normal, len(candidates.first), labels=labels))
+    plans = (labels, False)  # with labels, the label-free weights are where learning starts
+    each = (compared_forms(normal, len(candidates.first), labels=plan) for plan in plans)
+    wanted = list(dict.fromkeys(form for forms in each for form in forms))
     found: list[Comparison] = []
     for witness in witnesses(normal, wanted, candidates):
         for place, values in zip(witness.places, witness.measure(first, second), strict=True):
@@ -174,7 +177,7 @@ def planned(
             if measure in RELATIONS:
                 cuts = Cuts.of_relation(len(RELATIONS[measure]))
             else:
-                cuts = Cuts.by_quantiles(values, falling=measure in FALLING)
+                cuts = Cuts.by_quantiles(values, falling=measure in FALLING, fine=labels)
             if len(np.unique(cuts.levels(values))) > 1 and not (form == "codes" and _hardly_any(values)):
                 found.append(Comparison(field, form, measure, cuts))
     return found

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from factorwise.apps.resolution.pair_regression import up_to_level
+from factorwise.apps.resolution.training.pair_regression import up_to_level
 from factorwise.kernels.clusterings.links import LINK_WEIGHT
 from factorwise.model.level_weights import LevelWeights
 from factorwise.types import Bools, Floats

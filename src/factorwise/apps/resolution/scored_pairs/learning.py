@@ -16,7 +16,7 @@ from factorwise.apps.resolution.scored_pairs.constants import (
     WEAKEST_UNLINKED,
     PairConstants,
 )
-from factorwise.apps.resolution.temperature import Case, calibrate
+from factorwise.apps.resolution.training.temperature import Case, calibrate
 from factorwise.errors import DataFileError
 from factorwise.io.listing import some
 from factorwise.io.table_ids import rows_of

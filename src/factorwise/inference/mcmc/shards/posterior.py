@@ -1,10 +1,10 @@
 """What else the clustering of linked items could be: short chains from the best one found.
 
 Chains walk by exact steps at a temperature that makes their shares probabilities (see
-`apps.resolution.temperature`). Only items in doubt take steps: those that one would move, and the members of
-clusters that could well be one; all others, mostly many more, stay where they are. Chains are short because
-long ones at such a temperature drift into clusterings that are far worse than the one they began with, all of
-them more scattered; a short walk around it tells more truly which pairs belong together.
+`apps.resolution.training.temperature`). Only items in doubt take steps: those that one would move, and the
+members of clusters that could well be one; all others, mostly many more, stay where they are. Chains are
+short because long ones at such a temperature drift into clusterings that are far worse than the one they
+began with, all of them more scattered; a short walk around it tells more truly which pairs belong together.
 """
 
 from __future__ import annotations

@@ -19,12 +19,13 @@ from factorwise.apps.resolution.blocking import (
     thrifty_budget,
 )
 from factorwise.apps.resolution.comparisons import Comparer, planned
+from factorwise.apps.resolution.comparisons.measures import FALLING
+from factorwise.apps.resolution.comparisons.plan import compared_forms
+from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
-from factorwise.apps.resolution.labelled import ComparedLabels, LabelledPairs
-from factorwise.apps.resolution.lessons import Lesson, held_out
-from factorwise.apps.resolution.link_learning import LinkTraining, Weights
+from factorwise.apps.resolution.labelled import ComparedLabels, LabelledPairs, with_constraints
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.apps.resolution.record_items import (
     RecordItems,
@@ -33,13 +34,16 @@ from factorwise.apps.resolution.record_items import (
     make_templates,
     weights_by_template,
 )
+from factorwise.apps.resolution.training.examples import TrainingData
+from factorwise.apps.resolution.training.ladder import Start, climb_ladder
+from factorwise.apps.resolution.training.link_learning import LinkTraining
 from factorwise.apps.resolution.unsupervised import Mixture, fit_mixture, weights_of
-from factorwise.apps.resolution.weighing import weigh
 from factorwise.distributed.mixing import Mixer
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
 from factorwise.learning.samplerank.learner import PassRecord
+from factorwise.model.level_weights import LevelWeights
 from factorwise.model.template import AnyTemplate
 from factorwise.types import Ints
 from factorwise.world.links import LinkGraph
@@ -64,6 +68,7 @@ def learn(
     entity: NDArray[np.int32],
     *,
     pairs: LabelledPairs | None = None,
+    constraints: Constraints | None = None,
     rules: Sequence[Rule] | None = None,
     templates: Sequence[TemplateMaker] = (),
     template_weights: Mapping[str, ArrayLike] | None = None,
@@ -80,6 +85,8 @@ def learn(
 
     pairs
         Further pairs that are labelled one by one.
+    constraints
+        What is known for certain; pairs that must or must not be together teach as labelled ones do.
     templates, template_weights
         Templates of one's own, and by name the weights that some of them begin with; the others' are zero.
     mixer
@@ -97,43 +104,57 @@ def learn(
         )
     normal = normalize(table, fields)
     chosen = list(rules) if rules is not None else learned_rules(fields, normal, entity)
-    candidates, thrifty = _enough_candidates(normal, chosen, entity, team)
+    limits = constraints or Constraints()
+    pairs = with_constraints(pairs, limits)
+    candidates, thrifty = _enough_candidates(normal, chosen, entity, limits, team)
     tell(f"{len(candidates.first):,} candidate pairs by {len(chosen)} rules")
     blocked(candidates, normal, entity)
     if not len(candidates.first):
         raise InvalidArgumentError("no two records have anything in common that the blocking rules look at.")
-    enough = bool(held_out(entity, seed))  # with fewer, weights are those found without labels
-    comparisons = planned(normal, *sampled(candidates, seed), candidates, labels=enough)
+    comparisons = planned(normal, *sampled(candidates, seed), candidates, labels=True)
     comparer = Comparer(normal, comparisons, candidates)
     levels = comparer.all_levels(candidates.first, candidates.second, team)
     tell(f"{len(comparisons)} comparisons of each pair")
     graph = LinkGraph.from_pairs(normal.n_rows, candidates.first, candidates.second)
     own = _own_templates(table, templates)
-    lesson = Lesson(graph, levels, entity, _compared(pairs, comparer), own)
-    some = levels[_sampled_rows(len(candidates), seed)]
-    mixture = _mixture(comparer, some, lesson.known_pairs(seed), len(candidates), normal.n_rows, seed, team)
-    unlabelled = Weights(weights_of(mixture, comparisons), _first_weights(own, template_weights))
-    weighed = weigh(lesson, unlabelled, learner, search, seed=seed, team=team, mixer=mixer, on_pass=on_pass)
+    sources = limits.source_bits(np.arange(normal.n_rows), normal.n_rows)
+    data = TrainingData(graph, levels, entity, _compared(pairs, comparer), own, sources)
+    unlabelled = _unlabelled_weights(normal, comparer, data, seed, team)
+    fitted = climb_ladder(
+        data,
+        Start(unlabelled, tuple(-1 if one.measure in FALLING else 1 for one in comparisons), seed),
+        _first_weights(own, template_weights),
+        learner,
+        search,
+        team=team,
+        normal=None if own else normal,  # templates of one's own say themselves what entities are like
+        mixer=mixer,
+        on_pass=on_pass,
+    )
+    score = fitted.scores[fitted.method]
     training: dict[str, Any] = {
         "labelled": int((entity >= 0).sum()),
         "labelled_pairs": 0 if pairs is None else len(pairs.same),
         "records": len(entity),
-        "held_out": weighed.held_out,
-        "way": weighed.way,
-        "b_cubed": weighed.scores[weighed.way].f1,
-        "precision": weighed.scores[weighed.way].precision,
-        "recall": weighed.scores[weighed.way].recall,
-        "ways": {way: score.f1 for way, score in weighed.scores.items()},
-        "reliability": None if weighed.reliability is None else weighed.reliability.as_dict(),
+        "held_out": fitted.held_out,
+        "method": fitted.method,
+        "b_cubed": score.f1,
+        "precision": score.precision,
+        "recall": score.recall,
+        "methods": {method: score.f1 for method, score in fitted.scores.items()},
+        "reliability": None if fitted.reliability is None else fitted.reliability.as_dict(),
     }
-    parts = tuple(fields), tuple(chosen), tuple(comparisons)
+    used = fitted.weights.links.used()
     return Knowledge(
-        *parts,
-        weighed.weights.links,
-        weighed.temperature,
+        tuple(fields),
+        tuple(chosen),
+        tuple(comparisons[place] for place in used),
+        fitted.weights.links.only(used),
+        fitted.temperature,
         thrifty,
         training,
-        weights_by_template(own, weighed.weights.further),
+        weights_by_template(own, fitted.weights.further),
+        fitted.context,
     )
 
 
@@ -153,14 +174,15 @@ def _first_weights(
 
 
 def _enough_candidates(
-    normal: NormalTable, rules: Sequence[Rule], entity: Ints, team: Team
+    normal: NormalTable, rules: Sequence[Rule], entity: Ints, limits: Constraints, team: Team
 ) -> tuple[Candidates, bool]:
     """Find candidates, and say whether they are few: if those find nearly as many true pairs."""
-    found = find_candidates(normal, rules, threads=team.threads)
+    sources, within = limits.sources, not limits.one_per_source
+    found = find_candidates(normal, rules, sources=sources, within=within, threads=team.threads)
     few = thrifty_budget(normal.n_rows)
     if len(found) <= few:
         return found, False
-    fewer = find_candidates(normal, rules, budget=few, threads=team.threads)
+    fewer = find_candidates(normal, rules, budget=few, sources=sources, within=within, threads=team.threads)
     true, still = (int(one.of_one_entity(entity).sum()) for one in (found, fewer))
     return (fewer, True) if still >= NEARLY * true else (found, False)
 
@@ -248,6 +270,22 @@ def _mixture(
         labelled,
         expected=min(EXPECTED * n_records / max(n_candidates, 1), MOST_EXPECTED) * len(levels),
     )
+
+
+def _unlabelled_weights(
+    normal: NormalTable, comparer: Comparer, data: TrainingData, seed: int, team: Team
+) -> LevelWeights:
+    """Find weights from what candidates look like; they are zero for comparisons that need labels."""
+    comparisons, count = comparer.comparisons, len(data.levels)
+    free = set(compared_forms(normal, count, labels=False))
+    used = [k for k, one in enumerate(comparisons) if (one.field, one.form, one.measure) in free]
+    weights = LevelWeights.zeros([one.cuts.size for one in comparisons])
+    some, labelled = data.levels[_sampled_rows(count, seed)][:, used], data.labelled
+    if labelled is not None:
+        labelled = labelled._replace(levels=labelled.levels[:, used])
+    part = Comparer(normal, [comparisons[k] for k in used])
+    mixture = _mixture(part, some, labelled, count, normal.n_rows, seed, team)
+    return weights.with_tables(used, weights_of(mixture, part.comparisons))
 
 
 def _compared(pairs: LabelledPairs | None, comparer: Comparer) -> ComparedLabels | None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from factorwise.apps.resolution.temperature import TEMPERATURES, Case, JudgedPairs, calibrate
+from factorwise.apps.resolution.training.temperature import TEMPERATURES, Case, JudgedPairs, calibrate
 from factorwise.inference.mcmc.shards.link_walk import LinkGraph, LinkWalk
 from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.calibration import reliability

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.apps.resolution.lessons import Lesson
 from factorwise.apps.resolution.record_items import LINKS
+from factorwise.apps.resolution.training.examples import TrainingData
 from factorwise.distributed.mixing import Mixer, TrainingShard, mix_weights, split_items
 from factorwise.errors import InvalidArgumentError, ShapeError, require
 from factorwise.inference.mcmc.proposals.partition_moves import Relocate, RelocateToCandidate
@@ -72,7 +72,7 @@ class LinkTraining:
 
     def fit(
         self,
-        lesson: Lesson,
+        data: TrainingData,
         start: Weights,
         *,
         fixed: tuple[str, ...] = (),
@@ -87,16 +87,16 @@ class LinkTraining:
         mixer
             Who takes the walks, in shards; None for one after the other here.
         """
-        if len(lesson.entity) != lesson.graph.n_items:
+        if len(data.entity) != data.graph.n_items:
             raise ShapeError(
-                f"{lesson.graph.n_items} records need an entity each, but {len(lesson.entity)} have one."
+                f"{data.graph.n_items} records need an entity each, but {len(data.entity)} have one."
             )
-        if not (lesson.entity >= 0).any():
+        if not (data.entity >= 0).any():
             raise InvalidArgumentError("nothing can be learned: no record's entity is known.")
         sizes = start.links.sizes
         first = np.concatenate([start.links.steps().values, start.further])
         if mixer is None:
-            shard = self.shard(lesson, sizes, fixed)
+            shard = self.shard(data, sizes, fixed)
             learned = shard.learner.fit(
                 shard.worlds,
                 passes=self.passes,
@@ -110,24 +110,24 @@ class LinkTraining:
                 raise KeyboardInterrupt
             values = learned.weights
         else:
-            parts = split_items(lesson.graph, lesson.entity, mixer.shards, seed)
-            shards = [self.shard(lesson.part(items), sizes, fixed) for items in parts]
+            parts = split_items(data.graph, data.entity, mixer.shards, seed)
+            shards = [self.shard(data.part(items), sizes, fixed) for items in parts]
             values = mix_weights(
                 mixer.executor, shards, first, passes=self.passes, seed=seed, on_pass=on_pass
             )
         size = len(start.links.values)
         return Weights(LevelWeights(sizes, values[:size]).cumulated(), values[size:])
 
-    def shard(self, lesson: Lesson, sizes: tuple[int, ...], fixed: tuple[str, ...] = ()) -> TrainingShard:
+    def shard(self, data: TrainingData, sizes: tuple[int, ...], fixed: tuple[str, ...] = ()) -> TrainingShard:
         """Return what is learned from: walks from every record by itself, and from the truth."""
-        graph, entity = lesson.graph, lesson.entity
+        graph, entity = data.graph, data.entity
         n, known = graph.n_items, int((entity >= 0).sum())
         rule = PassiveAggressive(cap=self.cap, margin=self.margin * known, scale_by_gain=True)
         learner = SampleRank(update=rule, accept="unbalanced", temperature=self.temperature, fixed=fixed)
-        links = LinkTemplate(LINKS, n, graph, levels=lesson.levels, sizes=sizes, cumulative=True)
+        links = LinkTemplate(LINKS, n, graph, levels=data.levels, sizes=sizes, cumulative=True)
         candidates = RelocateToCandidate(graph.start, graph.neighbor)
         proposer = Relocate(to_candidate=1.0 - self.alone, to_new=self.alone, candidates=candidates)
-        model, preference = Model([links, *lesson.templates]), TruthPreference(entity, "b-cubed")
+        model, preference = Model([links, *data.templates]), TruthPreference(entity, "b-cubed")
         truth = Partition.from_keys(np.where(entity >= 0, entity, entity.max() + 1 + np.arange(n)))
         worlds = [
             TrainingWorld(model=model, proposer=proposer, start=start, preference=preference, truth=truth)

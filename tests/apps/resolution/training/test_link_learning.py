@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from factorwise.apps.resolution.lessons import Lesson
-from factorwise.apps.resolution.link_learning import LinkTraining, Weights
 from factorwise.apps.resolution.record_items import LINKS, further_model
+from factorwise.apps.resolution.training.examples import TrainingData
+from factorwise.apps.resolution.training.link_learning import LinkTraining, Weights
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.mcmc.shards.link_walk import LinkWalk
 from factorwise.inference.mcmc.shards.search import LinkSearch
@@ -35,7 +35,7 @@ def task(seed, n=400):
     telling = np.where(same, *(rng.choice(4, len(same), p=row) for row in chances))
     noise = rng.integers(0, 3, len(same))
     levels = np.stack([telling, noise], axis=1).astype(np.uint8)
-    return Lesson(LinkGraph.from_pairs(n, first, second), levels, entity.astype(np.int32))
+    return TrainingData(LinkGraph.from_pairs(n, first, second), levels, entity.astype(np.int32))
 
 
 def f1_of(weights, given):
@@ -66,7 +66,7 @@ def test_a_planted_model_is_learned_and_resolves_other_items(seed):
 def test_half_of_the_entities_suffice_and_the_others_are_left_out():
     given = task(3)
     partly = np.where(given.entity % 2 == 0, given.entity, -1)
-    weights = LinkTraining(passes=3, steps=30).fit(Lesson(given.graph, given.levels, partly), BLANK)
+    weights = LinkTraining(passes=3, steps=30).fit(TrainingData(given.graph, given.levels, partly), BLANK)
     assert f1_of(weights, task(4)) > 0.95
 
 
@@ -91,7 +91,7 @@ def test_every_pass_walks_from_single_items_and_from_the_truth():
 
 def test_levels_in_columns_of_another_order_in_memory_are_learned_from_too():
     given, training = task(1, n=96), LinkTraining(passes=1, steps=5)
-    turned = Lesson(given.graph, np.asfortranarray(given.levels), given.entity)
+    turned = TrainingData(given.graph, np.asfortranarray(given.levels), given.entity)
     plain, also = (training.fit(each, BLANK).links.values.tolist() for each in (given, turned))
     assert plain == also
 
@@ -115,15 +115,15 @@ def one_color(given, seed, name="color"):
 def test_templates_of_ones_own_are_learned_with_the_links_or_beside_them(fixed):
     """Links of which two in three say nothing are made up for by a tally."""
     given, other = (
-        Lesson(each.graph, each.levels * (np.arange(len(each.levels)) % 3 == 0)[:, None], each.entity)
+        TrainingData(each.graph, each.levels * (np.arange(len(each.levels)) % 3 == 0)[:, None], each.entity)
         for each in (task(1), task(2))
     )
     start = LinkTraining(passes=2).fit(given, BLANK, seed=1)
-    own = Lesson(given.graph, given.levels, given.entity, None, (one_color(given, 1),))
+    own = TrainingData(given.graph, given.levels, given.entity, None, (one_color(given, 1),))
     weights = LinkTraining(passes=2).fit(own, Weights(start.links, np.zeros(1)), fixed=fixed, seed=1)
     assert weights.further[0] < -0.1
     assert (weights.links.values.tolist() == start.links.values.tolist()) == bool(fixed)
-    held_out = Lesson(other.graph, other.levels, other.entity, None, (one_color(other, 2),))
+    held_out = TrainingData(other.graph, other.levels, other.entity, None, (one_color(other, 2),))
     assert f1_of(weights, held_out) > f1_of(start, other) + 0.02
 
 
@@ -140,7 +140,7 @@ def test_templates_of_ones_own_are_learned_with_the_links_or_beside_them(fixed):
 def test_data_that_do_not_fit_are_refused(change, message):
     given = task(1, n=96)
     with pytest.raises((ShapeError, InvalidArgumentError), match=message):
-        LinkTraining().fit(Lesson(given.graph, *change(given.levels, given.entity)), BLANK)
+        LinkTraining().fit(TrainingData(given.graph, *change(given.levels, given.entity)), BLANK)
 
 
 @pytest.mark.parametrize(

@@ -5,19 +5,19 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from factorwise.apps.resolution import training
 from factorwise.apps.resolution.blocking import find_candidates
 from factorwise.apps.resolution.labelled import LabelledPairs, labelled_pairs
-from factorwise.apps.resolution.link_learning import LinkTraining
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.apps.resolution.training import (
     entity_column,
     entity_numbers,
+    fitting,
     learn,
     learn_without_labels,
     sampled,
 )
-from factorwise.apps.resolution.weighing import WAYS
+from factorwise.apps.resolution.training.ladder import RUNGS
+from factorwise.apps.resolution.training.link_learning import LinkTraining
 from factorwise.errors import DataFileError, InvalidArgumentError, ShapeError
 from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
@@ -66,8 +66,8 @@ def test_what_is_learned_fits_together_and_says_how_it_was_come_by():
     assert knowledge.weights.sizes == tuple(one.cuts.size for one in knowledge.comparisons)
     record = knowledge.training
     assert (record["labelled"], record["records"], record["labelled_pairs"]) == (len(ENTITY), len(ENTITY), 0)
-    assert record["way"] in {way.name for way in WAYS}
-    assert record["b_cubed"] == record["ways"][record["way"]] > 0.8
+    assert record["method"].split(", by walks")[0].split(", in context")[0] in {rung.name for rung in RUNGS}
+    assert record["b_cubed"] == record["methods"][record["method"]] > 0.8
     assert record["held_out"] > 0
     assert knowledge.temperature > 0.0
     assert passes
@@ -149,7 +149,7 @@ def test_entities_must_be_a_column_or_one_for_each_record():
 def test_of_very_many_candidates_a_sample_says_where_levels_are_cut(monkeypatch):
     candidates = find_candidates(normalize(PEOPLE, FIELDS), RULES, threads=1)
     assert sampled(candidates, 1)[0] is candidates.first
-    monkeypatch.setattr(training, "SAMPLE", 20)
+    monkeypatch.setattr(fitting, "SAMPLE", 20)
     pairs = list(zip(candidates.first.tolist(), candidates.second.tolist(), strict=True))
     some = list(zip(*(side.tolist() for side in sampled(candidates, 1)), strict=True))
     assert len(set(some)) == len(some) == 20
@@ -207,8 +207,8 @@ def test_labelled_pairs_that_say_too_little_are_refused(given, said):
 @pytest.mark.parametrize(("share", "thrifty"), [(0.9, True), (0.02, False)])
 def test_fewer_candidates_do_if_they_find_nearly_as_many_true_pairs(monkeypatch, share, thrifty):
     many = len(find_candidates(normalize(PEOPLE, FIELDS), RULES, threads=1))
-    monkeypatch.setattr(training, "thrifty_budget", lambda n: int(share * many))
-    monkeypatch.setattr(training, "NEARLY", 0.8)
+    monkeypatch.setattr(fitting, "thrifty_budget", lambda n: int(share * many))
+    monkeypatch.setattr(fitting, "NEARLY", 0.8)
     blocks = []
     knowledge, _ = taught(blocked=lambda *found: blocks.append(found))
     assert knowledge.thrifty == thrifty

@@ -1,0 +1,72 @@
+"""Pairs of records, grouped by the two clusters that they connect.
+
+Many pairs of records connect the same two clusters, so that what the clusters say is computed once for all of
+them. For two records of one cluster the two sides are either record and the rest of the cluster; the pair
+then has the mean of both.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.apps.resolution.comparisons import Cuts
+from factorwise.types import Floats, Ints
+
+
+class Sides(NamedTuple):
+    """A number for each pair of clusters, and one for each record and the rest of its cluster."""
+
+    across: Floats
+    inside: Floats
+
+
+class ClusterPairs:
+    """The pairs of clusters that pairs of records connect.
+
+    label, size
+        The cluster of each record, numbered from 0 on, and the records of each.
+    one, two : int64[pairs of clusters]
+        The clusters of each pair that some pair of records in different clusters connects.
+    record : int64[.]
+        Records that have a pair inside their cluster.
+    pair
+        For each pair of records in two clusters, which pair of clusters it connects.
+    ends
+        For each pair of records in one cluster, the places of the two in ``record``.
+    """
+
+    def __init__(self, first: Ints, second: Ints, labels: Ints) -> None:
+        self.label = np.unique(labels, return_inverse=True)[1].astype(np.int64)
+        self.size = np.bincount(self.label)
+        clusters = len(self.size)
+        low, high = self.label[first], self.label[second]
+        self.is_inside = low == high
+        self.across, self.inside = np.flatnonzero(~self.is_inside), np.flatnonzero(self.is_inside)
+        keys = np.minimum(low, high)[self.across] * clusters + np.maximum(low, high)[self.across]
+        pairs, self.pair = np.unique(keys, return_inverse=True)
+        self.one, self.two = pairs // clusters, pairs % clusters
+        ends = np.concatenate([first[self.inside], second[self.inside]])
+        self.record, place = np.unique(ends, return_inverse=True)
+        self.ends = place.reshape(2, -1)
+        self.ends_across = np.stack([first[self.across], second[self.across]])
+
+    def levels(self, sides: Sides, cuts: Cuts) -> NDArray[np.uint8]:
+        """Return the level of each pair of records."""
+        found = np.empty(len(self.is_inside), np.uint8)
+        found[self.across] = cuts.levels(sides.across.astype(np.float32))[self.pair]
+        found[self.inside] = cuts.levels(self._means(sides))
+        return found
+
+    def values(self, sides: Sides) -> NDArray[np.float32]:
+        """Return the number of each pair of records."""
+        found = np.empty(len(self.is_inside), np.float32)
+        found[self.across] = sides.across[self.pair]
+        found[self.inside] = self._means(sides)
+        return found
+
+    def _means(self, sides: Sides) -> NDArray[np.float32]:
+        one, two = sides.inside[self.ends]
+        return np.asarray(0.5 * (one + two), np.float32)

@@ -1,0 +1,80 @@
+"""A second look at pairs: their scores among the clusters that a first, strict pass found.
+
+The records are clustered once by the scores of the pairs, strictly: pairs count as if they were less alike by
+`STRICTNESS`. Every candidate pair then has features of the clusters of its two records, and its score is a
+sum of tables over their levels, of which one is over the score of the pair by itself. The search for the
+entities uses these scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.apps.resolution.comparisons import Cuts
+from factorwise.apps.resolution.context.features import ContextFeature, PairContext
+from factorwise.inference.mcmc.shards.search import LinkSearch
+from factorwise.model.level_weights import LevelWeights
+from factorwise.types import Ints
+
+STRICTNESS = float(
+    np.log(0.8 / 0.2)
+)  # a pair with a probability of 0.8 has a score of zero in the first pass
+FIRST_PASS = LinkSearch(rounds=4, extra=0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ContextModel:
+    """Weights of the levels of features of two clusters.
+
+    features, cuts
+        What is computed of them, and where its levels begin.
+    weights
+        Of a pair whatever its levels, and of the levels.
+    """
+
+    features: tuple[ContextFeature, ...]
+    cuts: tuple[Cuts, ...]
+    weights: LevelWeights
+
+    def scores(self, context: PairContext) -> NDArray[np.float32]:
+        """Return the scores of pairs in their context."""
+        found = np.full(len(context.score), np.float32(self.weights.link))
+        for feature, cuts, table in zip(self.features, self.cuts, self.weights.tables(), strict=True):
+            found += table.astype(np.float32)[context.levels(feature, cuts)]
+        return found
+
+    def contributions(self, context: PairContext, pairs: Ints) -> list[list[tuple[str, float]]]:
+        """Return for some of the pairs what their context adds to the scores that they have by themselves."""
+        each = zip(self.features, self.cuts, self.weights.tables(), strict=True)
+        steps = [
+            [
+                (f"{feature.name}, {cuts.text(level)}", float(table[level]))
+                for level in context.levels(feature, cuts)[pairs].tolist()
+            ]
+            for feature, cuts, table in each
+        ]
+        found = []
+        for score, *features in zip(context.score[pairs].tolist(), *steps, strict=True):
+            rescaled = self.weights.link + features[0][1] - score  # the pair score comes first
+            told = sorted((step for step in features[1:] if step[1]), key=lambda step: -abs(step[1]))
+            found.append([("pair score in context", rescaled), *told])
+        return found
+
+    def as_dict(self) -> list[dict[str, Any]]:
+        """Return the features as plain values, for a model file."""
+        return [
+            {**feature._asdict(), "edges": list(cuts.edges), "size": cuts.size}
+            for feature, cuts in zip(self.features, self.cuts, strict=True)
+        ]
+
+    @classmethod
+    def from_dict(cls, saved: Sequence[dict[str, Any]], weights: NDArray[np.float64]) -> ContextModel:
+        """Read what `as_dict` gave."""
+        features = tuple(ContextFeature(one["field"], one["form"], one["measure"]) for one in saved)
+        cuts = tuple(Cuts(tuple(one["edges"]), one["size"]) for one in saved)
+        return cls(features, cuts, LevelWeights(tuple(one.size for one in cuts), weights))

@@ -1,0 +1,119 @@
+"""What weights are learned from: compared pairs, and the entities of some of the records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.apps.resolution.labelled import ComparedLabels
+from factorwise.model.template import AnyTemplate
+from factorwise.types import Bools, Ints
+from factorwise.world.links import LinkGraph
+
+
+class PairExamples(NamedTuple):
+    """Pairs that are known to be of one entity, or not.
+
+    levels : uint8[pairs, comparisons]
+        Their comparison levels.
+    same : bool[pairs]
+        Whether they are of one entity.
+    share : float64[pairs]
+        How much each pair counts for.
+    """
+
+    levels: NDArray[np.uint8]
+    same: Bools
+    share: NDArray[np.float64]
+
+    @property
+    def teach_nothing(self) -> bool:
+        """Whether all pairs are the same, or none, or there is nothing to tell them apart by."""
+        return not self.levels.shape[1] or bool(self.same.all()) or not self.same.any()
+
+    def sample(self, most: int, seed: int) -> PairExamples:
+        """Return at most so many pairs, as many of either kind as can be, whose shares add up as before."""
+        kinds = [np.flatnonzero(self.same), np.flatnonzero(~self.same)]
+        rare = min(len(kinds[0]), len(kinds[1]), most // 2)
+        chosen, share = [], self.share.copy()
+        for rows in kinds:
+            count = min(len(rows), most - rare)
+            drawn = rows
+            if count < len(rows):
+                drawn = np.random.default_rng([seed, 4]).choice(rows, count, replace=False)
+                share[drawn] *= share[rows].sum() / share[drawn].sum()
+            chosen.append(drawn)
+        rows = np.sort(np.concatenate(chosen))
+        return PairExamples(self.levels[rows], self.same[rows], share[rows])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingData:
+    """Compared pairs among records whose entities are known (-1 where not), and pairs labelled singly.
+
+    templates
+        Templates of one's own over the records.
+    sources : uint64[records] or None
+        Bits of the source of each record, if an entity has one record of each source; else None.
+    """
+
+    graph: LinkGraph
+    levels: NDArray[np.uint8]
+    entity: NDArray[np.int32]
+    labelled: ComparedLabels | None = None
+    templates: tuple[AnyTemplate, ...] = ()
+    sources: NDArray[np.uint64] | None = None
+
+    def part(self, records: Ints) -> TrainingData:
+        """Return what concerns some of the records, ascending, which are numbered anew."""
+        graph, pairs = self.graph.restrict_to(records)
+        known = self.entity[records]
+        dense = np.full(len(known), -1, np.int32)
+        dense[known >= 0] = np.unique(known[known >= 0], return_inverse=True)[1]
+        chosen = np.zeros(len(self.entity), bool)
+        chosen[records] = True
+        labelled = None if self.labelled is None else self.labelled.part(chosen)
+        templates = tuple(template.restrict_to(np.asarray(records)) for template in self.templates)
+        sources = None if self.sources is None else self.sources[records]
+        return TrainingData(graph, self.levels[pairs], dense, labelled, templates, sources)
+
+    def pair_examples(self, usable: Bools) -> PairExamples:
+        """Return the linked pairs of usable records whose entities are known, and those labelled singly.
+
+        The pairs of a record with others of its entity count for one in all, and so do those with others:
+        what is learned is neither the ways of the largest entities nor that most candidates are of two.
+        """
+        first, second, entity = self.graph.first, self.graph.second, self.entity
+        inside = usable & (entity >= 0)
+        known = inside[first] & inside[second]
+        first, second = first[known], second[known]
+        levels, same = self.levels[known], entity[first] == entity[second]
+        share = np.empty(len(same))
+        for kind in (same, ~same):
+            degree = np.bincount(np.append(first[kind], second[kind]), minlength=len(entity))
+            share[kind] = 1.0 / np.minimum(degree[first[kind]], degree[second[kind]])
+        if self.labelled is not None:
+            pairs = self.labelled.pairs
+            kept = usable[pairs.first] & usable[pairs.second]
+            levels = np.concatenate([levels, self.labelled.levels[kept]])
+            same = np.append(same, pairs.same[kept])
+            share = np.append(share, np.ones(len(same) - len(share)))
+        return PairExamples(levels, same, share)
+
+    def linked_share(self) -> float:
+        """Return the share of the pairs of known entities that are linked at all."""
+        first, second, entity = self.graph.first, self.graph.second, self.entity
+        same = (entity[first] >= 0) & (entity[first] == entity[second])
+        size = np.bincount(entity[entity >= 0]).astype(np.float64)
+        return float(same.sum()) / max(float((size * (size - 1.0)).sum()) / 2.0, 1.0)
+
+    def linked_with(self, chosen: Bools) -> Bools:
+        """Return which records have a link to one of the chosen."""
+        first, second = self.graph.first, self.graph.second
+        found = np.zeros(len(chosen), bool)
+        found[first[chosen[second]]] = True
+        found[second[chosen[first]]] = True
+        return found

@@ -1,0 +1,175 @@
+"""Folds of entities, and how well clusterings by out-of-fold scores do on them.
+
+A pair is scored by weights that were learned without the fold of either of its records. All records are then
+clustered by these scores at once, among all that they are linked with: kept by themselves, entities would be
+easier to tell apart than they are in the whole table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from factorwise.apps.resolution.training.examples import PairExamples, TrainingData
+from factorwise.metrics.clustering import ClusterScore, Tally
+from factorwise.types import Bools, Floats, Ints
+
+FOLDS = 3
+FEWEST_ENTITIES = 6  # with fewer, there are no folds
+DENSE = 0.5  # share of the pairs of two entities that are linked, if both lie in one block
+LARGEST_BLOCK = 0.2  # of the records; where one has more, the data do not come in blocks
+MOST_JUDGED = 10_000  # records on which clusterings are compared
+
+Scorer = Callable[[NDArray[np.uint8]], Floats]
+
+
+class Judgement(NamedTuple):
+    """How well a clustering does on some records.
+
+    precision, recall : float64[records]
+        The B-cubed precision and recall of each.
+    group : int64[records]
+        The entity, or block of entities, that each belongs to.
+    """
+
+    precision: Floats
+    recall: Floats
+    group: Ints
+
+    @property
+    def score(self) -> ClusterScore:
+        """B-cubed precision, recall and F1 of all."""
+        count = float(len(self.group))
+        return Tally(float(self.precision.sum()), count, float(self.recall.sum()), count).score
+
+    def lead_over(self, other: Judgement) -> tuple[float, float]:
+        """Return by how much its F1 is higher than another's on the same records, and the standard error.
+
+        What each group contributes to the difference is taken to first order.
+        """
+        mine, its = self.score, other.score
+        part = self._influence(mine) - other._influence(its)
+        _, number = np.unique(self.group, return_inverse=True)
+        by_group = np.bincount(number, weights=part - part.mean())
+        count = len(by_group)
+        error = np.sqrt(float((by_group**2).sum()) * count / max(count - 1, 1)) / max(len(part), 1)
+        return mine.f1 - its.f1, float(error)
+
+    def _influence(self, score: ClusterScore) -> Floats:
+        both = max(score.precision + score.recall, 1e-12)
+        slopes = 2.0 * (score.recall / both) ** 2, 2.0 * (score.precision / both) ** 2
+        return np.asarray(slopes[0] * self.precision + slopes[1] * self.recall)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldOut:
+    """Records in folds, and those of them on which clusterings are compared.
+
+    data, fold
+        All that is learned from, and the fold of each record: -1 where its entity is not known.
+    among, fold_among
+        Those records that are compared on, all others that they are linked with, and their folds.
+    records
+        Which of all records those of ``among`` are.
+    judged, group
+        Which records of ``among`` are compared on, and the entity of each, or its block of entities.
+    """
+
+    data: TrainingData
+    fold: NDArray[np.int64]
+    among: TrainingData
+    fold_among: NDArray[np.int64]
+    records: NDArray[np.int64]
+    judged: Bools
+    group: NDArray[np.int64]
+
+    def out_of_fold_scores(self, fit: Callable[[PairExamples], Scorer]) -> Floats:
+        """Return the score of each linked pair of ``among`` by what was fitted without its records' folds.
+
+        Pairs of two folds have the mean of two scores, pairs of records without entities that of all.
+        """
+        return self.scores_by_fold(lambda fold: fit(self.data.pair_examples(self.fold != fold)))
+
+    def scores_by_fold(self, fit: Callable[[int], Scorer]) -> Floats:
+        """Return out-of-fold scores by what ``fit`` learns without the fold that it is given."""
+        graph = self.among.graph
+        one, two = self.fold_among[graph.first], self.fold_among[graph.second]
+        unknown = (one < 0) & (two < 0)
+        total, count = np.zeros(len(one)), np.zeros(len(one))
+        for fold in range(FOLDS):
+            rows = np.flatnonzero((one == fold) | (two == fold) | unknown)
+            total[rows] += fit(fold)(self.among.levels[rows])
+            count[rows] += 1.0
+        return np.asarray(total / count)
+
+    def judge(self, labels: Ints) -> Judgement:
+        """Judge a clustering of ``among``; records of unknown entities count for nothing."""
+        known = self.among.entity >= 0
+        true, cluster = self.among.entity[known].astype(np.int64), labels[known].astype(np.int64)
+        cells = true * (int(cluster.max(initial=0)) + 1) + cluster
+        _, cell, shared = np.unique(cells, return_inverse=True, return_counts=True)
+        both = shared[cell].astype(np.float64)
+        chosen = self.judged[known]
+        precision = (both / np.bincount(cluster)[cluster])[chosen]
+        recall = (both / np.bincount(true)[true])[chosen]
+        return Judgement(precision, recall, self.group[known][chosen])
+
+
+def hold_out(data: TrainingData, seed: int) -> HeldOut | None:
+    """Put entities into folds of about the same size, whole blocks of them into one; None if there are few.
+
+    Data come in blocks if entities that are linked with each other by most of their pairs form many groups,
+    such as the authors of one name. Weights that were learned from a part of a block fit its other part
+    better than they will fit another block.
+    """
+    entity = data.entity
+    known = entity >= 0
+    if int(entity.max(initial=-1)) + 1 < FEWEST_ENTITIES:
+        return None
+    block = _blocks(data)
+    size = np.bincount(block[entity[known]])
+    order = np.random.default_rng([seed, 2]).permutation(len(size))
+    fold = np.full(len(entity), -1, np.int64)
+    fold[known] = _balanced(size, order)[block[entity[known]]]
+    group = np.where(known, block[entity], -1)
+    judged = known
+    if int(known.sum()) > MOST_JUDGED:
+        chosen = np.zeros(len(size), bool)
+        chosen[order[np.cumsum(size[order]) <= MOST_JUDGED]] = True
+        judged = known & chosen[group]
+    if judged.all():
+        return HeldOut(data, fold, data, fold, np.arange(len(entity)), judged, group)
+    there = np.flatnonzero(judged | data.linked_with(judged))
+    return HeldOut(data, fold, data.part(there), fold[there], there, judged[there], group[there])
+
+
+def _balanced(size: Ints, order: Ints) -> NDArray[np.int64]:
+    """Return the fold of each block: the large ones first, each into the fold with the fewest records."""
+    fold, filled = np.zeros(len(size), np.int64), np.zeros(FOLDS)
+    for block in order[np.argsort(-size[order], kind="stable")].tolist():
+        fold[block] = int(np.argmin(filled))
+        filled[fold[block]] += size[block]
+    return fold
+
+
+def _blocks(data: TrainingData) -> NDArray[np.int64]:
+    """Return the block of each entity; a block of its own for each where the data do not come in blocks."""
+    entity = data.entity.astype(np.int64)
+    count = int(entity.max()) + 1
+    one, two = entity[data.graph.first], entity[data.graph.second]
+    across = (one >= 0) & (two >= 0) & (one != two)
+    low, high = np.minimum(one, two)[across], np.maximum(one, two)[across]
+    pairs, links = np.unique(low * count + high, return_counts=True)
+    size = np.bincount(entity[entity >= 0], minlength=count)
+    low, high = pairs // count, pairs % count
+    dense = links >= DENSE * size[low] * size[high]
+    ties = coo_array((np.ones(int(dense.sum())), (low[dense], high[dense])), shape=(count, count))
+    block = connected_components(ties, directed=False)[1].astype(np.int64)
+    largest = float(np.bincount(block, weights=size).max()) / max(float(size.sum()), 1.0)
+    return block if largest < LARGEST_BLOCK else np.arange(count)

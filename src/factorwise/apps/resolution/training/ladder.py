@@ -1,0 +1,318 @@
+"""The training methods as a ladder: each rung learns more from labels than the one below it.
+
+Above the rungs stand two further steps, taken on the same terms: walks that correct the weights cluster by
+cluster (SampleRank), and what the clusters of two records say of the pair (the context).
+
+The lowest rung is safe with a handful of labelled entities: it keeps the weights that were found without
+labels, and fits two numbers. The highest needs many. The next rung is taken only where it does better on
+held-out entities than the one that is held, by more than chance would explain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.apps.resolution.context.model import FIRST_PASS, STRICTNESS, ContextModel
+from factorwise.apps.resolution.forms import NormalTable
+from factorwise.apps.resolution.record_items import LINKS, further_model
+from factorwise.apps.resolution.training.boosted_tables import boost_tables
+from factorwise.apps.resolution.training.context_training import train_context
+from factorwise.apps.resolution.training.examples import PairExamples, TrainingData
+from factorwise.apps.resolution.training.folds import HeldOut, Judgement, Scorer, hold_out
+from factorwise.apps.resolution.training.link_learning import LinkTraining, Weights
+from factorwise.apps.resolution.training.pair_regression import regress_levels, scale_weights
+from factorwise.apps.resolution.training.temperature import Calibration, Case, calibrate
+from factorwise.distributed.mixing import Mixer
+from factorwise.inference.mcmc.shards.link_walk import LinkWalk
+from factorwise.inference.mcmc.shards.search import LinkSearch
+from factorwise.kernels.clusterings.links import UNLINKED_WEIGHT
+from factorwise.kernels.compile.threads import Team
+from factorwise.learning.samplerank.learner import PassRecord
+from factorwise.metrics.calibration import Reliability
+from factorwise.metrics.clustering import ClusterScore, b_cubed
+from factorwise.model.level_weights import LevelWeights
+from factorwise.types import Floats
+
+CHANCE = 1.0  # standard errors by which a rung must do better than the one that is held
+ROUNDS = 4  # of a search that compares rungs
+BY_WALKS, IN_CONTEXT = ", by walks", ", in context"  # what the name of a rung is followed by
+
+
+class Start(NamedTuple):
+    """What rungs start from.
+
+    unlabelled
+        Weights that were found without labels.
+    directions
+        For each comparison 1 where higher levels are more alike, -1 where lower ones are.
+    """
+
+    unlabelled: LevelWeights
+    directions: tuple[int, ...]
+    seed: int
+
+
+class Rung(NamedTuple):
+    """A training method: what it is called, and how it learns weights from labelled pairs."""
+
+    name: str
+    fit: Callable[[PairExamples, Start], LevelWeights]
+
+    def scorer(self, start: Start) -> Callable[[PairExamples], Scorer]:
+        """Return what fits weights to pairs, and scores others by them."""
+        return lambda examples: self.fit(examples, start).link_scores
+
+
+def _scaled(examples: PairExamples, start: Start) -> LevelWeights:
+    return scale_weights(examples, start.unlabelled)
+
+
+def _corrected(examples: PairExamples, start: Start) -> LevelWeights:
+    return regress_levels(examples, scale_weights(examples, start.unlabelled), seed=start.seed)
+
+
+def _levels(examples: PairExamples, start: Start) -> LevelWeights:
+    return regress_levels(examples, LevelWeights.zeros(start.unlabelled.sizes), seed=start.seed)
+
+
+def _boosted(examples: PairExamples, start: Start) -> LevelWeights:
+    return boost_tables(examples, start.unlabelled.sizes, start.directions, seed=start.seed)
+
+
+#: From the one that needs the fewest labels to the one that needs most.
+RUNGS = (
+    Rung("unlabelled weights, scaled", _scaled),
+    Rung("unlabelled weights, corrected", _corrected),
+    Rung("labelled pairs", _levels),
+    Rung("boosted tables", _boosted),
+)
+
+
+class Fitted(NamedTuple):
+    """Weights, and how they were learned.
+
+    temperature
+        Calibration temperature, fitted on held-out entities; 1 if there are none.
+    reliability
+        How far probabilities at that temperature can be trusted; None without held-out entities.
+    method
+        Name of the rung that was taken.
+    scores
+        B-cubed of each rung on held-out entities; without any, on the records that were learned from.
+    held_out
+        Number of records on which rungs were compared.
+    context
+        What was learned of the clusters of two records, if held-out entities are better for it.
+    """
+
+    weights: Weights
+    temperature: float
+    reliability: Reliability | None
+    method: str
+    scores: dict[str, ClusterScore]
+    held_out: int
+    context: ContextModel | None = None
+
+
+class _Held(NamedTuple):
+    """The rung that is held while the ladder is climbed.
+
+    score
+        Out-of-fold scores of the pairs.
+    method
+        What is said of how it learns: the name of the rung, and of what was put on top of it.
+    context
+        What was learned of clusters on top of the rung, if that was worth it.
+    """
+
+    method: str
+    rung: Rung
+    judgement: Judgement
+    walk: LinkWalk
+    score: Floats
+    context: ContextModel | None = None
+
+
+def climb_ladder(
+    data: TrainingData,
+    start: Start,
+    template_weights: NDArray[np.float64],
+    learner: LinkTraining,
+    search: LinkSearch,
+    *,
+    team: Team,
+    normal: NormalTable | None = None,
+    mixer: Mixer | None = None,
+    on_pass: Callable[[PassRecord], None] | None = None,
+) -> Fitted:
+    """Choose a training method on held-out entities, and learn weights by it from all of them.
+
+    template_weights
+        Weights that templates of one's own start from. They are learned at the end, by walks, together with
+        those of links and then by themselves.
+    normal
+        The records, for what their clusters say; None to leave that out.
+    mixer
+        Who takes these walks, in shards; None for one walk here.
+    """
+    seed = start.seed
+    unlinked = unlinked_pair_weight(data.linked_share())
+    held_out = hold_out(data, seed)
+    scores: dict[str, ClusterScore] = {}
+    rung, calibration, number = RUNGS[0], Calibration(1.0, {}), 0
+    method, context = rung.name, None
+    if held_out is not None:
+        held = _climb(held_out, start, unlinked, search, scores, team=team)
+        held = _add_walks(
+            held, held_out, start, unlinked, learner, search, scores, team=team, mixer=mixer, on_pass=on_pass
+        )
+        if normal is not None:
+            held = _add_context(held, held_out, normal, unlinked, search, scores, seed=seed, team=team)
+        rung, method, context, number = held.rung, held.method, held.context, int(held_out.judged.sum())
+        case = Case(held.walk, held_out.among.entity, held_out.judged)
+        calibration = calibrate([case], seed=seed, team=team)
+    links = _with_unlinked(rung.fit(data.pair_examples(data.entity >= 0), start), unlinked)
+    weights = Weights(links, template_weights)
+    if data.templates or BY_WALKS in method:
+        weights = learner.fit(data, weights, seed=seed, mixer=mixer, on_pass=on_pass)
+    if data.templates:  # whose weights begin at zero, and are not yet where links have come to
+        weights = learner.fit(data, weights, fixed=(LINKS,), seed=seed, mixer=mixer, on_pass=on_pass)
+    if held_out is None:
+        score = weights.links.link_scores(data.levels)
+        walk = cluster_by(data, score, weights, search, seed=seed, team=team)
+        known = data.entity >= 0
+        scores[rung.name] = b_cubed(data.entity[known], walk.labels[known])
+    return Fitted(weights, calibration.temperature, calibration.reliability, method, scores, number, context)
+
+
+def _climb(
+    held_out: HeldOut,
+    start: Start,
+    unlinked: float,
+    search: LinkSearch,
+    scores: dict[str, ClusterScore],
+    *,
+    team: Team,
+) -> _Held:
+    """Return the highest rung that each step up to it was worth; note the score of every rung."""
+    quick = _quick(search)
+    held: _Held | None = None
+    for rung in RUNGS:
+        links = _with_unlinked(LevelWeights.zeros(start.unlabelled.sizes), unlinked)
+        score = held_out.out_of_fold_scores(rung.scorer(start))
+        walk = cluster_by(
+            held_out.among, score, Weights(links, np.zeros(0)), quick, seed=start.seed, team=team
+        )
+        judgement = held_out.judge(walk.labels)
+        scores[rung.name] = judgement.score
+        if held is None or is_better(judgement, held.judgement):
+            held = _Held(rung.name, rung, judgement, walk, score)
+    assert held is not None
+    return held
+
+
+def _add_walks(
+    held: _Held,
+    held_out: HeldOut,
+    start: Start,
+    unlinked: float,
+    learner: LinkTraining,
+    search: LinkSearch,
+    scores: dict[str, ClusterScore],
+    *,
+    team: Team,
+    mixer: Mixer | None,
+    on_pass: Callable[[PassRecord], None] | None,
+) -> _Held:
+    """Return the rung that is held, corrected by SampleRank if held-out entities are better for it."""
+    data, among = replace(held_out.data, templates=()), held_out.among
+
+    def fit(fold: int) -> Scorer:
+        usable = held_out.fold != fold
+        first = _with_unlinked(held.rung.fit(data.pair_examples(usable), start), unlinked)
+        part = data.part(np.flatnonzero(usable))
+        walked = learner.fit(part, Weights(first, np.zeros(0)), seed=start.seed, mixer=mixer, on_pass=on_pass)
+        return walked.links.link_scores
+
+    score = held_out.scores_by_fold(fit)
+    weights = Weights(_with_unlinked(LevelWeights.zeros(()), unlinked), np.zeros(0))
+    walk = cluster_by(among, score, weights, _quick(search), seed=start.seed, team=team)
+    judgement, method = held_out.judge(walk.labels), f"{held.method}{BY_WALKS}"
+    scores[method] = judgement.score
+    if not is_better(judgement, held.judgement):
+        return held
+    return _Held(method, held.rung, judgement, walk, score)
+
+
+def _add_context(
+    held: _Held,
+    held_out: HeldOut,
+    normal: NormalTable,
+    unlinked: float,
+    search: LinkSearch,
+    scores: dict[str, ClusterScore],
+    *,
+    seed: int,
+    team: Team,
+) -> _Held:
+    """Return the rung that is held with what clusters say, if held-out entities are better for it."""
+    among = held_out.among
+    weights = Weights(_with_unlinked(LevelWeights.zeros(()), unlinked), np.zeros(0))
+    first = cluster_by(among, held.score - STRICTNESS, weights, FIRST_PASS, seed=seed, team=team)
+    records = normal if len(held_out.records) == normal.n_rows else normal.rows(held_out.records)
+    training = train_context(records, held_out, held.score, first.labels, seed)
+    score = training.held_out.out_of_fold_scores(training.scorer())
+    walk = cluster_by(among, score, weights, _quick(search), seed=seed, team=team)
+    judgement, method = held_out.judge(walk.labels), f"{held.method}{IN_CONTEXT}"
+    scores[method] = judgement.score
+    if not is_better(judgement, held.judgement):
+        return held
+    return _Held(method, held.rung, judgement, walk, score, training.fit_all())
+
+
+def _quick(search: LinkSearch) -> LinkSearch:
+    return replace(search, rounds=min(ROUNDS, search.rounds), extra=0)
+
+
+def is_better(new: Judgement, held: Judgement) -> bool:
+    """Return whether a clustering does better on held-out entities by more than chance would explain."""
+    lead, error = new.lead_over(held)
+    return lead > CHANCE * error
+
+
+def unlinked_pair_weight(linked_share: float) -> float:
+    """Return the weight of two members that are not linked.
+
+    Where few of the pairs of one entity are linked, not being linked says nothing against a pair; where
+    nearly all are, it does.
+    """
+    return -max(0.0, 2.0 * linked_share - 1.0)
+
+
+def _with_unlinked(weights: LevelWeights, unlinked: float) -> LevelWeights:
+    values = weights.values.copy()
+    values[UNLINKED_WEIGHT] = unlinked
+    return LevelWeights(weights.sizes, values)
+
+
+def cluster_by(
+    data: TrainingData, scores: Floats, weights: Weights, search: LinkSearch, *, seed: int, team: Team
+) -> LinkWalk:
+    """Cluster records by the scores of their links; weights say what else counts."""
+    further = further_model(data.templates, weights.further) if len(weights.further) else None
+    walk = LinkWalk(
+        data.graph,
+        scores,
+        unlinked=weights.links.unlinked,
+        cluster=weights.links.cluster,
+        sources=data.sources,
+        further=further,
+    )
+    if search.run(walk, seed=seed, team=team).reason == "interrupted":
+        raise KeyboardInterrupt  # what a search keeps when it is stopped is no use here
+    return walk

@@ -1,0 +1,118 @@
+"""Weights of links from labelled pairs, by logistic regression: two numbers, or a weight for every level.
+
+A level counts as all levels up to it: its weight is the sum of the steps from one level to the next, and the
+ridge keeps those steps small. So neighboring levels learn from each other, and levels that were never seen
+have the weight of the one below. With weights to start from, the ridge keeps the steps near theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
+from threadpoolctl import threadpool_limits
+
+from factorwise.apps.resolution.training.examples import PairExamples
+from factorwise.kernels.clusterings.links import FIXED_WEIGHTS, LINK_WEIGHT
+from factorwise.model.level_weights import LevelWeights
+from factorwise.types import Floats
+
+MOST_PAIRS = 60_000
+RIDGE = 10.0  # of the steps between levels, per pair of mean share
+SLOPE_SPREAD, SHIFT_SPREAD = 0.5, 2.0  # standard deviations of slope and shift that are expected
+ITERATIONS, SETTLED = 100, 1e-6  # and the relative gain of an iteration at which it stops
+
+
+def scale_weights(examples: PairExamples, weights: LevelWeights) -> LevelWeights:
+    """Fit two numbers to labelled pairs: the slope by which weights are multiplied, and a shift of links.
+
+    Before anything is seen, the slope is taken to be about 1 and the shift about 0. A record counts for one
+    pair of either kind, as the shares of the pairs say.
+    """
+    if examples.teach_nothing:
+        return weights
+    score, sign = weights.link_scores(examples.levels), np.where(examples.same, 1.0, -1.0)
+
+    def loss(numbers: Floats) -> tuple[float, Floats]:
+        slope, shift = numbers
+        value, residual = _logistic_loss(slope * score + shift, sign, examples.share)
+        prior = (slope - 1.0) / SLOPE_SPREAD, shift / SHIFT_SPREAD
+        gradient = np.array([residual @ score, residual.sum()])
+        gradient += prior[0] / SLOPE_SPREAD, prior[1] / SHIFT_SPREAD
+        return value + 0.5 * (prior[0] ** 2 + prior[1] ** 2), gradient
+
+    slope, shift = _least(loss, np.array([1.0, 0.0]))
+    values = weights.values.copy()
+    values[LINK_WEIGHT] = slope * values[LINK_WEIGHT] + shift
+    values[FIXED_WEIGHTS:] *= slope
+    return LevelWeights(weights.sizes, values)
+
+
+def regress_levels(examples: PairExamples, start: LevelWeights, *, seed: int) -> LevelWeights:
+    """Fit a weight for every level to labelled pairs, near those that it starts from."""
+    if examples.teach_nothing:
+        return start
+    levels, same, share = examples.sample(MOST_PAIRS, seed)
+    share = share / share.mean()
+    offset, sign = start.link_scores(levels), np.where(same, 1.0, -1.0)
+    seen, size = _levels_seen(levels, start), len(start.values) - FIXED_WEIGHTS
+
+    def loss(steps: Floats) -> tuple[float, Floats]:
+        table = _cumulate(steps[1:], start.sizes)
+        value, residual = _logistic_loss(offset + steps[0] + seen @ table, sign, share)
+        by_level = seen.T @ residual
+        gradient = np.append(residual.sum(), _cumulate(by_level[::-1], start.sizes[::-1])[::-1])
+        gradient[1:] += RIDGE * steps[1:]
+        return value + 0.5 * RIDGE * float(steps[1:] @ steps[1:]), gradient
+
+    steps = _least(loss, np.zeros(size + 1))
+    values = start.values.copy()
+    values[LINK_WEIGHT] += steps[0]
+    values[FIXED_WEIGHTS:] += _cumulate(steps[1:], start.sizes)
+    return LevelWeights(start.sizes, values)
+
+
+def _logistic_loss(score: Floats, sign: Floats, share: Floats) -> tuple[float, Floats]:
+    """Return the loss of scores, and its derivative by each of them."""
+    margin = sign * score
+    wrong = 0.5 * (1.0 - np.tanh(0.5 * margin))
+    return float(share @ np.logaddexp(0.0, -margin)), -share * sign * wrong
+
+
+def _least(loss: Callable[[Floats], tuple[float, Floats]], start: Floats) -> Floats:
+    options = {"maxiter": ITERATIONS, "ftol": SETTLED}
+    with threadpool_limits(1):  # these sums are too short to be shared among threads
+        found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+    return np.asarray(found.x)
+
+
+def _cumulate(steps: Floats, sizes: tuple[int, ...]) -> Floats:
+    """Return the running sums of steps within each comparison."""
+    sums = np.append(0.0, np.cumsum(steps))
+    starts = np.cumsum((0, *sizes))[:-1]
+    return np.asarray(sums[1:] - np.repeat(sums[starts], sizes))
+
+
+def _levels_seen(levels: NDArray[np.uint8], weights: LevelWeights) -> csr_array:
+    """Return a row of zeros and ones for each pair: a one for the level it has in each comparison."""
+    there = levels > 0
+    columns = (levels.astype(np.int64) + (weights.offsets - FIXED_WEIGHTS - 1))[there]
+    bounds = np.append(0, np.cumsum(there.sum(axis=1)))
+    size = len(weights.values) - FIXED_WEIGHTS
+    return csr_array((np.ones(len(columns)), columns, bounds), shape=(len(levels), size))
+
+
+def up_to_level(levels: NDArray[np.uint8], weights: LevelWeights) -> csr_array:
+    """Return a row of zeros and ones for each pair: a one for every level up to the one it has."""
+    counts = levels.astype(np.int64)
+    starts = np.broadcast_to(weights.offsets - FIXED_WEIGHTS, counts.shape)
+    repeats = counts.ravel()
+    ends = np.cumsum(repeats)
+    within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - repeats, repeats)
+    columns = np.repeat(starts.ravel(), repeats) + within
+    bounds = np.append(0, np.cumsum(counts.sum(axis=1)))
+    size = len(weights.values) - FIXED_WEIGHTS
+    return csr_array((np.ones(len(columns), np.float32), columns, bounds), shape=(len(levels), size))

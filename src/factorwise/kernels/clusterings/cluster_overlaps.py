@@ -1,0 +1,61 @@
+"""What two clusters have in common of counted values, for many pairs of clusters at a time."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.kernels.compile.compiler import kernel
+
+
+@kernel
+def cluster_overlaps(
+    start: NDArray[np.int64],
+    value: NDArray[np.int32],
+    count: NDArray[np.int32],
+    other_start: NDArray[np.int64],
+    other_value: NDArray[np.int32],
+    other_count: NDArray[np.int32],
+    weight: NDArray[np.float64],
+    base: NDArray[np.float64],
+    first: NDArray[np.int64],
+    second: NDArray[np.int64],
+    inside: bool,
+    overlap: NDArray[np.float64],
+) -> None:
+    """Sum up what the rows ``first[k]`` and, of the others, ``second[k]`` share, into ``overlap[k]``.
+
+    start, value, count
+        The values of each row, ascending and each once, and how often it has them.
+    other_start, other_value, other_count
+        The same of the rows that ``second`` names.
+    weight, base
+        Of each value: a weight, and its share of all values, the base of an urn.
+    inside
+        Whether the first row is a part of the second one, which is then taken without it.
+    overlap : float64[pairs, 4]
+        Products of counts; weights of the shared values; what sharing them gains in an urn; and weights of
+        the values that the second row has from the first alone.
+    """
+    for k in range(len(first)):
+        a, a_end = start[first[k]], start[first[k] + 1]
+        b, b_end = other_start[second[k]], other_start[second[k] + 1]
+        agree, shared, gain, lost = 0.0, 0.0, 0.0, 0.0
+        while a < a_end and b < b_end:
+            left, right = value[a], other_value[b]
+            if left == right:
+                x, y = float(count[a]), float(other_count[b])
+                if inside:
+                    y -= x
+                if y > 0.0:
+                    p = base[left]
+                    agree += x * y
+                    shared += weight[left]
+                    gain += math.lgamma(p + x + y) + math.lgamma(p) - math.lgamma(p + x) - math.lgamma(p + y)
+                else:
+                    lost += weight[left]
+            a += left <= right
+            b += right <= left
+        overlap[k, 0], overlap[k, 1], overlap[k, 2], overlap[k, 3] = agree, shared, gain, lost

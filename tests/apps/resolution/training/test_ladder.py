@@ -1,0 +1,100 @@
+"""The ladder of training methods, and the choice among its rungs."""
+
+import numpy as np
+import pytest
+
+from factorwise.apps.resolution.training import ladder
+from factorwise.apps.resolution.training.ladder import (
+    BY_WALKS,
+    RUNGS,
+    Rung,
+    Start,
+    climb_ladder,
+    cluster_by,
+    unlinked_pair_weight,
+)
+from factorwise.apps.resolution.training.link_learning import LinkTraining, Weights
+from factorwise.apps.resolution.training.temperature import Calibration
+from factorwise.inference.mcmc.shards.search import Found, LinkSearch
+from factorwise.kernels.compile.threads import Team
+from factorwise.metrics.clustering import b_cubed
+from factorwise.model.level_weights import LevelWeights
+from resolution_cases import training_data
+
+ALONE = Team(1)
+LEARNER = LinkTraining(passes=1, steps=2, fewest=200)
+SEARCH = LinkSearch(rounds=4, extra=2)
+
+
+def of_levels(*values):
+    return LevelWeights((2,), np.array(values))
+
+
+GOOD = of_levels(-1.0, 0.0, 0.0, -2.0, 2.0)
+POOR = of_levels(-1.0, 0.0, 0.0, -2.0, -2.0)
+START = Start(of_levels(-2.0, 0.0, 0.0, -1.0, 1.0), (1,), 0)
+
+
+def climbed(given=None):
+    return climb_ladder(given or training_data(), START, np.zeros(0), LEARNER, SEARCH, team=ALONE)
+
+
+@pytest.mark.parametrize("best", range(3))
+def test_the_first_rung_that_none_above_does_clearly_better_than_is_taken(monkeypatch, best):
+    rungs = [Rung(f"rung {k}", lambda pairs, start, k=k: GOOD if k >= best else POOR) for k in range(3)]
+    monkeypatch.setattr(ladder, "RUNGS", rungs)
+    monkeypatch.setattr(ladder, "calibrate", lambda *given, **more: Calibration(0.5, {}))
+    found = climbed()
+    assert found.method == f"rung {best}"
+    assert found.weights.links.values.tolist() == GOOD.values.tolist()
+    assert [found.scores[f"rung {k}"].f1 == 1.0 for k in range(3)] == [k >= best for k in range(3)]
+    assert (found.temperature, found.held_out) == (0.5, 120)
+
+
+def test_walks_and_context_are_put_on_top_where_held_out_entities_are_better_for_it(monkeypatch):
+    monkeypatch.setattr(ladder, "RUNGS", [Rung("poor", lambda pairs, start: POOR)])
+    learner = LinkTraining(passes=2, steps=20)
+    found = climb_ladder(training_data(), START, np.zeros(0), learner, SEARCH, team=ALONE)
+    assert found.method == f"poor{BY_WALKS}"
+    assert found.scores[found.method].f1 > found.scores["poor"].f1
+    table = found.weights.links.tables()[0]
+    assert table[2] > table[1]
+
+
+def test_with_few_entities_unlabelled_weights_are_scaled_and_nothing_is_held_out():
+    found = climbed(training_data(entities=4))
+    assert (found.held_out, list(found.scores), found.temperature) == (0, [RUNGS[0].name], 1.0)
+    table = found.weights.links.tables()[0]
+    assert table[2] > 0.0 > table[1]
+
+
+def test_an_interrupted_search_ends_the_learning(monkeypatch):
+    monkeypatch.setattr(LinkSearch, "run", lambda *given, **more: Found(1, "interrupted", 0.0))
+    with pytest.raises(KeyboardInterrupt):
+        climbed()
+
+
+@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: rung.name)
+def test_every_rung_learns_a_rule_that_is_in_the_data(rung):
+    given = training_data()
+    links = rung.fit(given.pair_examples(given.entity >= 0), START)
+    weights = Weights(links, np.zeros(0))
+    walk = cluster_by(given, links.link_scores(given.levels), weights, SEARCH, seed=0, team=ALONE)
+    assert b_cubed(given.entity, walk.labels).f1 > 0.95
+
+
+def test_weights_temperature_and_method_come_from_the_data_in_earnest():
+    found = climbed()
+    names = [rung.name for rung in RUNGS]
+    assert list(found.scores) == [*names, f"{found.method}{BY_WALKS}"]
+    assert found.scores[found.method].f1 > 0.95
+    table = found.weights.links.tables()[0]
+    assert table[2] > table[1]
+    assert found.weights.links.unlinked == -1.0  # all pairs of one entity are linked
+    assert found.temperature > 0.0
+    assert found.reliability.cases.sum() > found.held_out  # a pair for each record at least, on average
+
+
+@pytest.mark.parametrize(("linked", "weight"), [(1.0, -1.0), (0.75, -0.5), (0.5, 0.0), (0.1, 0.0)])
+def test_not_being_linked_speaks_against_a_pair_as_far_as_pairs_of_one_entity_are(linked, weight):
+    assert unlinked_pair_weight(linked) == pytest.approx(weight)
