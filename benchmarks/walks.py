@@ -298,11 +298,11 @@ class NewLinkWalks(OldLinkWalks):
 
     def learn(self, passes: int, each: int) -> tuple[int, float]:
         """Learn from zero, by about ``each`` steps per item and walk; return steps, and updates per step."""
-        learning = import_module("factorwise.apps.resolution.link_learning")
-        lesson = import_module("factorwise.apps.resolution.lessons").Lesson
+        learning = import_module("factorwise.apps.resolution.training.link_learning")
+        data = import_module("factorwise.apps.resolution.training.examples").TrainingData
         made: list[Any] = []
         learning.LinkTraining(passes=passes // 2, steps=each).fit(
-            lesson(self.graph, self.links.levels, self.links.entity),
+            data(self.graph, self.links.levels, self.links.entity),
             learning.Weights(self.blank, np.zeros(0)),
             seed=SEED,
             on_pass=made.append,

@@ -34,6 +34,12 @@ from factorwise.cli.resolve_onto import Known, all_content, placed, placements, 
 from factorwise.cli.resolve_progress import DrawBar, WalkBar, telling
 from factorwise.cli.resolve_request import Request
 from factorwise.cli.resolve_shards import is_kept, opened_shards, remark_on_shards, shard_options
+from factorwise.cli.resolve_unlabelled import (
+    about_option,
+    unlabelled_entry,
+    unlabelled_rows,
+    warn_of_thin_evidence,
+)
 
 if TYPE_CHECKING:  # numba and Arrow take their time to load
     import pyarrow as pa
@@ -63,6 +69,7 @@ _path = click.Path(path_type=Path)
 @click.option("--model", type=_path, metavar="MODEL.fw", help="What was learned.  [default: without labels]")
 @click.option("-o", "--output", required=True, type=_path, metavar="OUT", help="Entities of the records.")
 @click.option("--fields", type=_path, metavar="FIELDS.toml", help="Kinds of columns, without a model.")
+@about_option
 @click.option("--must-link", metavar="FILE", help="Pairs of ids that are of one entity: two columns.")
 @click.option("--cannot-link", metavar="FILE", help="Pairs of ids that are not of one entity.")
 @click.option("--one-per-source", is_flag=True, help="No source has two records of an entity.")
@@ -173,9 +180,16 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
             resolver.knowledge_ = replace(resolver.knowledge_, rules=rules)
     else:
         notice(options, "no model was given: weights are found from the records themselves, without labels.")
-        resolver = EntityResolver(fields=fields, rules=request.rule or None, **settings)
+        resolver = EntityResolver(fields=fields, rules=request.rule or None, about=request.about, **settings)
         with clock.part("learning"), speaking_of(records.name):
-            resolver.fit(records.table, leave_out=records.leave_out, tell=telling(options))
+            resolver.fit(
+                records.table,
+                leave_out=records.leave_out,
+                sources=records.sources,
+                one_per_source=request.one_per_source,
+                tell=telling(options),
+            )
+        warn_of_thin_evidence(options, resolver.knowledge_)
     rounds: list[Progress] = []
     blocking: dict[str, Any] = {}
     if known is None:
@@ -213,6 +227,7 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
         "entities": found.n_entities,
         "model": None if request.model is None else request.model.name,
         "temperature": resolver.knowledge_.temperature,
+        "without_labels": unlabelled_entry(resolver.knowledge_),
         "placed": None if known is None else placements(known, found),
         "blocking": blocking,
         "search": {"rounds": found.found.rounds, "stopped": reason, "score": _finite(found.found.score)},
@@ -376,6 +391,7 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         ("data", f"{document['records']:,} records, {document['entities']:,} entities"),
         ("walk", f"{search['rounds']} rounds, until {WHY[search['stopped']]}{score}"),
     ]
+    rows += unlabelled_rows(document["without_labels"])
     if document["placed"] is not None:
         new = document["placed"]
         text = f"{new['in_known_entities']:,} of {new['new_records']:,} in known entities"

@@ -30,6 +30,12 @@ from factorwise.cli.resolve_data import (
 from factorwise.cli.resolve_model import field_entries, field_lines, weight_entries
 from factorwise.cli.resolve_progress import PassBar, telling
 from factorwise.cli.resolve_shards import opened_shards, shard_options
+from factorwise.cli.resolve_unlabelled import (
+    about_option,
+    unlabelled_entry,
+    unlabelled_rows,
+    warn_of_thin_evidence,
+)
 from factorwise.errors import DataFileError
 
 if TYPE_CHECKING:  # numba and Arrow take their time to load
@@ -70,6 +76,7 @@ LOST = 0.01  # share of the links in entities that candidates may lose before it
     metavar="FILE.toml",
     help="Write the kinds of all columns, to be changed and given with --fields.",
 )
+@about_option
 @click.option(
     "--passes",
     type=Whole(min=1),
@@ -95,6 +102,7 @@ def command(
     model: Path,
     fields: Path | None,
     write_fields: Path | None,
+    about: tuple[str, ...],
     passes: int,
     steps: int,
     report: Path | None,
@@ -136,6 +144,7 @@ def command(
     resolver = EntityResolver(
         fields=given,
         rules=rule or None,
+        about=about,
         passes=passes,
         steps=steps,
         random_state=options.seed,
@@ -155,6 +164,7 @@ def command(
             pairs=judged,
             id=reading["id_column"],
             leave_out=records.leave_out,
+            sources=records.sources,
             shards=opened,
             tell=telling(options),
             watch=bar,
@@ -172,6 +182,7 @@ def command(
         "blocking": reports[0].entry,
         "training": dict(knowledge.training),
         "temperature": knowledge.temperature,
+        "without_labels": unlabelled_entry(knowledge),
         "curve": curve(resolver.history_),
         "weights": weight_entries(knowledge, None if options.verbose else TOP),
         "seconds": clock.seconds(),
@@ -186,6 +197,7 @@ def command(
     if entity is None:
         how = "without labels" if judged is None else "from pairs and from what records look like"
         notice(options, f"no column of entities was given: the weights were found {how}.")
+        warn_of_thin_evidence(options, knowledge)
     emit(document, _lines(document, reports[0].lines), as_json=options.json)
 
 
@@ -235,6 +247,7 @@ def _lines(document: dict[str, Any], blocking: list[str]) -> Iterator[str]:
     if "method" in training:
         rows += [("learned by", training["method"]), ("B-cubed F1", _quality(training))]
         rows += [("bottleneck", text) for text in bottleneck(document["blocking"], training)]
+    rows += unlabelled_rows(document["without_labels"])
     rows.append(("temperature", f"{document['temperature']:.4g}"))
     if training.get("reliability"):
         rows.append(("calibration", f"error {training['reliability']['error']:.4f} of their probabilities"))

@@ -190,10 +190,10 @@ def weights_of(knowledge: Knowledge) -> Table:
 
 def comparisons_of(knowledge: Knowledge) -> Table:
     """Show how much each comparison can matter."""
-    tables = (table[1:].tolist() for table in knowledge.weights.tables())  # the first level is: not compared
-    groups = dict(zip((one.name for one in knowledge.comparisons), tables, strict=True))
     return template_table(
-        groups, "The least and the most that a comparison can add to a score.", "comparison"
+        knowledge.weights_by_comparison(),
+        "The least and the most that a comparison can add to a score.",
+        "comparison",
     )
 
 

@@ -26,6 +26,7 @@ class Request:
     model: Path | None
     output: Path
     fields: Path | None
+    about: tuple[str, ...]
     must_link: str | None
     cannot_link: str | None
     one_per_source: bool
@@ -94,6 +95,10 @@ class Request:
         if self.fields is not None and self.model is not None:
             raise click.UsageError(
                 "--fields is for resolving without a model; --model has fields of its own."
+            )
+        if self.about and self.model is not None:
+            raise click.UsageError(
+                "--about is for resolving without a model; --model knows what it is about."
             )
         if self.one_per_source and self.reading["source"] is None:
             if self.onto is not None:

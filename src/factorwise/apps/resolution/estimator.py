@@ -45,9 +45,11 @@ from factorwise.apps.resolution.training import (
 )
 from factorwise.apps.resolution.training.ladder import BY_WALKS
 from factorwise.apps.resolution.training.link_learning import LinkTraining
+from factorwise.apps.resolution.unlabelled.learning import Hints
+from factorwise.apps.resolution.unlabelled.sources import infer_source, limits_of, number_sources
 from factorwise.apps.resolution.updating import below, place
 from factorwise.distributed.mixing import Mixer
-from factorwise.errors import InvalidArgumentError, require
+from factorwise.errors import InvalidArgumentError, ShapeError, require
 from factorwise.inference.mcmc.shards.search import LinkSearch, Progress
 from factorwise.io.checkpoints import read_checkpoint
 from factorwise.io.shard_files import ShardStore
@@ -72,6 +74,9 @@ class EntityResolver(ParameterEstimator):
     rules
         Blocking rules, or their texts, as ``"last name of author + year of born"``; None to choose them, by
         the labels if there are any.
+    about
+        Without labels: the column, or the columns of first and last name, that names the entity; inferred by
+        default.
     templates
         Templates of your own beside the links: functions of a `RecordItems` that each return a template over
         its items, such as a `TallyTemplate` or a `PairTemplate`. Their weights are learned with the rest.
@@ -105,6 +110,7 @@ class EntityResolver(ParameterEstimator):
         *,
         fields: Sequence[FieldSpec] | str | PathLike[str] | None = None,
         rules: Sequence[Rule | str] | None = None,
+        about: str | Sequence[str] = (),
         templates: Sequence[TemplateMaker] = (),
         template_weights: Mapping[str, ArrayLike] | None = None,
         passes: int = 2,
@@ -117,6 +123,7 @@ class EntityResolver(ParameterEstimator):
     ) -> None:
         self.fields = fields
         self.rules = rules
+        self.about = about
         self.templates = templates
         self.template_weights = template_weights
         self.passes = passes
@@ -136,6 +143,8 @@ class EntityResolver(ParameterEstimator):
         id: str | None = None,  # noqa: A002 - what the command line calls it too
         leave_out: Sequence[str] = (),
         constraints: Constraints | None = None,
+        sources: ArrayLike | str | None = None,
+        one_per_source: bool = False,
         shards: Shards | None = None,
         tell: Callable[[str], None] = lambda text: None,
         blocked: Blocked = ignore_blocks,
@@ -157,6 +166,9 @@ class EntityResolver(ParameterEstimator):
             Columns that say nothing of the entity, such as ids.
         constraints
             What is known for certain, in rows of the records; used where entities are known.
+        sources, one_per_source
+            Without labels: the source of each record, or the column that has it, by default one whose header
+            says so; and whether each source has an entity once, which is looked for otherwise.
         shards
             Take the walks that learn in shards, by an executor, and mix their weights.
         tell, blocked, watch
@@ -166,7 +178,11 @@ class EntityResolver(ParameterEstimator):
         Of records that are equal in all that is compared, most of a table, each is learned from once.
         """
         table = read_table(records)
-        hidden = [*leave_out, *(name for name in (entity, id) if isinstance(name, str))]
+        hidden = [*leave_out, *(name for name in (entity, id, sources) if isinstance(name, str))]
+        hints = None
+        if entity is None and pairs is None:
+            hints = self._hints(table, hidden, sources, one_per_source)
+            hidden += [] if hints.source is None else [hints.source]
         fields = self._fields(table, hidden, alone=table.num_rows == 1 and entity is None)
         rules = None if self.rules is None else read_rules(self.rules, fields)
         labelled = None if pairs is None else labelled_pairs(pairs, _ids(table, id))
@@ -178,6 +194,7 @@ class EntityResolver(ParameterEstimator):
         if distinct is not None and not differ:
             tell(f"{len(distinct.rows):,} different records")
             table = table.take(distinct.rows)
+            hints = None if hints is None else hints.rows(distinct.rows)
             labelled = None if labelled is None else distinct.pairs(labelled)
             numbers = None if numbers is None else distinct.entities(numbers)
             constraints = distinct.constraints(constraints)
@@ -198,6 +215,7 @@ class EntityResolver(ParameterEstimator):
                     rules=rules,
                     templates=self.templates,
                     template_weights=self.template_weights,
+                    hints=hints,
                     seed=self._seed(),
                     team=team,
                     tell=tell,
@@ -285,6 +303,7 @@ class EntityResolver(ParameterEstimator):
             self._table = table
         ids = _ids(table, id)
         check_columns(table, self.knowledge_.fields, [] if id is None else [id])
+        constraints = limits_of(self.knowledge_.unlabelled, table, constraints)
         if constraints is not None:
             constraints.check(ids)
         seed, search = self._seed(), self._search(table.num_rows)
@@ -391,8 +410,11 @@ class EntityResolver(ParameterEstimator):
             columns += [name for name in before.column_names if name in after.column_names]
         for part in (before, after):
             check_columns(part, self.knowledge_.fields, [] if id is None else [id])
+        if self.knowledge_.unlabelled is not None and self.knowledge_.unlabelled.source is not None:
+            columns.append(self.knowledge_.unlabelled.source)
         table = below(before, after, columns, id)
         ids = _ids(table, id)
+        constraints = limits_of(self.knowledge_.unlabelled, table, constraints)
         if constraints is not None:
             constraints.check(ids)
         known = pa.concat_arrays([names, pa.nulls(table.num_rows - len(names), names.type)])
@@ -452,6 +474,27 @@ class EntityResolver(ParameterEstimator):
                 " columns, or say what the columns are."
             )
         return found
+
+    def _hints(
+        self, table: pa.Table, hidden: Sequence[str], sources: ArrayLike | str | None, one_per_source: bool
+    ) -> Hints:
+        """Return what is known of a table without labels; a column of sources is looked for."""
+        about = (self.about,) if isinstance(self.about, str) else tuple(self.about)
+        column = sources if isinstance(sources, str) else None
+        if sources is None:
+            column = infer_source(table, [*hidden, *about])
+        if column is not None and column not in table.column_names:
+            raise InvalidArgumentError(
+                f"there is no column {column!r} with sources; there are {', '.join(table.column_names)}."
+            )
+        numbers = None
+        if column is not None:
+            numbers = number_sources(table, column)
+        elif sources is not None:
+            numbers = np.unique(np.asarray(sources), return_inverse=True)[1].astype(np.int32)
+            if len(numbers) != table.num_rows:
+                raise ShapeError(f"{table.num_rows} records need a source each, not {len(numbers)}.")
+        return Hints(about, numbers, column, one_per_source)
 
     def _search(self, n_records: int) -> LinkSearch:
         rounds, sweeps = default_budget(n_records)

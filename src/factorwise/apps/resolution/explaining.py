@@ -25,7 +25,7 @@ from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.context.features import PairContext
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
-from factorwise.apps.resolution.linking import FirstPass, run_first_pass
+from factorwise.apps.resolution.linking import FirstPass, run_first_pass, score_pairs
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.apps.resolution.record_items import (
     RecordItems,
@@ -34,6 +34,7 @@ from factorwise.apps.resolution.record_items import (
     further_model,
     make_templates,
 )
+from factorwise.apps.resolution.unlabelled.model import Step
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.compile.threads import Team
 from factorwise.types import Bools, Floats, Ints
@@ -57,6 +58,11 @@ class Weighed(NamedTuple):
     level: int
     meaning: str
     weight: float
+
+    @classmethod
+    def of_step(cls, step: Step) -> Weighed:
+        """Return what a model without labels says, which has levels and no values."""
+        return cls(step.field, step.form, "level", None, step.level, step.meaning, step.weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +192,7 @@ class Explainer:
             self._first_pass = run_first_pass(
                 table, self._normal, self.candidates, scores, knowledge, Constraints(), team=team
             )
+        self._prepared = None if knowledge.unlabelled is None else knowledge.unlabelled.prepare(self._normal)
 
     def pair(self, first: int, second: int) -> PairExplanation:
         """Explain two different rows."""
@@ -198,7 +205,8 @@ class Explainer:
             weighed=tuple(
                 _weighed(one, table, value)
                 for one, table, value in zip(comparisons, weights.tables(), values, strict=True)
-            ),
+            )
+            + self._unlabelled(first, second),
             link=weights.link,
             unlinked=weights.unlinked,
             cluster=weights.cluster,
@@ -217,6 +225,13 @@ class Explainer:
             self._normal, self.candidates, self._first_pass, self.knowledge, first, second
         )
 
+    def _unlabelled(self, first: int, second: int) -> tuple[Weighed, ...]:
+        """Return what a model without labels says of two rows."""
+        if self._prepared is None:
+            return ()
+        steps = self._prepared.steps(min(first, second), max(first, second))
+        return tuple(Weighed.of_step(step) for step in steps)
+
     def placing(self, row: int, members: Ints) -> Placing:
         """Explain what a row gains in an entity; if it is one of the members, with the others."""
         weights = self.knowledge.weights
@@ -224,7 +239,7 @@ class Explainer:
         others = others[others != row]
         linked = others[are_candidates(self.candidates, row, others)]
         low, high = np.minimum(linked, row), np.maximum(linked, row)
-        scores = self._comparer.scores(weights.tables(), low, high, self._team) + weights.link
+        scores = score_pairs(self._normal, self.knowledge, low, high, self._team, among=self.candidates)
         scores += [sum(value for _, value in steps) for steps in self._context_of(low, high)]
         order = np.argsort(-scores, kind="stable")
         return Placing(
@@ -327,6 +342,12 @@ def contributions(
     the gain of two records that are alone.
     """
     low, high = np.minimum(first, second), np.maximum(first, second)
+    if knowledge.unlabelled is not None:
+        prepared = knowledge.unlabelled.prepare(normal)
+        return [
+            [(step.name, step.weight) for step in prepared.steps(*pair)]
+            for pair in zip(low.tolist(), high.tolist(), strict=True)
+        ]
     with Team(1) as team:
         levels = Comparer(normal, knowledge.comparisons, among).all_levels(low, high, team)
     tables = knowledge.weights.tables()

@@ -21,6 +21,7 @@ from factorwise.apps.resolution.comparisons import Comparison
 from factorwise.apps.resolution.context.model import ContextModel
 from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.forms import NormalTable
+from factorwise.apps.resolution.unlabelled.model import UnlabelledModel
 from factorwise.distributed.executors import Executor
 from factorwise.errors import FactorwiseError, ModelFileError, require
 from factorwise.io.models import ModelFile, read_model, write_model
@@ -52,6 +53,8 @@ class Knowledge:
         Weights of templates of one's own, by name.
     context
         What the clusters of two records say, if that is used.
+    unlabelled
+        What was measured without labels, which then scores pairs instead of comparisons and their weights.
     """
 
     fields: tuple[FieldSpec, ...]
@@ -63,6 +66,7 @@ class Knowledge:
     training: Mapping[str, Any] = field(default_factory=dict)
     further: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     context: ContextModel | None = None
+    unlabelled: UnlabelledModel | None = None
 
     def __post_init__(self) -> None:
         require(self.temperature > 0, "temperature", self.temperature, "above zero")
@@ -115,7 +119,15 @@ class Knowledge:
         values = np.concatenate([self.weights.values, *self.further.values()])
         if self.context is not None:
             values = np.append(values, self.context.weights.values[FIXED_WEIGHTS:])
-        return dict(zip(self.weight_names(), values.tolist(), strict=True))
+        named = dict(zip(self.weight_names(), values.tolist(), strict=True))
+        return named if self.unlabelled is None else named | self.unlabelled.weights_by_name()
+
+    def weights_by_comparison(self) -> dict[str, list[float]]:
+        """Return for each comparison, or column, the weights of its levels but 0."""
+        if self.unlabelled is not None:
+            return {one.name: one.weights[1:].tolist() for one in self.unlabelled.evidence.columns}
+        tables = (table[1:].tolist() for table in self.weights.tables())
+        return dict(zip((one.name for one in self.comparisons), tables, strict=True))
 
     def save(
         self,
@@ -132,6 +144,8 @@ class Knowledge:
             "thrifty": self.thrifty,
             "training": dict(self.training),
         }
+        if self.unlabelled is not None:
+            metadata["unlabelled"] = self.unlabelled.as_dict()
         record = provenance(configuration=dict(self.training), seed=seed, data=data)
         arrays = {"weights": self.weights.values}
         if self.further:
@@ -162,6 +176,7 @@ class Knowledge:
                 ContextModel.from_dict(saved["context"], file.arrays["context"])
                 if "context" in saved
                 else None,
+                None if "unlabelled" not in saved else UnlabelledModel.from_dict(saved["unlabelled"]),
             )
         except (AttributeError, LookupError, TypeError, ValueError, FactorwiseError) as error:
             raise ModelFileError(

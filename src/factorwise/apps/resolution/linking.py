@@ -104,7 +104,7 @@ def link(
         threads=team.threads,
         executor=executor,
     )
-    scores = score_pairs(normal, knowledge, candidates.first, candidates.second, team)
+    scores = score_pairs(normal, knowledge, candidates.first, candidates.second, team, sources=limits.sources)
     if knowledge.context is None:
         return joined(table, normal, candidates, scores, knowledge, limits, templates)
     first = run_first_pass(table, normal, candidates, scores, knowledge, limits, team=team)
@@ -145,8 +145,15 @@ def score_pairs(
     second: Ints,
     team: Team,
     among: HasPairs | None = None,
+    sources: Ints | None = None,
 ) -> NDArray[np.float32]:
-    """Return the scores of pairs of rows, of all candidates or of some ``among`` them."""
+    """Return the scores of pairs of rows, of all candidates or of some ``among`` them.
+
+    sources
+        The source of each row, if it is known.
+    """
+    if knowledge.unlabelled is not None:
+        return knowledge.unlabelled.scores(normal, first, second, team, sources)
     comparer = Comparer(normal, knowledge.comparisons, among=Pairs(first, second) if among is None else among)
     scores = comparer.scores(knowledge.weights.tables(), first, second, team)
     scores += np.float32(knowledge.weights.link)
@@ -164,7 +171,9 @@ def joined(
 ) -> Linked:
     """Make the items of the walk, and lay out their links."""
     weights = knowledge.weights
-    links = Links(candidates.first, candidates.second, scores)
+    # a link that counts as much as none is none: without labels most are such
+    kept = np.flatnonzero(scores != np.float32(weights.unlinked)) if knowledge.unlabelled else slice(None)
+    links = Links(candidates.first[kept], candidates.second[kept], scores[kept])
     unit, links, graph = lay_out_items(normal.n_rows, links, limits, weights.unlinked)
     own = make_templates(templates, RecordItems(table, unit, graph.n_items))
     walk = LinkWalk(
@@ -204,17 +213,25 @@ def record_model(
     """Return the model of the records of a table, each an item: links by levels, and further templates."""
     normal, n = normalize(table, knowledge.fields), table.num_rows
     candidates = knowledge.candidates(normal, threads=team.threads)
-    comparer = Comparer(normal, knowledge.comparisons, candidates)
-    links = LinkTemplate(
-        LINKS,
-        n,
-        LinkGraph.from_pairs(n, candidates.first, candidates.second),
-        levels=comparer.all_levels(candidates.first, candidates.second, team),
-        sizes=knowledge.weights.sizes,
-        statistics=[comparison.name for comparison in knowledge.comparisons],
-    )
+    graph = LinkGraph.from_pairs(n, candidates.first, candidates.second)
+    values = knowledge.weights.values
+    if knowledge.unlabelled is not None:
+        scores = score_pairs(normal, knowledge, candidates.first, candidates.second, team)
+        links = LinkTemplate(LINKS, n, graph, features=scores[:, None], statistics=["odds less one"])
+        values = np.append(values, 1.0)
+    else:
+        links = LinkTemplate(
+            LINKS,
+            n,
+            graph,
+            levels=Comparer(normal, knowledge.comparisons, candidates).all_levels(
+                candidates.first, candidates.second, team
+            ),
+            sizes=knowledge.weights.sizes,
+            statistics=[comparison.name for comparison in knowledge.comparisons],
+        )
     own = make_templates(templates, RecordItems(table, np.arange(n, dtype=np.int32), n))
-    weights = np.concatenate([knowledge.weights.values, flat_weights(own, knowledge.further)])
+    weights = np.concatenate([values, flat_weights(own, knowledge.further)])
     return Model([links, *own], weights)
 
 

@@ -14,7 +14,6 @@ from factorwise.distributed.executors import Executor
 from factorwise.distributed.search import Sharding, ShardKeeping, entities_of, search_shards
 from factorwise.distributed.shard_models import shard_model
 from factorwise.distributed.shard_rows import shard_walk
-from factorwise.inference.mcmc.shards.open_questions import open_questions
 from factorwise.inference.mcmc.shards.search import Found, LinkSearch, Progress
 from factorwise.io.shard_files import ShardStore
 
@@ -53,10 +52,7 @@ def searched_in_shards(
     run
         What `factorwise.apps.resolution.resolving.run_mark` says of it.
     """
-    sharding, questions = shards.sharding, open_questions(linked.walk)
-    if questions is not None and len(questions.items) < sharding.shards:
-        questions = None  # too few to share out
-    walk = linked.walk if questions is None or questions.walk is None else questions.walk
+    walk, sharding = linked.walk, shards.sharding
     keeping = None
     if checkpoint is not None:
         mark = f"{run}{fingerprint(linked, search, seed)} {sharding.shards} {sharding.exchange}"
@@ -69,10 +65,7 @@ def searched_in_shards(
         model=shard_model(walk),
         seed=seed,
         keeping=keeping,
-        watch=watch if questions is None or watch is None else questions.counted_in(watch),
+        watch=watch,
     )
     walk.place_items(np.asarray(entities_of(shards.executor, walk.n_items), np.int64))
-    if questions is None:
-        return found
-    linked.walk.place_items(questions.all_labels())
-    return found._replace(score=found.score + questions.score)
+    return found

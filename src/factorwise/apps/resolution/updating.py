@@ -84,11 +84,12 @@ def place(
     touched[-1] = True  # new records have -1
     rows = np.flatnonzero(touched[known])
     part = normal.rows(rows)
-    limits = _within(limits, rows, table.num_rows)
+    sources, limits = limits.sources, _within(limits, rows, table.num_rows)
     candidates = knowledge.candidates(
         part, sources=limits.sources, within=not limits.one_per_source, threads=team.threads
     )
-    scores = score_pairs(normal, knowledge, rows[candidates.first], rows[candidates.second], team)
+    pairs = rows[candidates.first], rows[candidates.second]
+    scores = score_pairs(normal, knowledge, *pairs, team, sources=sources)
     start = np.where(known[rows] >= 0, known[rows], beyond + np.arange(len(rows)))
     if knowledge.context is not None:  # the known entities are the clusters that a first pass would find
         first = FirstPass(scores, start)

@@ -91,10 +91,12 @@ def test_labelled_pairs_change_what_entities_teach():
 
 
 def test_labelled_pairs_change_what_is_found_without_entities():
-    plain, told = untaught(), untaught(pairs=judged(100))
+    pairs = judged(100)
+    plain, told, wrong = untaught(), untaught(pairs=pairs), untaught(pairs=pairs._replace(same=~pairs.same))
     assert (plain.training["labelled_pairs"], told.training["labelled_pairs"]) == (0, 100)
-    assert plain.comparisons == told.comparisons
-    assert plain.weights.values.tolist() != told.weights.values.tolist()
+    assert (plain.unlabelled is None, told.unlabelled is None) == (False, True)
+    assert wrong.comparisons == told.comparisons
+    assert wrong.weights.values.tolist() != told.weights.values.tolist()
     assert plain.temperature == told.temperature == 1.0
 
 
@@ -154,7 +156,7 @@ def test_of_very_many_candidates_a_sample_says_where_levels_are_cut(monkeypatch)
     some = list(zip(*(side.tolist() for side in sampled(candidates, 1)), strict=True))
     assert len(set(some)) == len(some) == 20
     assert [pair for pair in pairs if pair in set(some)] == some
-    assert len(untaught().comparisons) > 0
+    assert len(untaught(pairs=judged(20)).comparisons) > 0
 
 
 # labelled pairs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from factorwise.apps.resolution.record_items import (
 from factorwise.apps.resolution.training.examples import TrainingData
 from factorwise.apps.resolution.training.ladder import Start, climb_ladder
 from factorwise.apps.resolution.training.link_learning import LinkTraining
+from factorwise.apps.resolution.unlabelled.learning import Hints, learn_from_anchors
 from factorwise.apps.resolution.unsupervised import Mixture, fit_mixture, weights_of
 from factorwise.distributed.mixing import Mixer
 from factorwise.errors import InvalidArgumentError, ShapeError
@@ -218,19 +220,35 @@ def learn_without_labels(
     rules: Sequence[Rule] | None = None,
     templates: Sequence[TemplateMaker] = (),
     template_weights: Mapping[str, ArrayLike] | None = None,
+    hints: Hints | None = None,
     seed: int,
     team: Team,
     tell: Tell,
     blocked: Blocked = ignore_blocks,
 ) -> Knowledge:
-    """Find weights from what candidates look like, without any entities.
+    """Learn without any entities: from anchors, or from labelled pairs and what candidates look like.
 
     pairs
         Pairs that are labelled one by one.
     templates, template_weights
         Templates of one's own, and by name their weights, which stay as they are: zero where none are given.
+    hints
+        What the user says of the table.
     """
     own = _own_templates(table, templates)
+    if pairs is None and table.num_rows > 1:
+        knowledge = learn_from_anchors(
+            table,
+            fields,
+            hints or Hints(),
+            rules=rules,
+            seed=seed,
+            team=team,
+            on_message=tell,
+            on_candidates=blocked,
+        )
+        further = weights_by_template(own, _first_weights(own, template_weights))
+        return replace(knowledge, further=further)
     normal = normalize(table, fields)
     chosen = list(rules) if rules is not None else default_rules(fields, normal)
     candidates = find_candidates(normal, chosen, threads=team.threads)

@@ -1,0 +1,244 @@
+"""What the records of a table are about: the column, or the parts of a person's name, that names the entity.
+
+A header that says "name" or "title" counts for more than the kind of the column; first and last names are one
+person; two such columns that are never filled together (a person's name, a film's title) are one identity.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from factorwise.apps.resolution.blocking import Part, Rule
+from factorwise.apps.resolution.blocking.joins import MOST_RULES
+from factorwise.apps.resolution.fields import FieldSpec
+from factorwise.apps.resolution.unlabelled.word_sets import word_set
+from factorwise.errors import InvalidArgumentError
+
+PERSON, TEXT = "person", "text"
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_FIRST = word_set("first given fname firstname forename forenames prenom vorname")
+_LAST = word_set("last surname lname lastname family familyname nachname nom")
+_MIDDLE = word_set("middle mname second")
+_NAMED = word_set("name names label")
+_TITLED = word_set("title titel titre heading")
+_THINGS = word_set(
+    "product company organization organisation org firm institution assignee business institute agency"
+    " school site restaurant hotel employer applicant item article work song album"
+)
+#: Words of headers of columns that say something about the entity and do not name it.
+_OTHERS = word_set(
+    "brand city town street state country county venue journal file user domain host manufacturer"
+    " category class group publisher series conference type language job position coauthor coauthors"
+    " coinventors department place birthplace suburb attorney lawyer email address genre artist short nick"
+)
+_PERSONS = word_set("name person author inventor patient customer client employee contact")
+_MATES = word_set("coauthors coauthor coinventors coinventor colleagues")
+_FEWEST = 0.3  # share of the records that must have a value in a column that they are about
+_BOTH = 0.01  # share of records with both columns, below which two columns are taken for one identity
+_WORDY = frozenset({"text", "category", "identifier", "location", "name", "address", "list"})
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What records are about.
+
+    columns
+        The column of the identity; first and last name of a person; or columns that are never filled
+        together.
+    form
+        ``person`` or ``text``.
+    reason
+        Why, for people.
+    """
+
+    columns: tuple[str, ...]
+    form: str
+    reason: str
+
+    @property
+    def phrase(self) -> str:
+        """The columns, for people."""
+        return " + ".join(self.columns) if self.form == PERSON else " or ".join(self.columns)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for the model file."""
+        return {"columns": list(self.columns), "form": self.form, "reason": self.reason}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> About:
+        """Return what `as_dict` wrote."""
+        about = cls(tuple(map(str, content["columns"])), str(content["form"]), str(content["reason"]))
+        if about.form not in (PERSON, TEXT) or not about.columns:
+            raise InvalidArgumentError(f"what records are about is {dict(content)!r}.")
+        return about
+
+
+def header_words(name: str) -> frozenset[str]:
+    """Return the words of a column's header, in small letters."""
+    return frozenset(word.lower() for word in _WORD.findall(name))
+
+
+def choose_about(
+    table: pa.Table, fields: Sequence[FieldSpec], columns: Sequence[str] = ()
+) -> tuple[About, list[FieldSpec]]:
+    """Say what records are about, and return the fields with kinds that fit.
+
+    columns
+        What the user said, if anything.
+    """
+    filled = {one.name: _filled(table.column(one.name)) for one in fields if one.name in table.column_names}
+    unknown = [name for name in columns if name not in filled]
+    if unknown:
+        raise InvalidArgumentError(
+            f"records cannot be about {unknown[0]!r}: the columns that are compared are"
+            f" {', '.join(map(repr, filled))}."
+        )
+    about = _told(fields, columns) if columns else _inferred(table, fields, filled)
+    return about, _fitting(fields, about)
+
+
+def _told(fields: Sequence[FieldSpec], columns: Sequence[str]) -> About:
+    chosen = [one for one in fields if one.name in columns]
+    parts = _parts(chosen, dict.fromkeys(columns, 1.0))
+    if parts is not None:
+        return About(parts, PERSON, "as you said")
+    single = len(chosen) == 1 and chosen[0].kind == "name"
+    return About(tuple(columns), PERSON if single else TEXT, "as you said")
+
+
+def _inferred(table: pa.Table, fields: Sequence[FieldSpec], filled: Mapping[str, float]) -> About:
+    used = [one for one in fields if filled.get(one.name, 0.0) > 0.0 and _has_letters(table, one)]
+    words = {one.name: header_words(one.name) for one in used}
+    enough = [one for one in used if filled[one.name] >= _FEWEST]
+    parts = _parts(enough, filled)
+    if parts is not None:
+        return About(parts, PERSON, "first and last names are one person's name")
+    plain = [one for one in used if one.kind in _WORDY and not words[one.name] & (_OTHERS | _MATES)]
+    mates = any(header_words(one.name) & _MATES for one in fields)
+    titled = [one for one in plain if words[one.name] & _TITLED and one.kind != "list"]
+    persons = [
+        one
+        for one in plain
+        if filled[one.name] >= _FEWEST
+        and not words[one.name] & _THINGS
+        and (one.kind == "name" or (mates and words[one.name] & _PERSONS))
+    ]
+    named = [one for one in plain if words[one.name] & _NAMED and one.kind != "list"]
+    for person in sorted(persons, key=lambda one: (not words[one.name] & _NAMED, -filled[one.name])):
+        role = not words[person.name] & _NAMED
+        if role and not mates and any(filled[one.name] >= _FEWEST for one in titled):
+            continue  # the author of a work: records are about the work
+        if _partners(table, person.name, [*named, *titled]):
+            break
+        return About((person.name,), PERSON, "a column of persons' names")
+    for group, why in ((named, "the header says name"), (titled, "the header says title")):
+        whole = [one for one in group if filled[one.name] >= _FEWEST] or group[:1]
+        if whole and (filled[whole[0].name] >= _FEWEST or _partners(table, whole[0].name, [*named, *titled])):
+            best = max(whole, key=lambda one: _information(table, one.name)).name
+            partners = _partners(table, best, [*named, *titled])
+            reason = why + ("; the columns are never filled together" if partners else "")
+            return About((best, *partners), TEXT, reason)
+    things = [one for one in plain if words[one.name] & _THINGS and filled[one.name] >= _FEWEST]
+    texts = [one for one in enough if one.kind == "text" and one in plain]
+    others = [one for one in enough if one.kind in _WORDY and one in plain]
+    rest = things or texts or others or enough or list(fields)
+    best = max(rest, key=lambda one: _information(table, one.name)).name
+    return About((best,), TEXT, "the column of words that says most")
+
+
+def _parts(fields: Sequence[FieldSpec], filled: Mapping[str, float]) -> tuple[str, ...] | None:
+    """Return the columns of first and last name, if there are both."""
+    found = []
+    for hints, others, part in ((_FIRST, _LAST | _MIDDLE, "first"), (_LAST, _FIRST | _MIDDLE, "last")):
+        fitting = [
+            one.name
+            for one in fields
+            if (header_words(one.name) & hints and not header_words(one.name) & (others | _OTHERS))
+            or (one.kind == "name" and one.option("part") == part)
+        ]
+        if not fitting:
+            return None
+        found.append(max(fitting, key=lambda name: filled[name]))
+    return tuple(found)
+
+
+def _partners(table: pa.Table, column: str, others: Sequence[FieldSpec]) -> tuple[str, ...]:
+    """Return columns that are filled only where others are not, the first of them being ``column``."""
+    have, found = _known(table.column(column)), []
+    if have.mean() > 0.98:
+        return ()
+    for one in others:
+        more = _known(table.column(one.name))
+        if one.name == column or one.name in found or not more.any():
+            continue
+        if (have & more).sum() <= _BOTH * min(have.sum(), more.sum()):
+            found.append(one.name)
+            have = have | more
+    return tuple(found)
+
+
+def _fitting(fields: Sequence[FieldSpec], about: About) -> list[FieldSpec]:
+    """Return the fields, those that records are about with a kind that has the forms of an identity."""
+    parts = ("full",) if len(about.columns) == 1 else ("first", "last")
+    note = "what records are about"
+    changed = []
+    for one in fields:
+        if one.name not in about.columns:
+            changed.append(one)
+        elif about.form == PERSON:
+            part = parts[about.columns.index(one.name)]
+            changed.append(one if one.kind == "name" else FieldSpec(one.name, "name", {"part": part}, note))
+        else:
+            changed.append(one if one.kind == "text" else FieldSpec(one.name, "text", note=note))
+    return changed
+
+
+def identity_rules(about: About, rules: Sequence[Rule]) -> list[Rule]:
+    """Return blocking rules, those first by which records with equal identities always meet."""
+    if about.form == PERSON:
+        first, last = about.columns[0], about.columns[-1]
+        own = [Rule((Part(last, "last"), Part(first, "first_initial")))]
+    else:
+        own = [Rule((Part(name, "text"),)) for name in about.columns]
+    return [*own, *(rule for rule in rules if rule not in own)][:MOST_RULES]
+
+
+def _known(column: pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    known = np.asarray(column.is_valid())
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        known = known & np.asarray(pc.not_equal(pc.utf8_trim_whitespace(column), "").fill_null(False))
+    return known
+
+
+def _filled(column: pa.ChunkedArray) -> float:
+    return float(_known(column).mean()) if len(column) else 0.0
+
+
+def _has_letters(table: pa.Table, field: FieldSpec) -> bool:
+    """Return whether a column is of words, most of which are not numbers."""
+    column = table.column(field.name)
+    if (
+        field.kind in ("number", "date", "phone", "email", "ignore")
+        and "no value stands twice" not in field.note
+    ):
+        return False
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return False
+    known = column.slice(0, 20_000).drop_null()
+    letters = pc.match_substring_regex(known, r"\pL\pL")
+    return len(known) > 0 and float(pc.mean(letters.cast(pa.float64())).as_py()) >= 0.5
+
+
+def _information(table: pa.Table, column: str) -> float:
+    """Return the entropy of a column's values, in which every missing value says nothing."""
+    values = table.column(column)
+    counts = np.asarray(pc.value_counts(values.drop_null().combine_chunks()).field("counts"), float)
+    share = counts / max(counts.sum(), 1.0)
+    return float(-(share * np.log(share)).sum()) * _filled(values) if len(counts) else 0.0

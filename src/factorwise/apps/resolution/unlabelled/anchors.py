@@ -1,0 +1,211 @@
+"""Pairs to measure on: anchors, which are equal in a rare identity, and null pairs, which are two entities.
+
+How columns behave within an entity is never measured on an answer: an answer that splits entities would raise
+its own evidence and pay for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.apps.resolution.unlabelled.identity import CONFLICT, TOP, Identity
+from factorwise.apps.resolution.unlabelled.views import Views
+from factorwise.types import Bools, Ints
+
+RARE = (0.1, 0.03, 0.01, 0.003)  # namesakes that an identity value may have, the first that will do
+CHANCE = 0.1  # share of the joins that may be chance
+PER_VALUE, HEAVIEST = 90, 10.0  # pairs of one value at most, and what they weigh together
+ENOUGH = 60  # anchors, above which near-equal identities are not needed
+NULL = 20_000
+_SPECIFIC, _CONFLICTING, _EQUAL_PAIRS = 0.3, 0.9, 20  # of a context: share of different values, of conflicts
+
+
+class Candidates(NamedTuple):
+    """Candidate pairs of rows."""
+
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+
+
+class Anchors(NamedTuple):
+    """Pairs of rows that are of one entity.
+
+    weight
+        Of each pair: the pairs of a value with many records weigh no more than `HEAVIEST` joins.
+    column
+        The witness in which a pair was found to be equal; -1 if it was the identity.
+    chance
+        Share of the joins that are expected to be chance.
+    share, partners
+        Share of the records with a rare identity that have a partner, and partners of each.
+    """
+
+    first: Ints
+    second: Ints
+    weight: NDArray[np.float64]
+    column: Ints
+    chance: float
+    share: float
+    partners: float
+
+
+def pairs_of_values(
+    code: NDArray[np.int64], rows: Ints, most: int, rng: np.random.Generator
+) -> tuple[Ints, Ints, NDArray[np.float64]]:
+    """Return pairs of rows with the same value, at most so many of each, with weights.
+
+    The pairs of a value that c rows have weigh c - 1 together, and no more than `HEAVIEST`.
+    """
+    rows = rows[code[rows] >= 0]
+    rows = rng.permutation(rows)
+    rows = rows[np.argsort(code[rows], kind="stable")]
+    _, start, count = np.unique(code[rows], return_index=True, return_counts=True)
+    first, second, weight = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
+    for step in range(1, int(min(count.max(initial=1), most))):
+        left = np.flatnonzero(count > step)
+        each = np.minimum(count[left] - step, np.maximum(most // np.minimum(count[left] - 1, most), 1))
+        place = np.repeat(start[left], each) + np.arange(each.sum()) - np.repeat(np.cumsum(each) - each, each)
+        first.append(rows[place])
+        second.append(rows[place + step])
+        weight.append(np.repeat(left, each).astype(float))
+        if step >= 40:
+            break
+    one, two, value = np.concatenate(first), np.concatenate(second), np.concatenate(weight).astype(np.int64)
+    made = np.bincount(value, minlength=len(count))
+    joins = np.minimum(count - 1.0, HEAVIEST)
+    return one, two, (joins / np.maximum(made, 1))[value]
+
+
+def context_columns(views: Views, rng: np.random.Generator) -> list[int]:
+    """Return the witnesses that are a context, such as a paper: nearly all who share it are other persons."""
+    found: list[int] = []
+    if not views.identity.is_person:
+        return found
+    everyone = np.arange(views.n_records)
+    for k, witness in enumerate(views.witnesses):
+        present = witness.code[witness.code >= 0]
+        if not len(present) or len(np.unique(present)) < _SPECIFIC * len(present):
+            continue
+        first, second, _ = pairs_of_values(witness.code, everyone, 10, rng)
+        levels = views.identity.levels(first, second)
+        known = levels > 0
+        if known.sum() >= _EQUAL_PAIRS and (levels[known] <= CONFLICT).mean() >= _CONFLICTING:
+            found.append(k)
+    return found
+
+
+def share_context(views: Views, contexts: Sequence[int], first: Ints, second: Ints) -> Bools:
+    """Return which pairs are equal in a column that is a context."""
+    shared = np.zeros(len(first), bool)
+    for k in contexts:
+        code = views.witnesses[k].code
+        shared |= (code[first] == code[second]) & (code[first] >= 0)
+    return shared
+
+
+def find_anchors(
+    views: Views,
+    contexts: Sequence[int],
+    pool: Candidates,
+    levels: NDArray[np.uint8],
+    one_per_source: bool,
+    rng: np.random.Generator,
+) -> Anchors:
+    """Find anchors; of candidates, those that are near-equal where equal ones are few.
+
+    pool, levels
+        The candidates, and levels of their identities.
+    """
+    identity = views.identity
+    counts = np.bincount(identity.code[identity.known], minlength=len(identity.namesakes))
+    rare, chance = rare_enough(identity, counts)
+    namesakes = np.append(identity.namesakes, np.inf)[identity.code]
+    rows = np.flatnonzero((namesakes <= rare) & identity.known)
+    first, second, weight = pairs_of_values(identity.code, rows, PER_VALUE, rng)
+    kept = ~share_context(views, contexts, first, second)
+    if one_per_source and views.sources is not None:
+        kept &= views.sources[first] != views.sources[second]
+    first, second, weight = first[kept], second[kept], weight[kept]
+    has = np.zeros(len(namesakes), bool)
+    has[first], has[second] = True, True
+    share = float(has[rows].mean()) if len(rows) else 0.0
+    partners = share if one_per_source else joins_a_record(counts, rows, identity)
+    column = np.full(len(first), -1)
+    if weight.sum() < ENOUGH:
+        near, by = _near_pairs(views, pool, levels)
+        if one_per_source and views.sources is not None:
+            across = views.sources[pool.first[near]] != views.sources[pool.second[near]]
+            near, by = near[across], by[across]
+        first, second = np.append(first, pool.first[near]), np.append(second, pool.second[near])
+        column, weight = np.append(column, by), np.append(weight, np.ones(len(near)))
+        low, high = np.minimum(first, second), np.maximum(first, second)
+        _, place = np.unique(low * np.int64(len(namesakes)) + high, return_index=True)
+        first, second, column, weight = first[place], second[place], column[place], weight[place]
+        has[first], has[second] = True, True
+        share = max(share, float(has.mean()))
+        partners = max(partners, share)
+    return Anchors(first, second, weight, column, chance, share, partners)
+
+
+def rare_enough(identity: Identity, counts: Ints) -> tuple[float, float]:
+    """Return how many namesakes an anchor may have, and the share of the joins that is chance then."""
+    chance = 0.0
+    for rare in RARE:
+        some = (identity.namesakes <= rare) & (counts > 0)
+        joins = float((counts[some] - 1).sum())
+        chance = min(float(identity.namesakes[some].sum()) / 2.0 / max(joins, 1.0), 1.0)
+        if chance <= CHANCE:
+            break
+    return rare, chance
+
+
+def joins_a_record(counts: Ints, rows: Ints, identity: Identity) -> float:
+    """Return how many others a record with a rare identity shares it with, `HEAVIEST` at most."""
+    if not len(rows):
+        return 0.0
+    return float(np.minimum(counts[identity.code[rows]] - 1.0, HEAVIEST).mean())
+
+
+def _near_pairs(views: Views, pool: Candidates, levels: NDArray[np.uint8]) -> tuple[Ints, Ints]:
+    """Return candidates that are of one entity all but for certain, and the column that says so.
+
+    Their identities are rare and all but equal, or they share a rare value of a column of which most values
+    are different, and their identities do not conflict.
+    """
+    identity = views.identity
+    near = np.flatnonzero((levels >= TOP - 1) & (identity.expected(*pool) <= RARE[0]))
+    rows, columns = [near], [np.full(len(near), -1)]
+    for k, witness in enumerate(views.witnesses):
+        rows.append(np.flatnonzero(witness.share_rare_value(*pool) & (levels > CONFLICT)))
+        columns.append(np.full(len(rows[-1]), k))
+    return np.concatenate(rows), np.concatenate(columns)
+
+
+def null_pairs(views: Views, contexts: Sequence[int], rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """Return pairs of two entities: their identities conflict.
+
+    Of texts, half share a word of their identity if there are such: similar but different things. Of
+    mentions in a context, half are of one last name.
+    """
+    identity = views.identity
+    parts = [_conflicting(identity, *views.random_pairs(2 * NULL, rng))]
+    if contexts:
+        one, two, _ = pairs_of_values(identity.group, np.arange(views.n_records), 2_000, rng)
+        kept = rng.permutation(len(one))[: 4 * NULL]
+        parts.append(_conflicting(identity, one[kept], two[kept]))
+    elif not identity.is_person:
+        parts.append(_conflicting(identity, *identity.sharing_words(rng), most=CONFLICT + 1))
+    one = np.concatenate([part[0] for part in parts])
+    two = np.concatenate([part[1] for part in parts])
+    kept = np.flatnonzero(~share_context(views, contexts, one, two))
+    return one[kept], two[kept]
+
+
+def _conflicting(identity: Identity, first: Ints, second: Ints, most: int = CONFLICT) -> tuple[Ints, Ints]:
+    levels = identity.levels(first, second)
+    kept = np.flatnonzero((levels > 0) & (levels <= most) & (first != second))[:NULL]
+    return first[kept], second[kept]

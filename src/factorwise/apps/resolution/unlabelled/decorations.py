@@ -1,0 +1,75 @@
+"""Identities without what one source puts around them: a year in parentheses, a legal form behind a name."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from factorwise.apps.resolution.forms import Strings, encoded
+from factorwise.apps.resolution.unlabelled.word_sets import word_set
+from factorwise.types import Ints
+
+MOST, HARDLY = 0.8, 0.1  # shares of the values of one source, and of another, that end in a decoration
+_FREQUENT = 0.02  # share of a source's values that end in a word, for it to be a decoration
+_VALUES = 30  # of each source at least
+_FIRMS = 0.01  # share of the values with a legal form, for it to be left out
+_YEAR = re.compile(r"(18|19|20)\d\d")
+LEGAL_FORMS = word_set(
+    "inc incorporated corp corporation co company ltd limited llc llp lp plc gmbh ag kg kgaa sa sas sarl"
+    " srl spa bv nv ab oy oyj as asa kk pty pte ltda"
+)
+
+
+def plain_texts(texts: Strings, sources: Ints | None = None) -> Strings:
+    """Return normal texts without decorations: endings of one source alone, and legal forms of firms."""
+    values = [value or "" for value in texts.values.to_pylist()]
+    by_row = texts.codes.astype(np.int64)
+    if sources is not None and sources.max(initial=0) > 0:
+        known = by_row >= 0
+        pairs, place = np.unique(sources[known] * np.int64(len(values)) + by_row[known], return_inverse=True)
+        by_row[known] = place
+        values = _without_source_endings([values[k] for k in pairs % len(values)], pairs // len(values))
+    firms = [value.rpartition(" ")[2] in LEGAL_FORMS for value in values]
+    if np.mean(firms or [False]) >= _FIRMS:
+        values = [_without_legal_form(value) for value in values]
+    return encoded(pa.array([value or None for value in values], pa.string())).rows(by_row)
+
+
+def _without_source_endings(texts: list[str], sources: Ints) -> list[str]:
+    """Return the texts without endings that nearly all of one source have and hardly any of another."""
+    endings = _frequent_endings(texts, sources)
+    shares = {
+        int(source): float(endings[sources == source].mean())
+        for source in np.unique(sources)
+        if int((sources == source).sum()) >= _VALUES
+    }
+    if not shares or min(shares.values()) > HARDLY:
+        return texts
+    decorated = [source for source, share in shares.items() if share >= MOST]
+    cut = endings & np.isin(sources, decorated)
+    return [
+        text.rpartition(" ")[0] or text if has else text
+        for text, has in zip(texts, cut.tolist(), strict=True)
+    ]
+
+
+def _frequent_endings(texts: list[str], sources: Ints) -> NDArray[np.bool_]:
+    """Return which texts end in a word, all years being one, that many texts of their source end in."""
+    words = np.array(
+        ["0000" if _YEAR.fullmatch(word) else word for word in (t.rpartition(" ")[2] for t in texts)]
+    )
+    _, word = np.unique(words, return_inverse=True)
+    _, key, count = np.unique(sources * np.int64(len(texts)) + word, return_inverse=True, return_counts=True)
+    size = np.bincount(sources)
+    found: NDArray[np.bool_] = count[key] >= np.maximum(_FREQUENT * size[sources], 3)
+    return found
+
+
+def _without_legal_form(text: str) -> str:
+    words = text.split()
+    while len(words) > 1 and words[-1] in LEGAL_FORMS:
+        words.pop()
+    return " ".join(words)

@@ -1,0 +1,132 @@
+"""How good an answer without labels is likely to be: what changes if pairs are believed less, and more.
+
+Precision is that of the answer if a stricter clustering were true, recall that if a laxer one were. Neither
+sees what the table does not say, such as two works of one title.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.apps.resolution.blocking import Rule
+from factorwise.apps.resolution.blocking.keys import KeyMaker
+from factorwise.apps.resolution.constraints import Constraints
+from factorwise.apps.resolution.forms import NormalTable
+from factorwise.apps.resolution.unlabelled.about import About
+from factorwise.apps.resolution.unlabelled.model import NOT_LINKED, UNLINKED, score_of
+from factorwise.inference.mcmc.shards.link_walk import LinkWalk
+from factorwise.inference.mcmc.shards.search import LinkSearch
+from factorwise.kernels.compile.threads import Team
+from factorwise.metrics.clustering import b_cubed
+from factorwise.types import Floats, Ints
+from factorwise.world.links import LinkGraph
+
+STRICTER, LAXER = -1.0, 2.0  # log odds
+_SEARCH = LinkSearch(rounds=6, sweeps=1, extra=4)
+_SAMPLE = 1_000  # pairs that say what candidates lose
+_FEWEST = 30
+
+
+class Estimate(NamedTuple):
+    """Estimated B-cubed precision and recall, and how many entities were found.
+
+    candidates
+        Estimated share of the true pairs that are candidates; None where it cannot be estimated.
+    """
+
+    precision: float
+    recall: float
+    entities: int
+    candidates: float | None
+
+
+def estimate_quality(
+    normal: NormalTable,
+    about: About,
+    rules: list[Rule],
+    pairs: tuple[Ints, Ints],
+    log_odds: Floats,
+    limits: Constraints,
+    *,
+    seed: int,
+    team: Team,
+) -> Estimate:
+    """Estimate how good the clustering of some pairs with these log odds is."""
+    found, stricter, laxer = (
+        _clustered(normal.n_rows, pairs, log_odds, shift, limits, seed, team)
+        for shift in (0.0, STRICTER, LAXER)
+    )
+    return Estimate(
+        b_cubed(stricter, found).precision,
+        b_cubed(laxer, found).recall,
+        len(np.unique(found)),
+        candidate_recall(normal, about, rules, pairs, log_odds, seed),
+    )
+
+
+def _clustered(
+    n: int,
+    pairs: tuple[Ints, Ints],
+    log_odds: Floats,
+    shift: float,
+    limits: Constraints,
+    seed: int,
+    team: Team,
+) -> NDArray[np.int32]:
+    shifted = np.where(log_odds < NOT_LINKED - LAXER, log_odds, log_odds + shift)
+    scores = score_of(shifted)
+    kept = np.flatnonzero(scores != np.float32(UNLINKED))
+    graph = LinkGraph.from_pairs(n, pairs[0][kept], pairs[1][kept])
+    sources = limits.source_bits(np.arange(n), n)
+    walk = LinkWalk(graph, scores[kept], unlinked=UNLINKED, cluster=0.0, sources=sources)
+    _SEARCH.run(walk, seed=seed, team=team)
+    return np.array(walk.labels, np.int32)
+
+
+def candidate_recall(
+    normal: NormalTable,
+    about: About,
+    rules: list[Rule],
+    pairs: tuple[Ints, Ints],
+    log_odds: Floats,
+    seed: int,
+) -> float | None:
+    """Estimate which share of the true pairs are candidates, by who finds what others have found.
+
+    Rules that look at the identity alone, and the others, find pairs independently of each other as far as
+    one can tell: the share that one group finds of the other's pairs is the share that it finds of all.
+    """
+    groups = [
+        [rule for rule in rules if (rule.fields <= set(about.columns)) == of_identity]
+        for of_identity in (True, False)
+    ]
+    likely = np.flatnonzero(log_odds > 0.0)
+    if not all(groups) or len(likely) < _FEWEST:
+        return None
+    some = np.random.default_rng([seed, 22]).permutation(likely)[:_SAMPLE]
+    first, second = pairs[0][some], pairs[1][some]
+    rows, place = np.unique(np.concatenate([first, second]), return_inverse=True)
+    maker = KeyMaker(normal, rows)
+    met = [np.zeros(len(some), bool), np.zeros(len(some), bool)]
+    for group, found in zip(groups, met, strict=True):
+        for rule in group:
+            found |= _share_keys(maker, rule, place[: len(some)], place[len(some) :])
+    both = float((met[0] & met[1]).sum())
+    if both == 0.0:
+        return None
+    by_identity, by_others = both / float(met[1].sum()), both / float(met[0].sum())
+    return 1.0 - (1.0 - by_identity) * (1.0 - by_others)
+
+
+def _share_keys(maker: KeyMaker, rule: Rule, first: Ints, second: Ints) -> NDArray[np.bool_]:
+    keys = maker.keys(rule)
+    start = np.searchsorted(keys.item, np.arange(maker.n_rows + 1))
+    return np.array(
+        [
+            bool(np.isin(keys.key[start[a] : start[a + 1]], keys.key[start[b] : start[b + 1]]).any())
+            for a, b in zip(first.tolist(), second.tolist(), strict=True)
+        ]
+    )

@@ -1,0 +1,177 @@
+"""What the other columns say of a pair: S, a sum over columns, and C(S), what that sum is worth.
+
+S adds log m/u of the level of each column: how much more frequent the level is among anchors (pairs that are
+equal in a rare identity) than among null pairs (whose identities contradict each other). Columns repeat each
+other, so S is not believed as it is: C(S) is the log of the ratio of how frequent a *sum* is among both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.isotonic import isotonic_regression
+
+from factorwise.apps.resolution.unlabelled.witnesses import Witness
+from factorwise.errors import InvalidArgumentError
+from factorwise.types import Floats, Ints
+
+LEAST, MOST = -5.0, 14.0  # what one column can say
+BINS = 20
+SUPPORT = 5  # null pairs in a bin, below which C goes on along a line
+SLOPE = 0.7
+_CHUNK = 1 << 18
+_SMOOTHING = 2.0  # pairs like null ones that anchors are mixed with
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnEvidence:
+    """Log m/u of each level of a column, level 0 included; of the top level log m alone.
+
+    Equal values add the log of m at the top less the log of how frequent the value is among identities.
+    """
+
+    name: str
+    weights: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calibration:
+    """C(S): a line through knots, with a slope beyond them."""
+
+    sums: NDArray[np.float64]
+    values: NDArray[np.float64]
+
+    def __call__(self, sums: Floats) -> NDArray[np.float64]:
+        """Return C of each sum."""
+        if not len(self.sums):
+            return np.zeros(len(sums))
+        low, high = self.sums[0], self.sums[-1]
+        inside = np.interp(sums, self.sums, self.values)
+        return np.asarray(inside + SLOPE * (np.minimum(sums - low, 0.0) + np.maximum(sums - high, 0.0)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """Evidence of all other columns."""
+
+    columns: tuple[ColumnEvidence, ...]
+    calibration: Calibration
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for the model file."""
+        return {
+            "columns": [{"name": one.name, "weights": one.weights.tolist()} for one in self.columns],
+            "sums": self.calibration.sums.tolist(),
+            "values": self.calibration.values.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Evidence:
+        """Return what `as_dict` wrote."""
+        columns = tuple(
+            ColumnEvidence(str(one["name"]), np.asarray(one["weights"], np.float64))
+            for one in content["columns"]
+        )
+        knots = np.asarray(content["sums"], np.float64), np.asarray(content["values"], np.float64)
+        finite = all(np.isfinite(each).all() for each in (*knots, *(one.weights for one in columns)))
+        if not finite or knots[0].shape != knots[1].shape or (np.diff(knots[0]) <= 0).any():
+            raise InvalidArgumentError("its evidence has weights or knots that are not numbers in order")
+        return cls(columns, Calibration(*knots))
+
+
+class Frequencies:
+    """How frequent each value of a witness is among different identities."""
+
+    def __init__(self, witness: Witness, identity: NDArray[np.int64]) -> None:
+        known = (witness.code >= 0) & (identity >= 0)
+        width = int(identity.max(initial=0)) + 1
+        pairs = np.unique(witness.code[known] * width + identity[known])
+        counts = np.bincount(pairs // width, minlength=int(witness.code.max(initial=-1)) + 1)
+        total = max(len(pairs), 1)
+        self.logs = np.log(np.maximum(counts, 1) / total)
+
+
+def add_up(
+    columns: Sequence[ColumnEvidence],
+    witnesses: Sequence[Witness],
+    frequencies: Sequence[Frequencies],
+    first: Ints,
+    second: Ints,
+) -> NDArray[np.float64]:
+    """Return S of pairs of rows."""
+    total = np.zeros(len(first))
+    for low in range(0, len(first), _CHUNK):
+        part = slice(low, low + _CHUNK)
+        one, two = first[part], second[part]
+        for column, witness, frequency in zip(columns, witnesses, frequencies, strict=True):
+            total[part] += weigh(column, witness, frequency, witness.levels(one, two), one)
+    return total
+
+
+def weigh(
+    column: ColumnEvidence,
+    witness: Witness,
+    frequency: Frequencies,
+    levels: NDArray[np.uint8],
+    rows: Ints,
+) -> NDArray[np.float64]:
+    """Return what one column says of pairs with these levels, the first rows of which are given."""
+    found = column.weights[levels]
+    equal = np.flatnonzero(levels == witness.top)
+    found[equal] -= frequency.logs[witness.code[rows[equal]]]
+    if witness.top > 1:
+        found[equal] = np.maximum(found[equal], column.weights[witness.top - 1])
+    return np.clip(found, LEAST, MOST)
+
+
+def fit_column(
+    witness: Witness, anchors: NDArray[np.uint8], weight: Floats, null: NDArray[np.uint8]
+) -> ColumnEvidence:
+    """Return the weights of a column's levels, from the levels of anchors and of null pairs."""
+    size = witness.top + 1
+    u = np.bincount(null, minlength=size)[1:] + 0.5
+    u = u / u.sum()
+    m = np.bincount(anchors, weights=weight, minlength=size)[1:] + _SMOOTHING * u
+    seen = float(m.sum())
+    m = m / m.sum()
+    logs = np.log(m / u)
+    logs[:-1] = isotonic_regression(logs[:-1], sample_weight=m[:-1] + u[:-1])
+    logs[-1] = np.log(m[-1])
+    shrink = seen / (seen + 10.0)
+    logs[:-1] *= shrink
+    return ColumnEvidence(witness.name, np.append(0.0, logs))
+
+
+def calibrate(anchors: Floats, weight: Floats, null: Floats) -> Calibration:
+    """Return C from the sums of anchors and of null pairs."""
+    if len(anchors) < 2 or len(null) < 2:
+        return Calibration(np.zeros(0), np.zeros(0))
+    ranks = np.linspace(0.0, 1.0, BINS // 2 + 1)[1:-1]
+    edges = np.unique(np.concatenate([np.quantile(anchors, ranks), np.quantile(null, ranks)]).round(6))
+    bin_a, bin_n = np.searchsorted(edges, anchors), np.searchsorted(edges, null)
+    size = len(edges) + 1
+    in_a, in_n = np.bincount(bin_a, weights=weight, minlength=size), np.bincount(bin_n, minlength=size)
+    center = np.bincount(bin_a, weights=weight * anchors, minlength=size) + np.bincount(
+        bin_n, weights=null, minlength=size
+    )
+    center = center / np.maximum(in_a + in_n, 1e-9)
+    ratio = np.log((in_a + 0.5) / (in_a.sum() + 0.5 * size)) - np.log(
+        (in_n + 0.5) / (in_n.sum() + 0.5 * size)
+    )
+    kept = in_a + in_n > 0
+    center, ratio, in_n, mass = (
+        center[kept],
+        ratio[kept],
+        in_n[kept],
+        (in_a / in_a.sum() + in_n / in_n.sum())[kept],
+    )
+    ratio = isotonic_regression(ratio, sample_weight=mass)
+    supported = np.flatnonzero(in_n >= SUPPORT)
+    last = int(supported[-1]) + 1 if len(supported) else len(center)
+    center, ratio = center[:last], ratio[:last]
+    keep = np.append(True, np.diff(center) > 1e-9)
+    return Calibration(center[keep], ratio[keep])

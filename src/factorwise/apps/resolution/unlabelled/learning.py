@@ -1,0 +1,143 @@
+"""Learning without labels, from a table to a fitted model, with what can be said of its quality."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from factorwise.apps.resolution.blocking import Candidates, Rule, default_rules, find_candidates
+from factorwise.apps.resolution.constraints import Constraints
+from factorwise.apps.resolution.fields import FieldSpec
+from factorwise.apps.resolution.forms import NormalTable
+from factorwise.apps.resolution.knowledge import Knowledge
+from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.unlabelled.about import choose_about, identity_rules
+from factorwise.apps.resolution.unlabelled.estimates import estimate_quality
+from factorwise.apps.resolution.unlabelled.fitting import FEWEST_ANCHORS, fit_unlabelled
+from factorwise.apps.resolution.unlabelled.model import UNLINKED, UnlabelledModel
+from factorwise.apps.resolution.unlabelled.repeating import telling_columns
+from factorwise.apps.resolution.unlabelled.views import views_of
+from factorwise.kernels.clusterings.links import FIXED_WEIGHTS, UNLINKED_WEIGHT
+from factorwise.kernels.compile.threads import Team
+from factorwise.model.level_weights import LevelWeights
+from factorwise.types import Ints
+
+TRUSTED = 0.6  # estimated precision and recall, below which the safe rule is the answer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hints:
+    """What the user says of a table without labels.
+
+    about
+        Columns that name the entity; empty to infer them.
+    sources
+        The source of each record; None where none is known.
+    source
+        The column that has it, if it is one of the table.
+    one_per_source
+        Whether each source has an entity once.
+    """
+
+    about: tuple[str, ...] = ()
+    sources: NDArray[np.int32] | None = None
+    source: str | None = None
+    one_per_source: bool = False
+
+    def rows(self, rows: Ints) -> Hints:
+        """Return the hints of some of the records."""
+        return replace(self, sources=None if self.sources is None else np.asarray(self.sources)[rows])
+
+
+def learn_from_anchors(
+    table: pa.Table,
+    fields: Sequence[FieldSpec],
+    hints: Hints,
+    *,
+    rules: Sequence[Rule] | None = None,
+    seed: int,
+    team: Team,
+    on_message: Callable[[str], None],
+    on_candidates: Callable[[Candidates, NormalTable, Ints | None], None],
+) -> Knowledge:
+    """Find what records are about, measure on anchors how columns behave, and estimate the quality."""
+    about, fields = choose_about(table, fields, hints.about)
+    on_message(f"records are about {about.phrase}: {about.reason}")
+    normal = normalize(table, fields)
+    chosen = list(rules) if rules is not None else identity_rules(about, default_rules(fields, normal))
+    candidates = find_candidates(normal, chosen, threads=team.threads)
+    on_message(f"{len(candidates.first):,} candidate pairs by {len(chosen)} rules")
+    on_candidates(candidates, normal, None)
+    columns = telling_columns(table, normal, about)
+    views = views_of(normal, about, columns, hints.sources)
+    fitted = fit_unlabelled(
+        views, about, candidates, source=hints.source, one_per_source=hints.one_per_source, seed=seed
+    )
+    limits = Constraints(sources=hints.sources, one_per_source=fitted.model.one_per_source)
+
+    def judged(model: UnlabelledModel) -> tuple[UnlabelledModel, dict[str, Any]]:
+        odds = fitted.log_odds(model)
+        found = estimate_quality(normal, about, chosen, fitted.pairs, odds, limits, seed=seed, team=team)
+        figures = {name: _rounded(value) for name, value in found._asdict().items()}
+        return replace(model, report={**model.report, **figures}), figures
+
+    model, figures = judged(fitted.model)
+    if not model.is_safe and min(figures["precision"], figures["recall"]) < TRUSTED:
+        model, figures = judged(replace(model, is_safe=True))
+    model = replace(model, report={**model.report, "warnings": warnings_of(model)})
+    values = np.zeros(FIXED_WEIGHTS)
+    values[UNLINKED_WEIGHT] = UNLINKED
+    training = {
+        "labelled": 0,
+        "labelled_pairs": 0,
+        "records": normal.n_rows,
+        "method": "safe rule" if model.is_safe else "anchors",
+        "estimate": figures,
+    }
+    return Knowledge(
+        tuple(fields), tuple(chosen), (), LevelWeights((), values), training=training, unlabelled=model
+    )
+
+
+def _rounded(value: float | int | None) -> float | int | None:
+    return round(value, 3) if isinstance(value, float) else value
+
+
+def warnings_of(model: UnlabelledModel) -> list[str]:
+    """Say in whole sentences where the evidence is thin."""
+    report, found = model.report, []
+    name = model.about.phrase
+    if model.is_safe and report["anchors"] < FEWEST_ANCHORS:
+        found.append(
+            f"only {report['anchors']:.0f} pairs of records are equal in a rare {name}, too few to measure"
+            " how other columns behave within an entity. Records are joined if they are equal in it, or"
+            " in a code, and hardly anybody else can be: label some entities, or say with --about what"
+            " records are about."
+        )
+    elif model.is_safe:
+        found.append(
+            f"the evidence contradicts itself (estimated precision {report['precision']:.2f}, recall"
+            f" {report['recall']:.2f}). Records are joined only if they are equal in a rare {name}: label"
+            " some entities, or say with --about what records are about."
+        )
+    elif not report["columns"]:
+        found.append(
+            f"nothing but {name} tells records apart: namesakes cannot be seen. Give further columns, or"
+            " check the largest entities by hand."
+        )
+    if not model.is_safe and report["chance"] > 0.1:
+        found.append(
+            f"many records are equal in {name} by chance ({report['chance']:.0%} of the joins): which of them"
+            " are one entity is a guess from the other columns."
+        )
+    if report.get("candidates") is not None and report["candidates"] < 0.9:
+        found.append(
+            f"blocking rules find an estimated {report['candidates']:.0%} of the pairs of one entity: what"
+            " they lose is the first thing to improve. Give columns that records share, or rules of your own."
+        )
+    return found

@@ -1,0 +1,232 @@
+"""The model without labels: log odds of pairs, and what they count in the clustering.
+
+    L(i, j) = prior(identity level, namesakes) + C(sum over other columns of log m/u)
+
+The score of a pair in one cluster is exp(L) - 1, and -1 for two members that are no candidates: a cluster is
+worth having as long as the *mean odds* of its pairs are above one. One sure pair holds against many without
+evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.apps.resolution.comparisons.plan import CHUNK
+from factorwise.apps.resolution.forms import NormalTable
+from factorwise.apps.resolution.unlabelled.about import About
+from factorwise.apps.resolution.unlabelled.anchors import share_context
+from factorwise.apps.resolution.unlabelled.evidence import Evidence, add_up, weigh
+from factorwise.apps.resolution.unlabelled.identity import CONFLICT, TOP
+from factorwise.apps.resolution.unlabelled.prior import NEVER, Prior
+from factorwise.apps.resolution.unlabelled.views import Views, views_of
+from factorwise.errors import InvalidArgumentError
+from factorwise.kernels.compile.threads import Team
+from factorwise.types import Bools, Floats, Ints
+
+SUREST = 6.0  # log odds of a pair at most
+UNLINKED = -1.0  # score of two members that are no candidates
+NOT_LINKED = -3.0  # log odds at which a candidate is taken for none
+FORBIDDEN = -100.0  # log odds, and score, of a pair that cannot be of one entity
+RARE_ENOUGH = 0.5  # namesakes, where nothing but equal identities counts
+SAFE_SHARE = 0.5  # share of records with a partner, where there is nothing to measure it by
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnlabelledModel:
+    """What was measured without labels.
+
+    about
+        What records are about.
+    prior, evidence
+        What identities say, and what the other columns say.
+    contexts
+        Columns that are the context of mentions, such as a paper.
+    is_safe
+        Whether nothing but equal and rare identities and codes are joined, because there was too little to
+        measure.
+    one_per_source
+        Whether each source has an entity once.
+    source
+        The column with the source, where it was inferred.
+    report
+        Numbers and reasons, for people.
+    """
+
+    about: About
+    prior: Prior
+    evidence: Evidence
+    contexts: tuple[str, ...] = ()
+    is_safe: bool = False
+    one_per_source: bool = False
+    source: str | None = None
+    report: Mapping[str, Any] = field(default_factory=dict)
+
+    def scores(
+        self, normal: NormalTable, first: Ints, second: Ints, team: Team, sources: Ints | None = None
+    ) -> NDArray[np.float32]:
+        """Return the scores of pairs of rows of a table, compared in parts."""
+        prepared, found = self.prepare(normal, sources), np.zeros(len(first), np.float32)
+
+        def part(low: int, high: int) -> None:
+            for a in range(low, high, CHUNK):
+                b = min(a + CHUNK, high)
+                found[a:b] = score_of(prepared.log_odds(first[a:b], second[a:b]))
+
+        team.share(len(first), part)
+        return found
+
+    def weights_by_name(self) -> dict[str, float]:
+        """Return what levels of the other columns add to the sum S, by name."""
+        return {
+            f"{one.name}, {_level_text(level, len(one.weights) - 1)}": float(one.weights[level])
+            for one in self.evidence.columns
+            for level in range(1, len(one.weights))
+        }
+
+    def prepare(self, normal: NormalTable, sources: Ints | None = None) -> PreparedPairs:
+        """Prepare the records of a table to be compared."""
+        names = [one.name for one in self.evidence.columns]
+        return PreparedPairs(self, views_of(normal, self.about, names, sources))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for the model file."""
+        return {
+            "about": self.about.as_dict(),
+            "prior": self.prior.as_dict(),
+            "evidence": self.evidence.as_dict(),
+            "contexts": list(self.contexts),
+            "is_safe": self.is_safe,
+            "one_per_source": self.one_per_source,
+            "source": self.source,
+            "report": dict(self.report),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> UnlabelledModel:
+        """Return what `as_dict` wrote."""
+        evidence = Evidence.from_dict(content["evidence"])
+        contexts = tuple(map(str, content["contexts"]))
+        if not {one.name for one in evidence.columns} >= set(contexts):
+            raise InvalidArgumentError(f"its contexts {contexts} are not among its columns")
+        return cls(
+            About.from_dict(content["about"]),
+            Prior.from_dict(content["prior"]),
+            evidence,
+            contexts,
+            bool(content["is_safe"]),
+            bool(content["one_per_source"]),
+            None if content["source"] is None else str(content["source"]),
+            dict(content["report"]),
+        )
+
+
+class PreparedPairs:
+    """The records of one table, prepared to be compared by a model."""
+
+    def __init__(self, model: UnlabelledModel, views: Views) -> None:
+        self.model, self.views = model, views
+        self.identity, self.witnesses, self.frequencies, _ = views
+        for column, witness in zip(model.evidence.columns, self.witnesses, strict=True):
+            if len(column.weights) != witness.top + 1:
+                raise InvalidArgumentError(
+                    f"column {column.name!r} has {witness.top} levels here, but {len(column.weights) - 1}"
+                    " in the model. Train again."
+                )
+        self.contexts = [k for k, one in enumerate(self.witnesses) if one.name in model.contexts]
+
+    def log_odds(self, first: Ints, second: Ints) -> NDArray[np.float64]:
+        """Return L of pairs of rows; `FORBIDDEN` for those that cannot be of one entity."""
+        levels = self.identity.levels(first, second)
+        sums = add_up(self.model.evidence.columns, self.witnesses, self.frequencies, first, second)
+        return self.combine(first, second, levels, self.model.evidence.calibration(sums))
+
+    def combine(
+        self, first: Ints, second: Ints, levels: NDArray[np.uint8], evidence: Floats
+    ) -> NDArray[np.float64]:
+        """Return L from the levels of identities and the evidence C of other columns."""
+        namesakes = self.identity.expected(first, second)
+        if self.model.is_safe:
+            sure = (levels == TOP) & (namesakes <= RARE_ENOUGH)
+            odds = np.where(sure, np.log(SAFE_SHARE) - np.log(namesakes) + 1e-3, NEVER)
+            for witness in self.witnesses:
+                if witness.is_code:
+                    odds[witness.share_rare_value(first, second) & (levels > CONFLICT)] = SUREST
+            return odds
+        found = self.model.prior(levels, namesakes, len(self.identity.code)) + evidence
+        found[self.forbidden(first, second, levels)] = FORBIDDEN
+        return found
+
+    def forbidden(self, first: Ints, second: Ints, levels: NDArray[np.uint8]) -> Bools:
+        """Return which pairs cannot be of one entity: mentions with other names, or in one context."""
+        if not self.contexts:
+            return np.zeros(len(first), bool)
+        known = levels > 0
+        shared = share_context(self.views, self.contexts, first, second)
+        return known & ((levels <= CONFLICT) | (shared & (levels < TOP)))
+
+    def steps(self, first: int, second: int) -> list[Step]:
+        """Return what adds up to the score of one pair, for people."""
+        one, two = np.array([first]), np.array([second])
+        levels, said = self.identity.levels(one, two), []
+        for column, witness, frequency in zip(
+            self.model.evidence.columns, self.witnesses, self.frequencies, strict=True
+        ):
+            level = witness.levels(one, two)
+            weight = float(weigh(column, witness, frequency, level, one)[0])
+            meaning = _level_text(int(level[0]), witness.top)
+            said.append(Step(column.name, "evidence", int(level[0]), meaning, weight))
+        total = sum(step.weight for step in said)
+        worth = float(self.model.evidence.calibration(np.array([total]))[0])
+        odds = float(self.combine(one, two, levels, np.array([worth]))[0])
+        score = float(score_of(np.array([odds]))[0])
+        same = int(levels[0])
+        who = Step(self.model.about.phrase, "identity", same, _level_text(same, TOP), odds - worth)
+        if odds <= FORBIDDEN or self.model.is_safe:
+            return [who._replace(weight=score)]
+        return [
+            who,
+            *said,
+            Step("all columns", "evidence", 0, "of what they say, not paid twice", worth - total),
+            Step("all", "odds", 0, "odds less one instead of log odds", score - odds),
+        ]
+
+
+class Step(NamedTuple):
+    """One thing that a model without labels says of a pair.
+
+    field, form
+        The column or columns, and whether they are the identity or evidence.
+    level, meaning
+        The comparison level, and what it holds.
+    weight
+        What it adds to the score.
+    """
+
+    field: str
+    form: str
+    level: int
+    meaning: str
+    weight: float
+
+    @property
+    def name(self) -> str:
+        """What it is called where steps are listed."""
+        return f"{self.field}, {self.meaning}"
+
+
+def score_of(log_odds: Floats) -> NDArray[np.float32]:
+    """Return what pairs count in a clustering: odds less one."""
+    scores = np.expm1(np.minimum(log_odds, SUREST))
+    scores = np.where(log_odds < NOT_LINKED, UNLINKED, scores)
+    return np.where(log_odds <= FORBIDDEN, FORBIDDEN, scores).astype(np.float32)
+
+
+def _level_text(level: int, top: int) -> str:
+    if level in (0, 1, top):
+        return {0: "missing", 1: "different", top: "equal"}[level]
+    return f"alike to degree {level - 1} of {top - 1}"

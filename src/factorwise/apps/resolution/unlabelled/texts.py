@@ -1,0 +1,112 @@
+"""How alike two texts are, in six levels; 0 where one is missing."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from factorwise.apps.resolution.comparisons.derived import codes_of, grams_of
+from factorwise.apps.resolution.comparisons.measures import string_measure
+from factorwise.apps.resolution.comparisons.overlaps import COSINE, Overlaps
+from factorwise.apps.resolution.forms import Lists, NormalField, encoded, offsets_of
+from factorwise.apps.resolution.unlabelled.word_sets import word_set
+from factorwise.types import Bools, Ints
+
+CUTS = (0.3, 0.5, 0.65, 0.8)
+TOP = len(CUTS) + 2
+_SHORT = 80  # characters on average, up to which texts are also compared letter by letter
+_TOUCHING = 0.15  # cosine below which they are not
+_RARE = 6  # records that have a code at most
+_CODED = 0.3  # share of the texts with rare codes, where codes decide
+_LONG = 4  # characters of a code at least
+_CHUNK = 1 << 18
+_ROMAN = word_set("ii iii iv vi vii viii ix xi xii xiii xiv")
+
+
+class TextLevels:
+    """Levels of the texts of a field.
+
+    code : int64[rows]
+        Number of the set of words; -1 where it is missing.
+    """
+
+    def __init__(self, field: NormalField, *, is_identity: bool = False) -> None:
+        tokens = field.lists("tokens")
+        self.text, self.tokens, self.is_identity = field.strings("text"), tokens, is_identity
+        self.code = set_codes(tokens)
+        self.words = Overlaps(tokens, (COSINE,))
+        self.grams = Overlaps(grams_of(tokens), (COSINE,))
+        lengths = pc.mean(pc.utf8_length(self.text.values)).as_py() or 0.0
+        self.spelled = string_measure(self.text, "words") if lengths <= _SHORT else None
+
+    def levels(self, first: Ints, second: Ints) -> NDArray[np.uint8]:
+        """Compare pairs of rows."""
+        found = np.empty(len(first), np.uint8)
+        for low in range(0, len(first), _CHUNK):
+            part = slice(low, low + _CHUNK)
+            found[part] = self._levels(first[part], second[part])
+        return found
+
+    def _levels(self, first: Ints, second: Ints) -> NDArray[np.uint8]:
+        missing = (self.code[first] < 0) | (self.code[second] < 0)
+        (words,), (grams,) = self.words(first, second), self.grams(first, second)
+        alike = np.nan_to_num(np.maximum(words, grams))
+        if self.spelled is not None:
+            near = np.flatnonzero((alike > _TOUCHING) & (alike < 0.9999))
+            alike[near] = (alike[near] + self.spelled(first[near], second[near])) / 2.0
+        level = (1 + np.searchsorted(np.asarray(CUTS, np.float32), alike, side="right")).astype(np.uint8)
+        if self._has_codes.any():
+            both = self._has_codes[first] & self._has_codes[second]
+            (share,) = self._codes(first, second)
+            level = np.where(both & (share > 0) & (level >= 2), np.maximum(level, 5), level)
+            level = np.where(both & (share == 0), np.minimum(level, 2), level).astype(np.uint8)
+        if self.is_identity:
+            one, two = self._numbers[first], self._numbers[second]
+            level = np.where((one >= 0) & (two >= 0) & (one != two), np.minimum(level, 3), level)
+            level = np.where((one >= 0) != (two >= 0), np.minimum(level, 4), level)
+        level[self.code[first] == self.code[second]] = TOP
+        level[missing] = 0
+        return level.astype(np.uint8)
+
+    @cached_property
+    def _rare_codes(self) -> Lists:
+        """Codes of each row that few records have."""
+        codes = codes_of(self.text)
+        counts = np.bincount(codes.codes, minlength=len(codes.values))
+        long = np.asarray(pc.utf8_length(codes.values)) >= _LONG
+        kept = (long & (counts <= _RARE))[codes.codes]
+        rows = np.repeat(np.arange(len(codes)), np.diff(codes.offsets))[kept]
+        offsets = offsets_of(np.bincount(rows, minlength=len(codes)))
+        return Lists(offsets, codes.codes[kept], codes.values)
+
+    @cached_property
+    def _has_codes(self) -> Bools:
+        has = ~self._rare_codes.missing
+        return has if has.mean() >= _CODED else np.zeros(len(has), bool)
+
+    @cached_property
+    def _codes(self) -> Overlaps:
+        return Overlaps(self._rare_codes, ("shared",))
+
+    @cached_property
+    def _numbers(self) -> NDArray[np.int64]:
+        """A number for the set of numbers in each text; -1 where it has none."""
+        values = self.tokens.values
+        digits = np.asarray(pc.match_substring_regex(values, r"^\d+$"), bool)
+        roman = np.asarray(pc.is_in(values, value_set=pa.array(sorted(_ROMAN), values.type)), bool)
+        kept = (digits | roman)[self.tokens.codes]
+        rows = np.repeat(np.arange(len(self.tokens)), np.diff(self.tokens.offsets))[kept]
+        offsets = offsets_of(np.bincount(rows, minlength=len(self.tokens)))
+        return set_codes(Lists(offsets, self.tokens.codes[kept], values))
+
+
+def set_codes(lists: Lists) -> NDArray[np.int64]:
+    """Return a number for each set, the same for equal ones; -1 for empty ones."""
+    words = lists.values.take(pa.array(lists.codes)).cast(pa.string())
+    texts = pc.binary_join(pa.LargeListArray.from_arrays(pa.array(lists.offsets), words), " ")
+    coded = encoded(texts.cast(pa.string()))
+    return np.where(lists.missing, -1, coded.codes).astype(np.int64)

@@ -1,0 +1,50 @@
+"""The records of a table as they are looked at without labels: their identities and their other columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from factorwise.apps.resolution.forms import NormalTable
+from factorwise.apps.resolution.unlabelled.about import About
+from factorwise.apps.resolution.unlabelled.evidence import Frequencies
+from factorwise.apps.resolution.unlabelled.identity import Identity, identity_of
+from factorwise.apps.resolution.unlabelled.witnesses import Witness, witnesses_of
+from factorwise.types import Ints
+
+
+class Views(NamedTuple):
+    """Views of the records of a table.
+
+    identity
+        What each record is about.
+    witnesses, frequencies
+        The other columns, and how frequent their values are among identities.
+    sources
+        The source of each record, if it is known.
+    """
+
+    identity: Identity
+    witnesses: list[Witness]
+    frequencies: list[Frequencies]
+    sources: Ints | None
+
+    @property
+    def n_records(self) -> int:
+        """Number of records."""
+        return len(self.identity.code)
+
+    def random_pairs(self, count: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+        """Return random pairs of different rows."""
+        n = self.n_records
+        first = rng.integers(0, n, count)
+        return first, (first + rng.integers(1, max(n, 2), count)) % n
+
+
+def views_of(normal: NormalTable, about: About, columns: Sequence[str], sources: Ints | None) -> Views:
+    """Prepare the records of a table to be compared."""
+    identity, witnesses = identity_of(normal, about, sources), witnesses_of(normal, columns)
+    frequencies = [Frequencies(one, identity.code) for one in witnesses]
+    return Views(identity, witnesses, frequencies, sources)

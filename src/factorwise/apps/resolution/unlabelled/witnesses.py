@@ -1,0 +1,146 @@
+"""The other columns as witnesses: a level for each pair of records, 0 where one says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.apps.resolution.comparisons.measures import string_measure
+from factorwise.apps.resolution.comparisons.overlaps import COSINE, Overlaps
+from factorwise.apps.resolution.forms import Lists, NormalField, NormalTable, Numbers, Strings
+from factorwise.apps.resolution.unlabelled.texts import TextLevels, set_codes
+from factorwise.types import Bools, Ints
+
+Levels = NDArray[np.uint8]
+SPECIFIC, SHARING = 0.5, 3  # share of different values of a column whose values name records; records of one
+
+
+class Witness(NamedTuple):
+    """One column.
+
+    name
+        The column.
+    top
+        The highest level: exactly equal.
+    code : int64[rows]
+        Number of each record's value; -1 where it is missing.
+    levels
+        Compares pairs of rows.
+    is_code
+        Whether its values are codes, such as numbers of accounts or e-mail addresses.
+    """
+
+    name: str
+    top: int
+    code: NDArray[np.int64]
+    levels: Callable[[Ints, Ints], Levels]
+    is_code: bool = False
+
+    def share_rare_value(self, first: Ints, second: Ints) -> Bools:
+        """Return which pairs share a value that few records have, where most values are different."""
+        counts = np.bincount(self.code[self.code >= 0], minlength=int(self.code.max(initial=0)) + 1)
+        if not counts.any() or (counts > 0).sum() < SPECIFIC * counts.sum():
+            return np.zeros(len(first), bool)
+        code = self.code[first]
+        equal: Bools = (code >= 0) & (code == self.code[second]) & (np.append(counts, 0)[code] <= SHARING)
+        return equal
+
+
+def witnesses_of(normal: NormalTable, columns: Sequence[str]) -> list[Witness]:
+    """Prepare columns as witnesses."""
+    return [_witness(normal[name]) for name in columns]
+
+
+def _witness(field: NormalField) -> Witness:
+    if field.kind == "list":
+        form = field.lists("keys" if "keys" in field else "items")
+        return _of_lists(field.name, form)
+    if field.kind == "address":
+        return _of_addresses(field)
+    if "tokens" in field and "text" in field:
+        texts = TextLevels(field)
+        return Witness(field.name, 6, texts.code, texts.levels)
+    if field.kind == "date":
+        return _of_strings(field.name, field.strings("digits"), "edits", (0.6, 0.85))
+    if field.kind == "name":
+        return _of_names(field)
+    for name in ("code", "email", "tail"):
+        if name in field:
+            found = _of_strings(field.name, field.strings(name), "edits", (0.6, 0.8))
+            return found._replace(is_code=True)
+    if "text" in field:
+        return _of_strings(field.name, field.strings("text"), "jaro-winkler", (0.8, 0.92))
+    form_name = next(name for name in ("number", "latitude", "longitude") if name in field)
+    return _of_numbers(field.name, field.numbers(form_name), form_name)
+
+
+def _of_strings(name: str, form: Strings, measure: str, cuts: Sequence[float]) -> Witness:
+    likeness = string_measure(form, measure)
+    code, edges = form.codes.astype(np.int64), np.asarray(cuts, np.float32)
+    top = len(cuts) + 2
+
+    def levels(first: Ints, second: Ints) -> Levels:
+        found = (1 + np.searchsorted(edges, likeness(first, second), side="right")).astype(np.uint8)
+        return _finished(found, code, top, first, second)
+
+    return Witness(name, top, code, levels)
+
+
+def _of_names(field: NormalField) -> Witness:
+    form = field.strings(next(name for name in ("full", "given", "last") if name in field))
+    return _of_strings(field.name, form, "jaro-winkler", (0.7, 0.85, 0.93))
+
+
+def _of_numbers(name: str, form: Numbers, form_name: str) -> Witness:
+    values = form.values
+    known = values[~np.isnan(values)]
+    years = form_name == "number" and len(known) > 0 and bool(((known > 1000) & (known < 2200)).mean() > 0.9)
+    code = np.where(np.isnan(values), -1, np.unique(values, return_inverse=True)[1]).astype(np.int64)
+
+    def levels(first: Ints, second: Ints) -> Levels:
+        one, two = values[first], values[second]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            apart = np.abs(one - two)
+            cuts: tuple[float, ...] = (8.0, 3.0, 1.0)
+            if form_name != "number":
+                cuts = (0.1, 0.01, 0.001)
+            elif not years:
+                apart, cuts = apart / np.maximum(np.abs(one), np.abs(two)), (0.3, 0.05, 0.005)
+            found = 1 + sum((apart <= cut).astype(np.uint8) for cut in cuts)
+        return _finished(np.asarray(found, np.uint8), code, 5, first, second)
+
+    return Witness(name, 5, code, levels)
+
+
+def _of_lists(name: str, form: Lists) -> Witness:
+    overlaps, code = Overlaps(form, (COSINE,)), set_codes(form)
+    edges = np.asarray((1e-6, 0.15, 0.4), np.float32)
+
+    def levels(first: Ints, second: Ints) -> Levels:
+        (cosine,) = overlaps(first, second)
+        found = (1 + np.searchsorted(edges, np.nan_to_num(cosine), side="right")).astype(np.uint8)
+        return _finished(found, code, 5, first, second)
+
+    return Witness(name, 5, code, levels)
+
+
+def _of_addresses(field: NormalField) -> Witness:
+    texts, house = TextLevels(field), field.strings("number").codes
+
+    def levels(first: Ints, second: Ints) -> Levels:
+        found = texts.levels(first, second)
+        other = (house[first] >= 0) & (house[second] >= 0) & (house[first] != house[second])
+        return np.where(other & (found > 3) & (found < 6), 3, found).astype(np.uint8)
+
+    return Witness(field.name, 6, texts.code, levels)
+
+
+def _finished(found: Levels, code: NDArray[np.int64], top: int, first: Ints, second: Ints) -> Levels:
+    """Put equal values at the top and missing ones at 0."""
+    found = np.minimum(found, top - 1)
+    found[code[first] == code[second]] = top
+    found[(code[first] < 0) | (code[second] < 0)] = 0
+    return found

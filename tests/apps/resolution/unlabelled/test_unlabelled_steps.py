@@ -1,0 +1,244 @@
+"""The steps of resolution without labels, each on a small table."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from factorwise.apps.resolution.fields import FieldSpec
+from factorwise.apps.resolution.forms import encoded
+from factorwise.apps.resolution.kinds import infer_kinds
+from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.unlabelled.about import PERSON, TEXT, About, choose_about
+from factorwise.apps.resolution.unlabelled.anchors import Candidates, context_columns
+from factorwise.apps.resolution.unlabelled.decorations import plain_texts
+from factorwise.apps.resolution.unlabelled.evidence import Calibration, Evidence, calibrate
+from factorwise.apps.resolution.unlabelled.identity import TOP, identity_of
+from factorwise.apps.resolution.unlabelled.model import FORBIDDEN, SUREST, UNLINKED, score_of
+from factorwise.apps.resolution.unlabelled.namesakes import person_namesakes, text_namesakes
+from factorwise.apps.resolution.unlabelled.repeating import telling_columns
+from factorwise.apps.resolution.unlabelled.sources import infer_source, is_one_per_source
+from factorwise.apps.resolution.unlabelled.views import views_of
+from factorwise.errors import InvalidArgumentError
+from unlabelled_cases import mentions, persons, products, word
+
+
+def about_of(table, columns=()):
+    return choose_about(table, infer_kinds(table), columns)[0]
+
+
+def some_words(count, parts=3, seed=0):
+    rng = np.random.default_rng(seed)
+    return [word(rng, parts) for _ in range(count)]
+
+
+# what records are about
+
+
+def test_first_and_last_names_are_one_person():
+    assert about_of(persons(30)[0]).columns == ("first_name", "surname")
+    assert about_of(persons(30)[0]).form == PERSON
+
+
+def test_a_header_that_says_name_counts_for_more_than_the_kind():
+    table = pa.table({"assignee_name": ["Acme", "Bolt", "Cog"] * 20, "words": some_words(60)})
+    about, fields = choose_about(table, infer_kinds(table))
+    assert infer_kinds(table)[0].kind == "category"
+    assert (about.columns, about.form, fields[0].kind) == (("assignee_name",), TEXT, "text")
+
+
+def test_names_of_other_things_are_no_identity():
+    titles = [" ".join(some_words(3, seed=k)) for k in range(40)]
+    table = pa.table({"brand_name": some_words(40), "journal_name": some_words(40, seed=1), "title": titles})
+    assert about_of(table).columns == ("title",)
+
+
+def test_columns_that_are_never_filled_together_are_one_identity():
+    words = some_words(40, 4)
+    table = pa.table(
+        {
+            "title": [one if k % 2 else None for k, one in enumerate(words)],
+            "name": [None if k % 2 else one for k, one in enumerate(words)],
+            "note": some_words(40, 6, seed=3),
+        }
+    )
+    assert set(about_of(table).columns) == {"title", "name"}
+
+
+def test_the_author_of_a_work_is_not_what_records_are_about_but_that_of_a_mention_is():
+    authors = ["Ann Lee", "Robert Fox", "Maria Stone", "Peter Miller"] * 10
+    titles = [" ".join(some_words(3, seed=k)) for k in range(40)]
+    works = pa.table({"author": authors, "title": titles})
+    assert about_of(works).columns == ("title",)
+    assert about_of(works.append_column("coauthors", [authors])).columns == ("author",)
+
+
+def test_the_user_says_what_records_are_about():
+    table = persons(20)[0]
+    assert about_of(table, ["town"]).columns == ("town",)
+    assert about_of(table, ["surname", "first_name"]).columns == ("first_name", "surname")
+    with pytest.raises(InvalidArgumentError, match="cannot be about 'nothing'"):
+        about_of(table, ["nothing"])
+
+
+def test_what_records_are_about_is_read_back():
+    about = About(("a", "b"), TEXT, "because")
+    assert About.from_dict(about.as_dict()) == about
+    with pytest.raises(InvalidArgumentError, match="about is"):
+        About.from_dict({"columns": [], "form": TEXT, "reason": ""})
+
+
+# namesakes
+
+
+def test_namesakes_of_common_names_are_more():
+    last, given = np.repeat(np.arange(10), 10), np.tile(np.arange(10), 10)
+    last, given = np.append(last, 10), np.append(given, 10)
+    found = person_namesakes(last, given, given, np.zeros(101, bool), np.ones(101, int))
+    assert found[:100] == pytest.approx(101 * (9.5 / 101) ** 2, rel=1e-3)
+    assert found[100] < 0.01 < found[0]
+
+
+def test_namesakes_do_not_depend_on_how_many_records_an_entity_has():
+    last, given = np.arange(50) % 7, np.arange(50)
+    once = person_namesakes(last, given, given, np.zeros(50, bool), np.ones(50, int))
+    records = np.where(np.arange(50) == 7, 1_000, 1)
+    often = person_namesakes(last, given, given, np.zeros(50, bool), records)
+    assert often[7] == pytest.approx(once[7], rel=0.05)
+
+
+def test_a_title_of_common_words_in_their_order_has_namesakes():
+    titles = [f"{one} greatest hits" for one in some_words(100)] + ["greatest hits", "zuzu quibo xowi"]
+    found = text_namesakes(titles)
+    assert found[100] > 20 * found[101]
+
+
+# identities
+
+
+def person_levels(*names):
+    table = pa.table({"name": list(names)})
+    fields = [FieldSpec("name", "name", {"part": "full"})]
+    identity = identity_of(normalize(table, fields), About(("name",), PERSON, ""))
+    return identity.levels(np.zeros(len(names) - 1, int), np.arange(1, len(names))).tolist()
+
+
+def test_levels_of_persons():
+    names = [
+        "Robert Miller",
+        "Robert Miller",
+        "Bob Miller",
+        "R. Miller",
+        "Robbert Millert",
+        "Anna Miller",
+        "Wu Fox",
+    ]
+    assert person_levels(*names) == [6, 5, 4, 3, 2, 1]
+    assert person_levels("Ann B. Lee", "Ann C. Lee", "Lee Ann", None) == [3, 3, 0]
+
+
+def text_levels(*texts):
+    table = pa.table({"title": [*texts, *some_words(50, 5)]})
+    normal = normalize(table, [FieldSpec("title", "text")])
+    identity = identity_of(normal, About(("title",), TEXT, ""))
+    return identity.levels(np.zeros(len(texts) - 1, int), np.arange(1, len(texts))).tolist()
+
+
+def test_levels_of_texts():
+    same = "the learning of hidden trees"
+    assert text_levels(same, "The Learning of Hidden Trees!", "fast cars", None) == [TOP, 1, 0]
+    assert text_levels(same, "the learnin of hidden trees")[0] >= 4
+
+
+def test_other_numbers_keep_titles_apart():
+    assert text_levels("history of rome part 3", "history of rome part 4")[0] <= 3
+    assert text_levels("history of rome part iii", "history of rome part iv")[0] <= 3
+
+
+def test_endings_of_one_source_are_left_out():
+    plain = some_words(60, 4)
+    texts = encoded(pa.array([*plain, *(f"{one} {1950 + k}" for k, one in enumerate(plain))]))
+    sources = np.repeat([0, 1], 60)
+    found = plain_texts(texts, sources)
+    assert (found.codes[:60] == found.codes[60:]).all()
+    assert not (plain_texts(texts).codes[:60] == plain_texts(texts).codes[60:]).any()
+
+
+def test_legal_forms_of_firms_are_left_out():
+    firms = some_words(30)
+    texts = encoded(pa.array([*firms, *(f"{one} co ltd" for one in firms)]))
+    found = plain_texts(texts)
+    assert (found.codes[:30] == found.codes[30:]).all()
+
+
+def test_columns_that_repeat_the_identity_are_no_witnesses():
+    table = persons(40)[0]
+    whole = [f"{row['first_name']} {row['surname']}" for row in table.to_pylist()]
+    table = table.append_column("full_name", [whole])
+    about, fields = choose_about(table, infer_kinds(table))
+    assert telling_columns(table, normalize(table, fields), about) == ["born", "town"]
+
+
+# contexts and sources
+
+
+def views(table, sources=None, columns=None):
+    about, fields = choose_about(table, infer_kinds(table, leave_out=["source"]))
+    normal = normalize(table, fields)
+    names = telling_columns(table, normal, about) if columns is None else columns
+    return views_of(normal, about, names, sources)
+
+
+def test_a_paper_is_a_context_and_a_town_is_none():
+    rng = np.random.default_rng(0)
+    seen = views(mentions(120, 150)[0])
+    assert "paper" in [seen.witnesses[k].name for k in context_columns(seen, rng)]
+    assert context_columns(views(persons(100)[0]), rng) == []
+
+
+NOTHING = Evidence((), Calibration(np.zeros(0), np.zeros(0)))  # of other columns
+
+
+def all_pairs(n):
+    first, second = np.triu_indices(n, 1)
+    return Candidates(first, second)
+
+
+@pytest.mark.parametrize("ending", ["", " ({year})"])
+def test_one_per_source_is_seen_across_sources(ending):
+    table, truth = products(80, ending=ending)
+    sources = (np.array(table["source"].to_pylist()) == "b").astype(int)
+    pool = all_pairs(len(truth))
+    seen = views(table, sources, [])
+    assert is_one_per_source(seen, NOTHING, pool, seen.identity.levels(*pool), [])
+    anywhere = np.random.default_rng(1).integers(0, 2, len(truth))
+    seen = views(table, anywhere, [])
+    assert not is_one_per_source(seen, NOTHING, pool, seen.identity.levels(*pool), [])
+
+
+def test_a_column_of_sources_is_known_by_its_header_and_its_few_values():
+    table = products(50)[0]
+    assert infer_source(table, []) == "source"
+    assert infer_source(table, ["source"]) is None
+    assert infer_source(table.rename_columns(["outlet", "title", "price"]), []) is None
+
+
+# evidence
+
+
+def test_sums_are_worth_what_anchors_and_null_pairs_say():
+    rng = np.random.default_rng(0)
+    anchors, null = rng.normal(2.0, 1.0, 4_000), rng.normal(-2.0, 1.0, 4_000)
+    curve = calibrate(anchors, np.ones(4_000), null)
+    at = np.array([-1.0, 0.0, 1.0])
+    assert curve(at) == pytest.approx(4.0 * at, abs=0.6)  # the log of the ratio of the two densities
+    twice = calibrate(2 * anchors, np.ones(4_000), 2 * null)  # two columns that say the same
+    assert twice(2 * at) == pytest.approx(curve(at), abs=0.6)
+
+
+def test_columns_that_say_nothing_are_worth_nothing():
+    assert (Calibration(np.zeros(0), np.zeros(0))(np.array([1.0, 5.0])) == 0.0).all()
+
+
+def test_scores_are_odds_less_one():
+    scores = score_of(np.array([FORBIDDEN, -10.0, 0.0, 1.0, 50.0]))
+    assert scores == pytest.approx([FORBIDDEN, UNLINKED, 0.0, np.e - 1.0, np.expm1(SUREST)], rel=1e-5)
