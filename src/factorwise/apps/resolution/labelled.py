@@ -61,10 +61,13 @@ def labelled_pairs(pairs: Any, ids: pa.Array) -> LabelledPairs:
 
     pairs
         A table (as `factorwise.io.tables.read_table` takes) with the columns ``id``, ``other`` and ``same``,
-        or a list of such triples; ``same`` is a truth value: true and false, 1 and 0.
+        or a list of such triples; ``same`` is a truth value: true and false, 1 and 0. `LabelledPairs` are
+        taken as they are.
     ids
         Of all records.
     """
+    if isinstance(pairs, LabelledPairs):
+        return pairs
     table = _as_table(pairs)
     first, second = (
         rows_of_pairs(table.column(name), ids, f"labelled pairs, {name!r}") for name in COLUMNS[:2]

@@ -27,6 +27,7 @@ from factorwise.apps.resolution.curation.verdicts import Verdicts
 from factorwise.apps.resolution.curation.warm import WarmIndex
 from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.apps.resolution.knowledge import Knowledge
+from factorwise.apps.resolution.labelled import LabelledPairs
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.apps.resolution.resolving import default_budget, draw_posterior_of
 from factorwise.errors import InvalidArgumentError, StoreError
@@ -67,6 +68,9 @@ class Added(NamedTuple):
     joined: int
     moved: int
     change: int | None
+
+
+_NO_PAIRS = LabelledPairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, bool))
 
 
 class Curator:
@@ -110,7 +114,13 @@ class Curator:
             raise InvalidArgumentError(f"{self.store.path.name} has records already: add to them.")
         if resolver is None:
             resolver = EntityResolver(n_jobs=self._team.threads, random_state=self._seed)
-            resolver.fit(table, leave_out=leave_out)
+            # with labelled pairs, if only none yet, there are comparison levels that answers can teach
+            resolver.fit(table, pairs=_NO_PAIRS, leave_out=leave_out)
+        if resolver.knowledge_.unlabelled is not None:
+            raise InvalidArgumentError(
+                "the model was fitted without labels and has no comparison levels that answers could teach:"
+                " give a model that was fitted with labelled entities or pairs, or none."
+            )
         self._knowledge = resolver.knowledge_
         linked = link_table(table, self._knowledge, team=self._team)
         rounds, sweeps = default_budget(table.num_rows)

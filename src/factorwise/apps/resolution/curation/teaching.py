@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from factorwise.apps.resolution.training.pair_regression import up_to_level
 from factorwise.kernels.clusterings.links import LINK_WEIGHT
 from factorwise.model.level_weights import LevelWeights
 from factorwise.types import Bools, Floats
@@ -121,8 +120,8 @@ def fit_around(
 
 def _link_features(base: LevelWeights, levels: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Return what the scores of links are made of: a constant, the score before, and steps of levels."""
-    steps = up_to_level(levels, base).toarray()
-    return np.column_stack([np.ones(len(levels)), base.link_scores(levels), steps])
+    steps = [levels[:, [c]] >= np.arange(1, size + 1) for c, size in enumerate(base.sizes)]
+    return np.column_stack([np.ones(len(levels)), base.link_scores(levels), *steps])
 
 
 def _described(mean: Floats, best: Floats, together: Bools) -> NDArray[np.float64]:
