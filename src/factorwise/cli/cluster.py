@@ -153,7 +153,7 @@ def command(options: Options, **given: Any) -> None:
     PAIRS is a CSV, Parquet or JSON lines file, or FILE.duckdb::TABLE, with two ids and a score in every row.
     splink's tables of predictions are recognised by their columns. Writes a row for each record with the
     columns id, entity (the smallest id of its records) and confidence, by the same walk as `resolve apply`:
-    no threshold is needed, and one false pair does not chain two entities. The offset of the scores and the
+    no threshold is needed, and one false pair seldom chains two entities. The offset of the scores and the
     weight of pairs without a score are learned from --labels, or estimated from the pairs; both are printed.
     """
     request = Request(**given)

@@ -27,7 +27,7 @@ class PairClusterer:
     """Finds the entities of records from scored pairs, by the walk that `EntityResolver` takes.
 
     The score of a clustering is the sum over the scored pairs in one entity of their log odds plus an offset,
-    and over the other pairs in one entity of the unlinked pair weight. One false pair does not chain two
+    and over the other pairs in one entity of the unlinked pair weight. One false pair seldom chains two
     entities: the pairs between them that are missing speak against it.
 
     >>> pairs = [("a", "b", 0.99), ("b", "c", 0.97), ("a", "c", 0.8), ("c", "d", 0.1)]
