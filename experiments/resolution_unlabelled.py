@@ -33,7 +33,7 @@ from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.linking import link
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.apps.resolution.resolving import searched
-from factorwise.apps.resolution.training import EXPECTED, MOST_EXPECTED, SAMPLE, sampled
+from factorwise.apps.resolution.training.fitting import EXPECTED, MOST_EXPECTED, SAMPLE, sampled
 from factorwise.apps.resolution.unsupervised import fit_mixture, weights_of
 from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.io.data import find_data
