@@ -20,6 +20,7 @@ from factorwise import EntityResolver
 from factorwise.apps.resolution.curation.engine import EXPECTED, RANDOM, UNCERTAIN, QuestionEngine
 from factorwise.apps.resolution.curation.indexing import link_table
 from factorwise.apps.resolution.curation.verdicts import Verdicts
+from factorwise.apps.resolution.labelled import LabelledPairs
 from factorwise.apps.resolution.resolving import default_budget
 from factorwise.apps.resolution.training import entity_numbers
 from factorwise.inference.mcmc.shards.search import LinkSearch
@@ -54,7 +55,7 @@ def measure(name: str, options: argparse.Namespace) -> None:
     else:
         table, truth = task.train.drop_columns(["entity"]), entity_numbers(task.train, "entity")
     print(f"{name}: {table.num_rows:,} records, {len(np.unique(truth)):,} entities", flush=True)
-    resolver = EntityResolver(n_jobs=1).fit(table, id="id")
+    resolver = EntityResolver(n_jobs=1).fit(table, pairs=LabelledPairs.none(), id="id")
     with Team(1) as team:
         records = link_table(table, resolver.knowledge_, team=team).records
         rounds, sweeps = default_budget(table.num_rows)

@@ -225,7 +225,8 @@ def parsed(verb_name, command, context, words, leave_out=None):
     """Parse the words after a verb and run nothing; all that is required is there but for one option."""
     for parameter in command.params:
         if isinstance(parameter, click.Argument):
-            choices = getattr(parameter.type, "choices", ["in.file"])
+            number = isinstance(parameter.type, click.types.IntParamType)
+            choices = getattr(parameter.type, "choices", ["1" if number else "in.file"])
             words = [*words, choices[0]]
         elif parameter.required and parameter is not leave_out:
             word = "1" if parameter.type.name in WORDS else "needed"

@@ -83,7 +83,10 @@ def test_without_options_the_seed_is_fixed_and_all_processors_work(run, show):
         (["show", "extra"], "extra"),
         (["show", "--stepps", "3"], "--steps"),
         (["shwo"], "Did you mean 'show'?"),
-        (["xyzzy"], "There are: align, completion, coref, demo, doctor, flows, generate, infer, inspect,"),
+        (
+            ["xyzzy"],
+            "There are: align, cluster, completion, coref, demo, doctor, flows, generate, infer, inspect,",
+        ),
         (["--seed", "3", "show"], "Options go after the verb: factorwise VERB --seed."),
     ],
 )

@@ -64,7 +64,7 @@ def test_fitting_without_labels_reports_what_was_found(resolved, run, tmp_path):
     words = ("--id", "id", "--model", tmp_path / "m.fw", "--report", tmp_path / "r.html", "--quiet")
     assert run("resolve", "fit", resolved / "records.csv", *words).code == 0
     found = sections(tmp_path / "r.html")
-    assert dict(found["Data"]["rows"])["learned by"] == "what records look like"
+    assert dict(found["Data"]["rows"])["learned by"] == "anchors"
     assert not {"Quality", "Calibration", "Training methods"} & set(found)
 
 

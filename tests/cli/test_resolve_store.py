@@ -87,3 +87,37 @@ def test_a_record_is_looked_up(path, run):
     assert best["probability"] > 0.8
     wrong = run("resolve", "lookup", path, "surname=x")
     assert (wrong.code, "no column 'surname'" in wrong.err) == (2, True)
+
+
+MISTAKES = {
+    "init s.duckdb people.csv --id id": "s.duckdb: exists already. Choose another name, or remove it.",
+    "init none/s.duckdb people.csv --id id": "does not exist. Make it first.",
+    "init people.csv people.csv --id id": "STORE 'people.csv' is also read from: give another file.",
+    "init new.duckdb none.csv --id id": "there is no file 'none.csv'. Check the path.",
+    "init new.duckdb people.csv --id ids": "people.csv has no column 'ids'. Did you mean 'id'?",
+    "add none.duckdb people.csv --id id": "there is no such file. `factorwise resolve init` makes a store.",
+    "add people.csv people.csv --id id": "people.csv: this DuckDB file is no store.",
+    "add s.duckdb people.csv --id ids": "people.csv has no column 'ids'. Did you mean 'id'?",
+    "export none.duckdb -o out.csv": "there is no such file. `factorwise resolve init` makes a store.",
+    "export s.duckdb -o none/out.csv": "does not exist. Make it first.",
+    "export s.duckdb -o s.duckdb": "--output 's.duckdb' is also read from: give another file.",
+    "export s.duckdb -o out.csv --table entities --draws 2": "--draws is for the members",
+    "export s.duckdb -o out.xyz": "tables are written as CSV, Parquet or JSON lines",
+    "lookup s.duckdb nam=Ann": "s.duckdb has no column 'nam'",
+    "lookup s.duckdb Ann": "write COLUMN=VALUE, but 'Ann' was given.",
+    "lookup none.duckdb name=Ann": "there is no such file. `factorwise resolve init` makes a store.",
+    "history none.duckdb 1": "there is no such file. `factorwise resolve init` makes a store.",
+    "undo none.duckdb": "there is no such file. `factorwise resolve init` makes a store.",
+}
+
+
+@pytest.mark.parametrize("line", MISTAKES)
+def test_mistakes_are_told_and_no_file_is_left_or_changed(made, path, run, monkeypatch, line):
+    folder = path.parent
+    (folder / "people.csv").write_bytes((made / "people.csv").read_bytes())
+    monkeypatch.chdir(folder)
+    before = {one: one.read_bytes() for one in folder.iterdir()}
+    result = run("resolve", *line.split())
+    assert (result.code, result.out) == (2, "")
+    assert MISTAKES[line] in result.err
+    assert {one: one.read_bytes() for one in folder.iterdir()} == before

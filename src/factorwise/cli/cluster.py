@@ -250,12 +250,15 @@ def _read_model(path: str) -> SplinkModel:
 def _read_pairs(request: Request, model: SplinkModel | None) -> ScoredPairs:
     """Read the scored pairs; sources must be known where one record of each is asked for."""
     from factorwise.apps.resolution.scored_pairs.tables import read_scored_pairs
+    from factorwise.io.table_columns import require_columns
 
     left, right = request.left, request.right
     if model is not None and left is None and right is None:
         left, right = f"{model.id_column}_l", f"{model.id_column}_r"
     table = given_table(request.file, encoding=request.encoding)
     records = None if request.records is None else given_table(request.records, encoding=request.encoding)
+    if records is not None:
+        require_columns([str(request.id_column)], records.column_names, str(request.records))
     with speaking_of(request.file):
         scored = read_scored_pairs(
             table,

@@ -231,6 +231,8 @@ def _candidate_lines(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _value(one: Mapping[str, Any]) -> str:
+    if one["value"] is None:  # a model without labels has levels alone
+        return f"level {one['level']}: {one['meaning']}"
     return f"{one['value']:.4g}  (level {one['level']}: {one['meaning']})"
 
 

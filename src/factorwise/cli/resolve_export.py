@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from factorwise.cli.files import check_target, write_output
 from factorwise.cli.numbers import Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import emit
@@ -37,8 +38,11 @@ def command(options: Options, store: str, output: Path, table: str, draws: int |
     """
     if draws is not None and table != "members":
         raise click.UsageError("--draws is for the members: leave --table away.")
-    from factorwise.io.tables import write_table
+    check_target("--output", output, store)
+    from factorwise.io.table_formats import written_format
     from factorwise.store import Store
+
+    written_format(output)  # refuses an unknown ending before any work
 
     with Store.open(store, read_only=True) as opened:
         if table == "members":
@@ -55,6 +59,6 @@ def command(options: Options, store: str, output: Path, table: str, draws: int |
             clusterings = Curator(opened, random_state=options.seed, n_jobs=options.threads).draws(draws)
             for number, labels in enumerate(clusterings, 1):
                 written = written.append_column(f"draw_{number}", [labels])
-    write_table(output, written)
+    write_output(output, written)
     document = {"output": output.name, "rows": written.num_rows, "columns": written.column_names}
     emit(document, [f"{written.num_rows:,} rows in {output.name}"], as_json=options.json)

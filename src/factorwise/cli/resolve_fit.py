@@ -245,7 +245,9 @@ def _lines(document: dict[str, Any], blocking: list[str]) -> Iterator[str]:
         text += f", {data['pairs']:,} labelled pairs"
     rows = [("data", text), ("weights", f"{weights['all']}, {weights['active']} active")]
     if "method" in training:
-        rows += [("learned by", training["method"]), ("B-cubed F1", _quality(training))]
+        rows.append(("learned by", training["method"]))
+    if "b_cubed" in training:  # entities are known
+        rows.append(("B-cubed F1", _quality(training)))
         rows += [("bottleneck", text) for text in bottleneck(document["blocking"], training)]
     rows += unlabelled_rows(document["without_labels"])
     rows.append(("temperature", f"{document['temperature']:.4g}"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from factorwise.cli.files import speaking_of
+from factorwise.cli.files import check_target, speaking_of
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import emit
 from factorwise.cli.resolve_data import given_fields, read_records, record_options
@@ -50,10 +50,12 @@ def make_store(
     reading
         How records are read: see `read_records`.
     """
+    check_target("STORE", target, *files, model, fields)
     records = read_records(files, **reading)
     kinds = given_fields(fields, records)
     from factorwise.apps.resolution.curation.curator import Curator
     from factorwise.apps.resolution.estimator import EntityResolver
+    from factorwise.apps.resolution.labelled import LabelledPairs
     from factorwise.store import Store
 
     settings: dict[str, Any] = {"random_state": options.seed, "n_jobs": options.threads}
@@ -62,7 +64,7 @@ def make_store(
     else:
         resolver = EntityResolver(fields=kinds, **settings)
         with speaking_of(records.name):
-            resolver.fit(records.table, leave_out=records.leave_out)
+            resolver.fit(records.table, pairs=LabelledPairs.none(), leave_out=records.leave_out)
     opened = Store.create(target)
     try:
         with opened, speaking_of(records.name):

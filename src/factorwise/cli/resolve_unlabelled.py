@@ -46,11 +46,15 @@ def unlabelled_rows(entry: Mapping[str, Any] | None) -> Iterator[tuple[str, str]
     if entry["one_per_source"]:
         source = entry["source"] or "source"
         yield "sources", f"each {source} has an entity once"
-    yield (
-        "estimate",
-        f"precision {entry['precision']:.2f}, recall {entry['recall']:.2f}; from"
-        f" {entry['anchors']:,.0f} pairs that are equal in a rare {entry['about']}, not from labels",
-    )
+    if entry["safe_rule"]:
+        yield "estimate", "precision and recall are not known: the evidence is too thin to tell"
+    else:
+        yield (
+            "estimate",
+            f"precision {entry['precision']:.2f}, recall {entry['recall']:.2f}; from"
+            f" {entry['anchors']:,.0f} pairs that are equal, or all but equal, in a rare {entry['about']},"
+            " not from labels",
+        )
     if entry["candidates"] is not None:
         yield "candidates", f"an estimated {entry['candidates']:.1%} of the pairs of one entity"
 

@@ -26,6 +26,11 @@ class LabelledPairs(NamedTuple):
     second: NDArray[np.int64]
     same: Bools
 
+    @classmethod
+    def none(cls) -> LabelledPairs:
+        """Return no pairs: what is learned then has comparison levels, which later answers can teach."""
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, bool))
+
 
 class ComparedLabels(NamedTuple):
     """Labelled pairs with their levels in some comparisons."""

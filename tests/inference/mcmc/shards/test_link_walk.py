@@ -137,9 +137,9 @@ def test_next_to_nothing_can_be_walked_over(n):
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        ([0], [1, 2], "two columns of one length"),
-        ([0], [3], "items from 0 to 2"),
-        ([-1], [1], "items from 0 to 2"),
+        ([0], [1, 2], "second must have 1 entries, but has 2"),
+        ([0], [3], "second must be numbers from 0 to 2, but entry 0 is 3"),
+        ([-1], [1], "first must be numbers from 0 to 2, but entry 0 is -1"),
         ([0, 2], [1, 2], "item 2 cannot be linked with itself"),
     ],
 )

@@ -70,9 +70,6 @@ class Added(NamedTuple):
     change: int | None
 
 
-_NO_PAIRS = LabelledPairs(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, bool))
-
-
 class Curator:
     """What a resolver does with the records of a store.
 
@@ -114,8 +111,7 @@ class Curator:
             raise InvalidArgumentError(f"{self.store.path.name} has records already: add to them.")
         if resolver is None:
             resolver = EntityResolver(n_jobs=self._team.threads, random_state=self._seed)
-            # with labelled pairs, if only none yet, there are comparison levels that answers can teach
-            resolver.fit(table, pairs=_NO_PAIRS, leave_out=leave_out)
+            resolver.fit(table, pairs=LabelledPairs.none(), leave_out=leave_out)
         if resolver.knowledge_.unlabelled is not None:
             raise InvalidArgumentError(
                 "the model was fitted without labels and has no comparison levels that answers could teach:"

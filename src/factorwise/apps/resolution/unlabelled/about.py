@@ -109,8 +109,8 @@ def _told(fields: Sequence[FieldSpec], columns: Sequence[str]) -> About:
     parts = _parts(chosen, dict.fromkeys(columns, 1.0))
     if parts is not None:
         return About(parts, PERSON, "as you said")
-    single = len(chosen) == 1 and chosen[0].kind == "name"
-    return About(tuple(columns), PERSON if single else TEXT, "as you said")
+    is_person = len(chosen) == 1 and chosen[0].kind == "name" and chosen[0].option("part") == "full"
+    return About(tuple(columns), PERSON if is_person else TEXT, "as you said")
 
 
 def _inferred(table: pa.Table, fields: Sequence[FieldSpec], filled: Mapping[str, float]) -> About:

@@ -157,7 +157,7 @@ def rare_enough(identity: Identity, counts: Ints) -> tuple[float, float]:
     for rare in RARE:
         some = (identity.namesakes <= rare) & (counts > 0)
         joins = float((counts[some] - 1).sum())
-        chance = min(float(identity.namesakes[some].sum()) / 2.0 / max(joins, 1.0), 1.0)
+        chance = min(float(identity.namesakes[some].sum()) / 2.0 / joins, 1.0) if joins else 0.0
         if chance <= CHANCE:
             break
     return rare, chance

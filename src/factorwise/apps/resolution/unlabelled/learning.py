@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -87,9 +87,10 @@ def learn_from_anchors(
         return replace(model, report={**model.report, **figures}), figures
 
     model, figures = judged(fitted.model)
+    doubted = figures
     if not model.is_safe and min(figures["precision"], figures["recall"]) < TRUSTED:
         model, figures = judged(replace(model, is_safe=True))
-    model = replace(model, report={**model.report, "warnings": warnings_of(model)})
+    model = replace(model, report={**model.report, "warnings": warnings_of(model, doubted)})
     values = np.zeros(FIXED_WEIGHTS)
     values[UNLINKED_WEIGHT] = UNLINKED
     training = {
@@ -108,8 +109,12 @@ def _rounded(value: float | int | None) -> float | int | None:
     return round(value, 3) if isinstance(value, float) else value
 
 
-def warnings_of(model: UnlabelledModel) -> list[str]:
-    """Say in whole sentences where the evidence is thin."""
+def warnings_of(model: UnlabelledModel, doubted: Mapping[str, Any]) -> list[str]:
+    """Say in whole sentences where the evidence is thin.
+
+    doubted
+        The estimate for the clustering by all evidence, which the safe rule may have replaced.
+    """
     report, found = model.report, []
     name = model.about.phrase
     if model.is_safe and report["anchors"] < FEWEST_ANCHORS:
@@ -121,9 +126,9 @@ def warnings_of(model: UnlabelledModel) -> list[str]:
         )
     elif model.is_safe:
         found.append(
-            f"the evidence contradicts itself (estimated precision {report['precision']:.2f}, recall"
-            f" {report['recall']:.2f}). Records are joined only if they are equal in a rare {name}: label"
-            " some entities, or say with --about what records are about."
+            f"the evidence contradicts itself (estimated precision {doubted['precision']:.2f}, recall"
+            f" {doubted['recall']:.2f}). Records are joined only if they are equal in a rare {name}, or in a"
+            " code: label some entities, or say with --about what records are about."
         )
     elif not report["columns"]:
         found.append(

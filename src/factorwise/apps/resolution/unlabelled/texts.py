@@ -108,5 +108,5 @@ def set_codes(lists: Lists) -> NDArray[np.int64]:
     """Return a number for each set, the same for equal ones; -1 for empty ones."""
     words = lists.values.take(pa.array(lists.codes)).cast(pa.string())
     texts = pc.binary_join(pa.LargeListArray.from_arrays(pa.array(lists.offsets), words), " ")
-    coded = encoded(texts.cast(pa.string()))
-    return np.where(lists.missing, -1, coded.codes).astype(np.int64)
+    present = pc.if_else(pa.array(lists.missing), pa.scalar(None, pa.string()), texts.cast(pa.string()))
+    return encoded(present).codes.astype(np.int64)
