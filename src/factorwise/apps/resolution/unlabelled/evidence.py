@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.isotonic import isotonic_regression
 
 from factorwise.apps.resolution.unlabelled.witnesses import Witness
 from factorwise.errors import InvalidArgumentError
@@ -139,7 +138,7 @@ def fit_column(
     seen = float(m.sum())
     m = m / m.sum()
     logs = np.log(m / u)
-    logs[:-1] = isotonic_regression(logs[:-1], sample_weight=m[:-1] + u[:-1])
+    logs[:-1] = _rising(logs[:-1], m[:-1] + u[:-1])
     logs[-1] = np.log(m[-1])
     shrink = seen / (seen + 10.0)
     logs[:-1] *= shrink
@@ -169,9 +168,16 @@ def calibrate(anchors: Floats, weight: Floats, null: Floats) -> Calibration:
         in_n[kept],
         (in_a / in_a.sum() + in_n / in_n.sum())[kept],
     )
-    ratio = isotonic_regression(ratio, sample_weight=mass)
+    ratio = _rising(ratio, mass)
     supported = np.flatnonzero(in_n >= SUPPORT)
     last = int(supported[-1]) + 1 if len(supported) else len(center)
     center, ratio = center[:last], ratio[:last]
     keep = np.append(True, np.diff(center) > 1e-9)
     return Calibration(center[keep], ratio[keep])
+
+
+def _rising(values: Floats, mass: Floats) -> Floats:
+    """Return the values that never fall and are nearest to those given, each by its mass."""
+    from sklearn.isotonic import isotonic_regression  # who applies a model does not wait for it
+
+    return np.asarray(isotonic_regression(values, sample_weight=mass))
