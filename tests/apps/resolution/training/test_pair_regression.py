@@ -5,7 +5,7 @@ import pytest
 
 from factorwise.apps.resolution.training import pair_regression
 from factorwise.apps.resolution.training.examples import PairExamples
-from factorwise.apps.resolution.training.pair_regression import regress_levels, scale_weights, up_to_level
+from factorwise.apps.resolution.training.pair_regression import regress_levels, scale_weights
 from factorwise.model.level_weights import LevelWeights
 
 SIZES = (4, 2)
@@ -63,12 +63,3 @@ def test_of_very_many_pairs_a_sample_is_taken_by_the_seed(monkeypatch):
     monkeypatch.setattr(pair_regression, "MOST_PAIRS", 500)
     one, again, other = (regress_levels(planted(5_000), ZEROS, seed=s).values.tolist() for s in (1, 1, 2))
     assert one == again != other
-
-
-def test_a_level_counts_as_all_levels_up_to_it():
-    levels = np.random.default_rng(0).integers(0, 3, (8, 2)).astype(np.uint8)
-    expected = np.zeros((8, sum(SIZES)))
-    for row, (one, two) in enumerate(levels.tolist()):
-        expected[row, :one] = 1.0
-        expected[row, 4 : 4 + two] = 1.0
-    assert up_to_level(levels, ZEROS).toarray().tolist() == expected.tolist()

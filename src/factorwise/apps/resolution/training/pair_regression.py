@@ -103,16 +103,3 @@ def _levels_seen(levels: NDArray[np.uint8], weights: LevelWeights) -> csr_array:
     bounds = np.append(0, np.cumsum(there.sum(axis=1)))
     size = len(weights.values) - FIXED_WEIGHTS
     return csr_array((np.ones(len(columns)), columns, bounds), shape=(len(levels), size))
-
-
-def up_to_level(levels: NDArray[np.uint8], weights: LevelWeights) -> csr_array:
-    """Return a row of zeros and ones for each pair: a one for every level up to the one it has."""
-    counts = levels.astype(np.int64)
-    starts = np.broadcast_to(weights.offsets - FIXED_WEIGHTS, counts.shape)
-    repeats = counts.ravel()
-    ends = np.cumsum(repeats)
-    within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - repeats, repeats)
-    columns = np.repeat(starts.ravel(), repeats) + within
-    bounds = np.append(0, np.cumsum(counts.sum(axis=1)))
-    size = len(weights.values) - FIXED_WEIGHTS
-    return csr_array((np.ones(len(columns), np.float32), columns, bounds), shape=(len(levels), size))
