@@ -1,7 +1,7 @@
 """The reconciliation service: OpenRefine and others match a column of theirs against the entities of a store.
 
-Follows the reconciliation API of the W3C community group, version 0.2: a manifest, batches of queries,
-suggestions for entities and properties, and previews are left out but for the manifest and the queries.
+Follows the reconciliation API of the W3C community group, version 0.2: the manifest and batches of queries.
+Suggestions for entities and properties, and previews, are not offered.
 """
 
 from __future__ import annotations

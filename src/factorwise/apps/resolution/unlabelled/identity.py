@@ -8,6 +8,7 @@ names equal; 1 nothing. Texts: 6 the same words, 5 to 1 how alike they are; code
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -152,12 +153,16 @@ class PersonIdentity(Identity):
 
     def _swapped(self, first: Ints, second: Ints) -> Bools:
         """Return where the first name of one is the last name of the other, and the other way round."""
+        last, given = self._comparable_parts
+        return np.asarray((last[first] == given[second]) & (last[second] == given[first]), bool)
+
+    @cached_property
+    def _comparable_parts(self) -> tuple[Ints, Ints]:
+        """Last and first names of the rows under one set of codes; -1 and -2 where they are missing."""
         both = encoded(pa.concat_arrays([_text(self.names.last.values), _text(self.names.first.values)]))
         count = len(self.names.last.values)
         last = np.append(both.codes[:count], -1)[self.names.last.codes]
-        given = np.append(both.codes[count:], -2)[self.names.first.codes]
-        found: Bools = (last[first] == given[second]) & (last[second] == given[first])
-        return found
+        return last, np.append(both.codes[count:], -2)[self.names.first.codes]
 
 
 class TextIdentity(Identity):
