@@ -31,6 +31,7 @@ KINDS = {
     "fields.toml": "fields",
     "tags.txt": "columns",
     "templates.txt": "text",
+    "words.txt": "words",
     "docs.jsonl": "documents",
     "a.jsonl": "concepts",
     "b.jsonl": "concepts",
@@ -73,6 +74,7 @@ LINES = (
     "tag fit tags.txt --max-iterations 2 --templates templates.txt --warm-start tag.fw --model out.fw"
     " --report out.html",
     "tag apply tags.txt --model tag.fw -o out.txt --report out.html",
+    "tag classes words.txt -o out.tsv --sizes 2 --min-count 1",
     "tag score tag-found.txt --report out.html",
     "tag inspect tag.fw",
     "coref fit docs.jsonl --passes 1 --steps 20 --search-steps 5 --model out.fw --report out.html",
@@ -139,6 +141,7 @@ def write_inputs(place):
         "fields.toml": "[fields.town]\nkind = 'category'\n",
         "tags.txt": "\n".join(tags) + "\n",
         "templates.txt": "w[0]\np[0]\n",
+        "words.txt": "the cat sat\nthe dog sat\n",
         "docs.jsonl": "".join(json.dumps(one) + "\n" for one in DOCUMENTS),
         "a.jsonl": concepts("a", "animal", "brown bear", "house cat"),
         "b.jsonl": concepts("b", "beast", "bear, brown", "cat"),

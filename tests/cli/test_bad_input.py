@@ -57,6 +57,11 @@ SAID = {
         "picture": "bad.txt: not text in UTF-8",
         "latin": "bad.txt: not text in UTF-8 (invalid continuation byte). Save it in UTF-8.",
     },
+    "words": {
+        "missing": "bad.txt: cannot be read: No such file or directory. Check the path",
+        "empty": "only 0 words occur 1 times or more in 0 words: give more text, or a smaller min_count.",
+        "picture": "bad.txt: not text in UTF-8",
+    },
     "fields": {
         "missing": "there is no file 'bad.toml' with kinds of fields. Check the path.",
         "picture": "bad.toml is not TOML",
@@ -130,6 +135,9 @@ OWN = [
     ("tag fit", "--global known.tsv --model known.tsv", "--model 'known.tsv' is also read from"),
     ("tag fit", "--held-out tags.txt --held-out-share 0.1", "exclude each other: give one of them"),
     ("tag fit", "--held-out none.txt", "none.txt: there is no such file"),
+    ("tag fit", "--gazetteer none.txt", "none.txt: cannot be read: No such file or directory."),
+    ("tag fit", "--word-classes templates.txt", "word classes 'templates', line 1: 1 columns"),
+    ("tag classes", "--vectors", "'the cat sat' is not a word and its numbers"),
     ("tag apply", "--marginals --nbest 2", "--marginals, --nbest and --spans exclude each other"),
     ("tag apply", "--nbest 0", "'--nbest': 0 is not in the range x>=1"),
     ("tag apply", "--columns 0,7", "asks for column 7 (counted from 0), but the file has 3"),

@@ -103,7 +103,7 @@ def test_without_a_verb_the_help_lists_the_verbs(run):
     ("words", "fault"),
     [
         (["fti"], "no verb of 'factorwise tag' is called 'fti'. Did you mean 'fit'?"),
-        (["xyzzy"], "There are: apply, fit, inspect, score."),
+        (["xyzzy"], "There are: apply, classes, fit, inspect, score."),
         (["--seed", "3", "fit"], "Options go after the verb: factorwise tag VERB --seed."),
         (["fit", "x", "--modle", "m.fw"], "--model"),
         (["fit", "x"], "Missing option '--model'"),
@@ -205,7 +205,7 @@ def test_the_summary_for_people_tells_the_shares_of_the_time(run, folder, tmp_pa
     assert (result.code, result.err) == (0, "")
     lines = {line.split()[0]: line for line in result.out.splitlines()}
     assert "40 sentences" in lines["data"]
-    assert "lbfgs, c1 = 0, c2 = 1, order 1, 2 iterations" in lines["training"]
+    assert "lbfgs, c1 = 0.1, c2 = 0.1, order 1, 2 iterations" in lines["training"]
     assert all(part in lines["time"] for part in ("reading", "features", "training", "%"))
 
 
@@ -279,7 +279,7 @@ def test_provenance_names_the_data_and_the_settings(folder):
     saved = read_tagger(folder / "m.fw")
     (data,) = saved.provenance["data"]
     assert (data["name"], data["bytes"]) == ("train.txt", (folder / "train.txt").stat().st_size)
-    assert saved.settings["training"]["prior"] == {"c1": 0.0, "c2": 1.0}
+    assert saved.settings["training"]["prior"] == {"c1": 0.1, "c2": 0.1}
     assert saved.settings["columns"] == {"features": [0, 1], "label": 2, "like_labels": [], "all": 3}
 
 
@@ -703,3 +703,32 @@ def test_errors_are_json_when_asked_for(run, tmp_path):
     result = run("tag", "fit", tmp_path / "none.txt", "--model", tmp_path / "m.fw", "--json")
     assert result.code == 2
     assert json.loads(result.err)["error"]["type"] == "DataFileError"
+
+
+def test_gazetteers_and_word_classes_are_kept_in_the_model(run, tmp_path):
+    train = "we O\nsaw O\nRome B-CITY\n\nAnn O\nleft O\nOslo B-CITY\n\nBob O\nmet O\nAnn O\n"
+    (tmp_path / "train.txt").write_text(train)
+    (tmp_path / "city.txt").write_text("Rome\nOslo\nQuito\n")
+    (tmp_path / "unlabelled.txt").write_text("we saw Rome\nwe saw Oslo\nAnn left us\nBob left us\n" * 3)
+    (tmp_path / "new.txt").write_text("Eve\nsaw\nQuito\n")
+    result = run("tag", "classes", tmp_path / "unlabelled.txt", "-o", tmp_path / "k.tsv", "--sizes", "3,4")
+    assert (result.code, result.err) == (0, "")
+    assert "8 words in 3 and 4 classes" in result.out
+    lists = ("--gazetteer", tmp_path / "city.txt", "--word-classes", tmp_path / "k.tsv")
+    assert run("tag", "fit", tmp_path / "train.txt", "--model", tmp_path / "m.fw", *lists).code == 0
+    for name in ("city.txt", "k.tsv"):
+        (tmp_path / name).unlink()
+    applied = run("tag", "apply", tmp_path / "new.txt", "--model", tmp_path / "m.fw")
+    assert applied.out.split()[-1] == "B-CITY"
+
+
+def test_columns_of_numbers_are_values(run, tmp_path):
+    (tmp_path / "train.txt").write_text("a 1.5 A\nb -2 B\n\nc 2 A\nd -1 B\n")
+    (tmp_path / "new.txt").write_text("e -3\nf 3\n")
+    numbers = ("--number-columns", "1", "--model", tmp_path / "m.fw")
+    assert run("tag", "fit", tmp_path / "train.txt", *numbers).code == 0
+    applied = run("tag", "apply", tmp_path / "new.txt", "--model", tmp_path / "m.fw")
+    assert [line.split()[-1] for line in applied.out.splitlines() if line] == ["B", "A"]
+    refused = run("tag", "fit", tmp_path / "train.txt", *numbers, "--label-column", "1")
+    assert refused.code == 2
+    assert "--number-columns names column 1" in refused.err

@@ -60,13 +60,38 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
     metavar="FILE",
     help="Feature templates, one a line, such as w[-1]|w[0].  [default: a set by the number of columns]",
 )
+@_option(
+    "--number-columns",
+    type=ColumnNumbers(),
+    metavar="2,3",
+    help="Columns that hold numbers, such as a word vector.",
+)
+@_option(
+    "--gazetteer",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Phrases of one kind, one a line; can be given often. The model keeps them.",
+)
+@_option(
+    "--word-classes",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE.tsv",
+    help="Classes of words, as `tag classes` writes them, or the paths of Brown clustering.",
+)
 @_option("--label-unknown", metavar="LABEL", help="Label that says that a token's label is not known.")
 @layout_options
 @_option(
     "--algorithm", type=click.Choice(ALGORITHMS), default="lbfgs", show_default=True, help="How to train."
 )
-@_option("--c1", type=NumberList(), metavar="NUMBER", help="Price of absolute weights.  [default: 0]")
-@_option("--c2", type=NumberList(), metavar="NUMBER", help="Price of squared weights.  [default: 1]")
+@_option(
+    "--c1",
+    type=NumberList(),
+    metavar="NUMBER",
+    help="Price of absolute weights.  [default: 0.1, or 0 with --c2]",
+)
+@_option("--c2", type=NumberList(), metavar="NUMBER", help="Price of squared weights.  [default: 0.1]")
 @_option("--variance", type=NumberList(), metavar="NUMBER", help="Of a Gaussian prior, instead of --c2.")
 @_option("--scale", type=NumberList(), metavar="NUMBER", help="Of a Laplacian prior, instead of --c1.")
 @_option(

@@ -109,6 +109,7 @@ def _transitions(tagger: ChainTagger, label: str | None) -> list[dict[str, Any]]
     named = [
         {"labels": [tagger.labels[code] for code in codes], "weight": weight}
         for codes, weight in zip(tagger.structure.transitions(), weights, strict=True)
+        if weight
     ]
     kept = [entry for entry in named if label is None or label in entry["labels"]]
     return sorted(kept, key=lambda entry: -entry["weight"])

@@ -56,12 +56,12 @@ def load_model(path: str | os.PathLike[str]) -> LoadedTagger:
     check_kind(Path(path), KIND)
     saved = read_tagger(path)
     encoder = saved.encoder
-    if not isinstance(encoder, ColumnEncoder) or encoder.extractor is None:
+    if not isinstance(encoder, ColumnEncoder) or encoder.templates is None:
         raise ModelFileError(
             f"{os.fspath(path)}: this tagger was not trained on columns but on attributes made in code. Apply"
             " it there, with ChainCRF.load(path).predict(sentences), or train one with `factorwise tag fit`."
         )
-    templates = encoder.extractor.templates
+    templates = encoder.templates
     columns, layout = _mapping(saved.settings, "columns"), _mapping(saved.settings, "layout")
     try:
         features = columns.get("features")

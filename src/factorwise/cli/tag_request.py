@@ -9,12 +9,14 @@ from pathlib import Path
 
 import click
 
-from factorwise.apps.tagging.config import TrainingConfig
+from factorwise.apps.tagging.config import TrainingConfig, default_prior
 from factorwise.apps.tagging.cross_fitting import FOLDS
+from factorwise.apps.tagging.encoders import ColumnEncoder
 from factorwise.apps.tagging.global_constraints import ConstraintSet
 from factorwise.apps.tagging.global_tagger import AUTO, candidates_of
 from factorwise.apps.tagging.model_file import KIND
 from factorwise.apps.tagging.templates import FeatureTemplateError, TemplateSet
+from factorwise.apps.tagging.word_lists import Gazetteer, WordClasses, WordList
 from factorwise.cli.files import STANDARD, check_different, check_target, read_text, speaking_of
 from factorwise.cli.learned import check_kind
 from factorwise.cli.reports import check_report
@@ -36,6 +38,9 @@ class Request:
     columns: tuple[int, ...] | None
     column_names: str | None
     templates: Path | None
+    number_columns: tuple[int, ...] | None
+    gazetteer: tuple[Path, ...]
+    word_classes: tuple[Path, ...]
     label_unknown: str | None
     separator: str | None
     encoding: str | None
@@ -83,8 +88,9 @@ class Request:
         for one, other in (("c1", "scale"), ("c2", "variance")):
             if one in named and other in named:
                 raise click.UsageError(f"--{one} and --{other} say the same thing: give one of them.")
-        l1 = [Prior.laplace(value).l1 for value in self.scale] if self.scale else self.c1 or (0.0,)
-        l2 = [Prior.gaussian(value).l2 for value in self.variance] if self.variance else self.c2 or (1.0,)
+        default = default_prior(self.algorithm, named=bool(named))
+        l1 = [Prior.laplace(value).l1 for value in self.scale or ()] or self.c1 or (default.l1,)
+        l2 = [Prior.gaussian(value).l2 for value in self.variance or ()] or self.c2 or (default.l2,)
         found = tuple(dict.fromkeys(Prior(l1=a, l2=b) for a, b in product(l1, l2)))
         if len(found) > 1 and self.cross_validate is None:
             raise click.UsageError(
@@ -150,6 +156,12 @@ class Request:
         given = self.global_constraints
         return None if given is None or given == AUTO else Path(given)
 
+    @property
+    def files(self) -> list[str | Path | None]:
+        """Files that the model is made from."""
+        used = (self.train, self.held_out, self.warm_start, self.constraint_file)
+        return [*used, *self.gazetteer, *self.word_classes]
+
     def candidates(self, labels: Sequence[str]) -> ConstraintSet | None:
         """Read the constraints on whole sentences."""
         file = self.constraint_file
@@ -172,6 +184,25 @@ class Request:
             return TemplateSet.parse(text, names)
         except FeatureTemplateError as error:
             raise FeatureTemplateError(f"{self.templates}: {error}") from None
+
+    def encoder(self, features: Sequence[int]) -> ColumnEncoder:
+        """Return the encoder of columns with these numbers in the file."""
+        lists: list[WordList] = [Gazetteer.of(p.stem, read_text(p).splitlines()) for p in self.gazetteer]
+        for path in self.word_classes:
+            lists += WordClasses.parse(path.stem, read_text(path).splitlines())
+        numbers = self.number_columns or ()
+        if numbers and self.templates is not None:
+            raise click.UsageError(
+                "--number-columns is for the bundled templates: write value(c2[0]) in --templates FILE"
+                " instead."
+            )
+        for number in numbers:
+            if number not in features:
+                raise click.UsageError(
+                    f"--number-columns names column {number}, but columns {', '.join(map(str, features))}"
+                    " make features: name one of them."
+                )
+        return ColumnEncoder(self.template_set(), lists, [features.index(number) for number in numbers])
 
     def check(self) -> None:
         """Refuse options that do not go together, and a model that could not be written."""
@@ -197,9 +228,10 @@ class Request:
                     f" constraints, or {AUTO!r} for all that can be said of the labels."
                 )
             read_text(self.constraint_file)
-        inputs = (self.train, self.held_out, self.templates, self.constraint_file, self.warm_start)
+        inputs = (*self.files, self.templates)
         check_different({"--model": self.model, "--report": self.report})
         check_target("--model", self.model, *inputs)
         check_report(self.report, self.no_values, *inputs)
+        self.template_set()
         if self.warm_start is not None:
             check_kind(self.warm_start, KIND)

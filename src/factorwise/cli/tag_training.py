@@ -57,11 +57,11 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
     priors = request.priors()
     config = request.training_config(priors[0], options.seed)
     weights, pairs = request.class_weights(), request.forbidden_pairs()
-    encoder = ColumnEncoder(request.template_set())
     before = None if request.warm_start is None else read_tagger(request.warm_start)
     clock = Clock()
     with clock.part("reading"):
         source = _source(request, request.train)
+        encoder = request.encoder(source.features)
         other = None if request.held_out is None else _source(request, request.held_out)
         if other is not None:
             check_same_columns(source, other)
@@ -240,5 +240,4 @@ def _settings(request: Request, source: Source, config: TrainingConfig) -> dict[
 
 def _files(request: Request) -> list[str | Path]:
     """Return the files that the model was made from, as far as they can be read again."""
-    used = [request.train, request.held_out, request.warm_start, request.constraint_file]
-    return files_among(used)
+    return files_among(request.files)

@@ -358,7 +358,7 @@ def test_single_sentences():
 def test_missing_and_ambiguous_labels_are_summed_over_in_training():
     X = [[["a"], ["b"], ["a", "b"]], [["b"], ["a"]], [["c"], ["a"]]]
     y = [["O", None, "B-X"], [{"O", "B-X"}, "I-X"], ["B-X", {"O", "I-X"}]]
-    model = ChainCRF(**CONVERGED, all_possible_states=True, all_possible_transitions=True).fit(X, y)
+    model = ChainCRF(**CONVERGED, c2=1.0, all_possible_states=True, all_possible_transitions=True).fit(X, y)
     total = sum(
         np.log(AllPaths.of(model, tokens).within(agrees_with(known)))
         for tokens, known in zip(X, y, strict=True)
@@ -412,8 +412,8 @@ def test_a_class_weight_raises_the_recall_of_its_class():
 
 def test_a_warm_start_goes_on_where_the_last_fit_ended():
     X, y = task()
-    cold = ChainCRF(epsilon=1e-4).fit(X, y)
-    model = ChainCRF(epsilon=1e-4, warm_start=True).fit(X, y)
+    cold = ChainCRF(c2=1.0, epsilon=1e-4).fit(X, y)
+    model = ChainCRF(c2=1.0, epsilon=1e-4, warm_start=True).fit(X, y)
     assert model.n_iter_ == cold.n_iter_
     model.fit(X, y)
     assert model.n_iter_ < cold.n_iter_ / 3

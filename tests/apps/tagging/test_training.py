@@ -10,6 +10,7 @@ from chain_cases import sparse
 from factorwise.apps.tagging import training
 from factorwise.apps.tagging.config import (
     ALGORITHMS,
+    DEFAULT_PRIOR,
     ONLINE,
     TrainingConfig,
     online_rule,
@@ -402,7 +403,10 @@ def test_settings_reach_the_rule_of_an_online_algorithm(settings, rule):
 
 
 def test_priors_are_read_in_either_notation():
-    assert prior_of(None, None) == Prior(l1=0.0, l2=1.0)
+    assert prior_of(None, None) == DEFAULT_PRIOR == Prior(l1=0.1, l2=0.1)
+    assert prior_of(None, None, algorithm="l2sgd") == prior_of(0.0, None) == Prior(l2=0.1)
+    assert prior_of(None, 1.0) == Prior(l2=1.0)
+    assert prior_of(0.2, None) == Prior(l1=0.2, l2=0.1)
     assert prior_of(0.5, np.float64(0.25)) == Prior(l1=0.5, l2=0.25)
     assert type(prior_of(None, np.float32(0.25)).l2) is float
     assert prior_of(None, None, scale=4.0, variance=0.25) == Prior(l1=0.25, l2=2.0)

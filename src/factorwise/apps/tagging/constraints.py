@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import ImpossibleError, InvalidArgumentError
+from factorwise.errors import ImpossibleError, InvalidArgumentError, require
 from factorwise.io.listing import some
 from factorwise.learning.chains.structure import Supervision
 from factorwise.metrics.sequence import scheme_name
@@ -151,3 +152,21 @@ def _prefix_and_type(label: str) -> tuple[str, str]:
     if dash:
         return (prefix, kind) if len(prefix) == 1 else ("O", label)
     return (label, "") if len(label) == 1 else ("O", label)
+
+
+def constraints_of_options(names: Sequence[Any], scheme: str | None, forbidden: Any) -> Constraints:
+    """Return the constraints of labels by a scheme and by pairs that must not follow one another."""
+    texts = [str(name) for name in names]
+    rules = Constraints.none(len(texts)) if scheme is None else Constraints.of_scheme(texts, scheme)
+    if forbidden is None:
+        return rules
+    listed = isinstance(forbidden, Collection) and not isinstance(forbidden, str)
+    require(listed, "forbidden", forbidden, "a list of pairs of labels")
+    return rules.with_pairs(texts, [_as_texts(pair) for pair in forbidden])
+
+
+def _as_texts(pair: Any) -> tuple[str | None, str | None]:
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise InvalidArgumentError(f"forbidden holds {pair!r}, which is not a pair of labels.")
+    left, right = (None if label is None else str(label) for label in pair)
+    return left, right

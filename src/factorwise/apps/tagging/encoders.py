@@ -15,9 +15,16 @@ from factorwise.apps.tagging.extraction import TemplateExtractor
 from factorwise.apps.tagging.matrices import MatrixEncoder
 from factorwise.apps.tagging.templates import TemplateSet, default_templates
 from factorwise.apps.tagging.vocabulary import Encoded, no_tokens, place_of, short
+from factorwise.apps.tagging.word_lists import (
+    WordList,
+    lists_from_arrays,
+    lists_to_arrays,
+    with_list_columns,
+)
 from factorwise.errors import InvalidArgumentError, ModelFileError
 from factorwise.io.given_texts import text_or_file
 from factorwise.types import Ints
+from factorwise.validation import as_whole
 
 
 class Encoder(Protocol):
@@ -54,11 +61,22 @@ class ColumnEncoder:
 
     templates
         What to look at; None for a set that suits the number of columns.
+    word_lists
+        Gazetteers and word classes: columns that are made from the words, with templates of their own.
+    numbers
+        Columns that hold numbers, for the set that suits the columns.
     """
 
-    def __init__(self, templates: TemplateSet | None) -> None:
-        self._templates = templates
-        self.extractor = None if templates is None else TemplateExtractor(templates)
+    def __init__(
+        self,
+        templates: TemplateSet | None,
+        word_lists: Sequence[WordList] = (),
+        numbers: Sequence[int] = (),
+    ) -> None:
+        self.templates = templates
+        self.word_lists = tuple(word_lists)
+        self.numbers = tuple(numbers)
+        self.extractor = None if templates is None or word_lists else TemplateExtractor(templates)
 
     @property
     def width(self) -> int:
@@ -74,17 +92,30 @@ class ColumnEncoder:
         extractor = self._ready()
         columns, start = _columns(sentences)
         if len(start) == 1:  # no tokens tell how many columns there are
-            columns = [[] for _ in range(extractor.templates.n_columns)]
-        return extractor.encode(columns, start)
+            return extractor.encode([[] for _ in range(extractor.templates.n_columns)], start)
+        return self.encode_columns(columns, start)
 
     def fit_columns(self, columns: Sequence[Any], start: Ints) -> Encoded:
         """Learn from columns that hold the strings of all tokens."""
-        self.extractor = TemplateExtractor(self._templates or default_templates(len(columns)))
-        return self.extractor.fit_encode(columns, start)
+        self.templates = self.templates or default_templates(len(columns), self.numbers)
+        extended = self.templates
+        if self.word_lists:
+            extended = with_list_columns(self.templates, len(columns), self.word_lists)
+            self._n_columns = len(columns)
+        self.extractor = TemplateExtractor(extended)
+        return self.extractor.fit_encode(self._with_lists(columns, start), start)
 
     def encode_columns(self, columns: Sequence[Any], start: Ints) -> Encoded:
         """Return the attributes of all tokens, from columns that hold their strings."""
-        return self._ready().encode(columns, start)
+        return self._ready().encode(self._with_lists(columns, start), start)
+
+    def _with_lists(self, columns: Sequence[Any], start: Ints) -> Sequence[Any]:
+        """Return the columns, and behind them those that the word lists give."""
+        if not self.word_lists:
+            return columns
+        listed = [word_list.column(columns[0], start) for word_list in self.word_lists]
+        present = list(columns[: self._n_columns])  # columns that no template asks for may be missing
+        return [*present, *[columns[0]] * (self._n_columns - len(present)), *listed]
 
     def names(self) -> Sequence[str]:
         """Return the names of the attributes."""
@@ -96,7 +127,18 @@ class ColumnEncoder:
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return arrays and JSON values from which `restore_encoder` makes the encoder again."""
-        return self._ready().to_arrays()
+        arrays, metadata = self._ready().to_arrays()
+        if self.word_lists:
+            lists, described = lists_to_arrays(self.word_lists)
+            arrays, metadata = (
+                arrays | lists,
+                metadata
+                | {
+                    "word_lists": described,
+                    "n_columns": self._n_columns,
+                },
+            )
+        return arrays, metadata
 
     def _ready(self) -> TemplateExtractor:
         if self.extractor is None:
@@ -104,15 +146,23 @@ class ColumnEncoder:
         return self.extractor
 
     @classmethod
-    def of(cls, extractor: TemplateExtractor) -> ColumnEncoder:
-        """Wrap an extractor that has learned already."""
-        made = cls(extractor.templates)
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -> ColumnEncoder:
+        """Restore what `to_arrays` gave."""
+        extractor = TemplateExtractor.from_arrays(arrays, metadata)
+        made = cls(extractor.templates, lists_from_arrays(arrays, metadata.get("word_lists", ())))
+        if made.word_lists:
+            made._n_columns = as_whole("n_columns", metadata["n_columns"])
+            if extractor.templates.n_columns != made._n_columns + len(made.word_lists):
+                raise ModelFileError("its word lists do not fit its templates. The file is damaged.")
+            made.templates = extractor.templates.within(made._n_columns)
         made.extractor = extractor
         return made
 
 
 def choose_encoder(
-    sentences: Any, templates: TemplateSet | str | PathLike[str] | Iterable[str] | None
+    sentences: Any,
+    templates: TemplateSet | str | PathLike[str] | Iterable[str] | None,
+    word_lists: Sequence[WordList] = (),
 ) -> Encoder:
     """Return the encoder that reads sentences of this form.
 
@@ -121,10 +171,15 @@ def choose_encoder(
     """
     if templates is not None:
         if isinstance(templates, str) and templates == "default":
-            return ColumnEncoder(None)
+            return ColumnEncoder(None, word_lists)
         if isinstance(templates, TemplateSet):
-            return ColumnEncoder(templates)
-        return ColumnEncoder(TemplateSet.parse(text_or_file("templates", templates)))
+            return ColumnEncoder(templates, word_lists)
+        return ColumnEncoder(TemplateSet.parse(text_or_file("templates", templates)), word_lists)
+    if word_lists:
+        raise InvalidArgumentError(
+            "gazetteers and word_classes are looked up by words: give templates, such as templates='default',"
+            " and sentences of words."
+        )
     first = sentences[0] if isinstance(sentences, Sequence | np.ndarray) and len(sentences) else None
     return MatrixEncoder() if _is_matrix(first) else AttributeEncoder()
 
@@ -137,7 +192,7 @@ def restore_encoder(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, A
     if kind == "matrices":
         return MatrixEncoder.from_arrays(arrays, metadata)
     if kind == "templates":
-        return ColumnEncoder.of(TemplateExtractor.from_arrays(arrays, metadata))
+        return ColumnEncoder.from_arrays(arrays, metadata)
     raise ModelFileError(
         f"the model's encoder is {kind!r}, which this factorwise does not know: upgrade it, or make the model"
         " again."

@@ -6,7 +6,7 @@ The constructor takes the parameters of sklearn-crfsuite with their meaning, and
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from factorwise.apps.tagging.config import TrainingConfig, prior_of
-from factorwise.apps.tagging.constraints import Constraints
+from factorwise.apps.tagging.constraints import constraints_of_options
 from factorwise.apps.tagging.cross_fitting import FOLDS, judged_sentences
 from factorwise.apps.tagging.encoders import Encoder, as_sentences, as_training_sentences, choose_encoder
 from factorwise.apps.tagging.global_constraints import ConstraintSet
@@ -31,6 +31,7 @@ from factorwise.apps.tagging.supervision import held_out_from, random_share, sup
 from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.apps.tagging.training import HeldOut, Sentences, Step, Trained, train
 from factorwise.apps.tagging.warm import carried_over, warn_of_forgotten
+from factorwise.apps.tagging.word_lists import make_word_lists
 from factorwise.errors import InvalidArgumentError, require
 from factorwise.io.provenance import provenance
 from factorwise.learning.chains.structure import Supervision
@@ -52,7 +53,8 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
     all_possible_states, all_possible_transitions
         Give a weight to pairs that training did not show (unless ``min_freq`` leaves them out).
     c1, c2
-        Penalty ``c1 * sum |w| + c2 * sum w**2`` (0 and 1).
+        Penalty ``c1 * sum |w| + c2 * sum w**2``. Without either, both are 0.1 (c1 is 0 for algorithms that
+        have no such penalty), where CRFsuite has 0 and 1; with one of them, c1 is 0 or c2 is 0.1.
     max_iterations, epsilon, period, delta
         When to stop.
     num_memories, linesearch, max_linesearch
@@ -93,6 +95,11 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
     templates
         Feature templates (`TemplateSet`, text, a ``Path`` of a file, or ``"default"``): sentences are then
         words, or tuples of columns.
+    gazetteers
+        With ``templates``: phrases of each kind by its name, ``{"city": ["New York", ...]}``. Whether a word
+        stands in such a phrase, and where in it, is a feature.
+    word_classes
+        With ``templates``: the class of each word by the name of the classes, ``{"brown": {"cat": "0110"}}``.
     early_stopping, validation_fraction, n_iter_no_change
         Stop when the F1 of held-out sentences has not improved for so many iterations, and keep the best
         weights. The sentences come from ``X_dev``, or are a fraction of the training data.
@@ -165,6 +172,8 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         prior_variance: float | None = None,
         prior_scale: float | None = None,
         templates: Any = None,
+        gazetteers: Mapping[str, Iterable[str]] | None = None,
+        word_classes: Mapping[str, Mapping[str, str]] | None = None,
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
@@ -210,6 +219,8 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         self.prior_variance = prior_variance
         self.prior_scale = prior_scale
         self.templates = templates
+        self.gazetteers = gazetteers
+        self.word_classes = word_classes
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
@@ -245,7 +256,9 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
             raise InvalidArgumentError("trainer_cls is not supported: leave it out; the trainer is this one.")
         config, threads = self.training_config(), threads_of(self.n_jobs)
         sentences = as_training_sentences(X, self.templates)
-        encoder = choose_encoder(sentences, self.templates)
+        encoder = choose_encoder(
+            sentences, self.templates, make_word_lists(self.gazetteers, self.word_classes)
+        )
         encoded = encoder.fit_encode(sentences)
         labels = LabelEncoder()
         known = labels.fit_encode(y, encoded.start)
@@ -262,7 +275,7 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         require(folds == 0 or folds >= 2, "constraint_folds", folds, "0, or at least 2")
         apart = self.early_stopping or (unknown and folds == 0)
         learned_from, held_out = self._held_out(everything, encoder, labels, X_dev, y_dev, apart)
-        rules = self._constraints(names)
+        rules = constraints_of_options(names, self.scheme, self.forbidden)
         previous = (self.tagger_, self.encoder_) if self.warm_start and hasattr(self, "tagger_") else None
         if previous is not None:
             warn_of_forgotten(previous[0].labels, names)
@@ -319,23 +332,18 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         }
         chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         return TrainingConfig(
-            prior=prior_of(self.c1, self.c2, self.prior_scale, self.prior_variance),
+            prior=prior_of(
+                self.c1,
+                self.c2,
+                self.prior_scale,
+                self.prior_variance,
+                algorithm=self.algorithm or "lbfgs",
+            ),
             order=self.order,
             precision=self.precision,  # type: ignore[arg-type]
             seed=_seed(self.random_state),
             **chosen,
         )
-
-    def _constraints(self, names: Sequence[Any]) -> Constraints:
-        texts = [str(name) for name in names]
-        rules = Constraints.none(len(names))
-        if self.scheme is not None:
-            rules = Constraints.of_scheme(texts, self.scheme)
-        if self.forbidden is not None:
-            listed = isinstance(self.forbidden, Collection) and not isinstance(self.forbidden, str)
-            require(listed, "forbidden", self.forbidden, "a list of pairs of labels")
-            rules = rules.with_pairs(texts, [_as_texts(pair) for pair in self.forbidden])
-        return rules
 
     def _held_out(
         self,
@@ -437,10 +445,3 @@ def _seed(random_state: int | None) -> int:
             f"random_state must be a whole number from 0 on, or None, but {random_state!r} was given."
         )
     return int(random_state)
-
-
-def _as_texts(pair: tuple[Any, Any]) -> tuple[str | None, str | None]:
-    if not isinstance(pair, tuple | list) or len(pair) != 2:
-        raise InvalidArgumentError(f"forbidden holds {pair!r}, which is not a pair of labels.")
-    left, right = (None if label is None else str(label) for label in pair)
-    return left, right

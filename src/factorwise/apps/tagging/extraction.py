@@ -36,6 +36,7 @@ from factorwise.apps.tagging.vocabulary import (
 )
 from factorwise.errors import InvalidArgumentError, ShapeError, require
 from factorwise.kernels.text.interning import PADDING, UNKNOWN, template_keys
+from factorwise.variables.sparse_rows import SparseRows
 
 _AT_ONCE = 2_048  # tokens whose keys are made before they are numbered: they stay in the cache
 
@@ -110,6 +111,28 @@ def _laid_out(strings: Sequence[str], column: int) -> Segments:
         ) from None
 
 
+def _as_numbers(strings: Sequence[str], column: int) -> NDArray[np.float32]:
+    """Read the numbers that a column holds."""
+    try:
+        numbers = np.array(strings, dtype=np.float64).astype(np.float32)
+    except ValueError:
+        numbers = np.array([_as_number(string) for string in strings], dtype=np.float32)
+    if not np.isfinite(numbers).all():
+        token = int(np.argmin(np.isfinite(numbers)))
+        raise InvalidArgumentError(
+            f"column {column} of token {token} is {strings[token]!r}, where a finite number should be:"
+            " correct it, or do not read the column as numbers."
+        )
+    return numbers
+
+
+def _as_number(string: str) -> float:
+    try:
+        return float(string)
+    except ValueError:
+        return np.nan
+
+
 def _is_flag(function: str) -> bool:
     return Part(function, 0, 0).is_flag
 
@@ -131,13 +154,15 @@ class TemplateExtractor:
     def __init__(self, templates: TemplateSet, *, min_frequency: int = 1) -> None:
         require(min_frequency >= 1, "min_frequency", min_frequency, "at least 1")
         self.templates = templates
+        self._symbolic = tuple(template for template in templates.templates if not template.is_number)
+        self._numbers = tuple(template for template in templates.templates if template.is_number)
         self.min_frequency = min_frequency
         self._keys = Vocabulary()
         self._lay_out()
 
     def _lay_out(self) -> None:
         """Give every function of every column, and every flag of the sentence, a place among the values."""
-        parts = [part for template in self.templates.templates for part in template.parts]
+        parts = [part for template in self._symbolic for part in template.parts]
         used = dict.fromkeys((part.column, part.function) for part in parts)
         self._sources = {
             column: _Source(column, [function for other, function in used if other == column])
@@ -150,13 +175,13 @@ class TemplateExtractor:
         self._sentence_flags = {name: number[-1, name] for name in SENTENCE_FLAGS if (-1, name) in number}
         self._part_value = np.array([number[p.column, p.function] for p in parts], dtype=np.int32)
         self._part_offset = np.array([part.offset for part in parts], dtype=np.int32)
-        sizes = [len(template.parts) for template in self.templates.templates]
+        sizes = [len(template.parts) for template in self._symbolic]
         self._part_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
     @property
     def width(self) -> int:
         """Number of attributes."""
-        return len(self._keys)
+        return len(self._keys) + len(self._numbers)
 
     def fit_encode(self, columns: Sequence[Column], start: Any) -> Encoded:
         """Learn the attributes of all tokens and return them.
@@ -175,7 +200,8 @@ class TemplateExtractor:
         tables = {column: source.table for column, source in self._sources.items()}
         numbered, indptr = self._numbered(rows, tables, bounds, grow=True)
         self._keys, _ = frequent(self._keys, numbered, self.min_frequency)
-        return Encoded(without_unknown(numbered, None, indptr, self.width), bounds)
+        symbols = without_unknown(numbered, None, indptr, self.width)
+        return Encoded(self._with_numbers(symbols, listed, bounds), bounds)
 
     def encode(self, columns: Sequence[Column], start: Any) -> Encoded:
         """Return the attributes of all tokens, leaving out those that were not learned."""
@@ -184,7 +210,8 @@ class TemplateExtractor:
         rows = {column: codes for column, (codes, _) in found.items()}
         tables = {column: table for column, (_, table) in found.items()}
         numbered, indptr = self._numbered(rows, tables, bounds, grow=False)
-        return Encoded(without_unknown(numbered, None, indptr, self.width), bounds)
+        symbols = without_unknown(numbered, None, indptr, self.width)
+        return Encoded(self._with_numbers(symbols, listed, bounds), bounds)
 
     def _checked(self, columns: Sequence[Column], start: Any) -> tuple[list[list[str]], Longs]:
         self.templates.check(len(columns))
@@ -234,7 +261,7 @@ class TemplateExtractor:
         return values
 
     def _keys_of(self, values: Codes, start: Longs) -> tuple[Segments, Longs]:
-        tokens, templates, parts = len(values), len(self.templates), len(self._part_value)
+        tokens, templates, parts = len(values), len(self._symbolic), len(self._part_value)
         keys = np.zeros(tokens * (templates + parts) + PADDING // 4, dtype=np.int32)
         ends = np.empty(tokens * templates, dtype=np.int64)
         entries = np.empty(tokens + 1, dtype=np.int64)
@@ -244,13 +271,35 @@ class TemplateExtractor:
         )  # fmt: skip
         return Segments(read_only(keys.view(np.uint8)), ends[:count], 0), entries
 
+    def _with_numbers(self, rows: SparseRows, columns: Sequence[Sequence[str]], start: Longs) -> SparseRows:
+        """Add the attributes whose values are numbers; their codes come after all others."""
+        if not self._numbers or not len(rows):
+            return rows
+        table = np.zeros((len(rows), len(self._numbers)), dtype=np.float32)
+        sentence = np.repeat(np.arange(len(start) - 1), np.diff(start))
+        for place, template in enumerate(self._numbers):
+            part = template.parts[0]
+            source = np.arange(len(rows)) + part.offset
+            inside = (source >= 0) & (source < len(rows))
+            inside[inside] = sentence[source[inside]] == sentence[inside]
+            table[inside, place] = _as_numbers(columns[part.column], part.column)[source[inside]]
+        token, number = np.nonzero(table)
+        owner = np.concatenate([np.repeat(np.arange(len(rows)), np.diff(rows.indptr)), token])
+        order = np.argsort(owner, kind="stable")
+        codes = np.concatenate([rows.indices, (len(self._keys) + number).astype(np.int32)])[order]
+        values = np.concatenate([np.ones(rows.n_entries, np.float32), table[token, number]])[order]
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(rows)))])
+        return SparseRows(indptr, codes, values, self.width)
+
     def names(self) -> Names:
         """Return the names of the attributes, each made when it is asked for."""
         return Names(self.width, self._name)
 
     def _name(self, code: int) -> str:
+        if code >= len(self._keys):
+            return self._numbers[code - len(self._keys)].text
         key = np.frombuffer(self._keys.key(code), dtype=np.int32).tolist()
-        template = self.templates.templates[key[0]]
+        template = self._symbolic[key[0]]
         values = [
             self._value(part, value)
             for part, value in zip(template.parts, key[1:], strict=True)
@@ -266,8 +315,9 @@ class TemplateExtractor:
     def slots(self) -> NDArray[np.int32]:
         """Return the number of the template of each attribute."""
         arrays = self._keys.to_arrays()
-        numbers: NDArray[np.int32] = arrays["text"].view(np.int32)[arrays["offsets"][:-1] // 4]
-        return numbers
+        symbols: NDArray[np.int32] = arrays["text"].view(np.int32)[arrays["offsets"][:-1] // 4]
+        numbers = np.arange(len(self._symbolic), len(self.templates), dtype=np.int32)
+        return np.concatenate([symbols, numbers])
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return arrays and JSON values from which `from_arrays` makes the extractor again."""
@@ -301,11 +351,11 @@ class TemplateExtractor:
         if len(text) % 4 or (offsets % 4).any() or (sizes < 4).any() or offsets[-1:] != [len(text)]:
             raise damaged("keys.offsets", "does not divide the keys of attributes")
         template = text.view(np.int32)[offsets[:-1] // 4]
-        if len(template) and not 0 <= template.min() <= template.max() < len(self.templates):
+        if len(template) and not 0 <= template.min() <= template.max() < len(self._symbolic):
             raise damaged("keys.text", "names a template that is not there")
         if (sizes != 4 * (1 + np.diff(self._part_start)[template])).any():
             raise damaged("keys.text", "has keys that do not fit their templates")
-        for number, one in enumerate(self.templates.templates):
+        for number, one in enumerate(self._symbolic):
             place = offsets[:-1][template == number] // 4
             for shift, part in enumerate(one.parts, 1):
                 if part.is_flag:

@@ -6,6 +6,8 @@ A template is a conjunction of parts joined by ``|``. A part is
 - a function of it: ``lower(w[0])``, ``shape(w[1])``, ``suffix3(w[0])``;
 - a flag: ``is_title(w[0])``, or ``first`` and ``last`` token of the sentence. A flag has no value: the
   attribute is there when the flag is true;
+- ``value(c2[0])``, the number that a column holds: an attribute with that value instead of 1. It stands
+  alone on its line, and is 0 beyond the ends of a sentence;
 - ``bias``, which is always there.
 
 Beyond the ends of a sentence a column has a value of its own for each distance, and flags are false. The
@@ -173,6 +175,7 @@ FLAGS: dict[str, tuple[Callable[[str], bool], str]] = {
     "has_punctuation": (lambda word: any(map(_is_punctuation, word)), "{} has punctuation or a symbol"),
 }
 SENTENCE_FLAGS = {"first": "the first token", "last": "the last token"}
+NUMBER = "value"  # the function of columns that hold numbers
 
 _AFFIX = re.compile(r"(prefix|suffix)([1-9]\d?)", re.ASCII)
 _PART = re.compile(
@@ -213,6 +216,11 @@ class Template:
 
     text: str
     parts: tuple[Part, ...]
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the attribute's value is the number in a column."""
+        return bool(self.parts) and self.parts[0].function == NUMBER
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +273,11 @@ class TemplateSet:
         """How many columns the input must have."""
         return 1 + max((part.column for template in self.templates for part in template.parts), default=-1)
 
+    def within(self, n_columns: int) -> TemplateSet:
+        """Return the templates that ask for the first ``n_columns`` columns only."""
+        kept = (t for t in self.templates if all(part.column < n_columns for part in t.parts))
+        return TemplateSet(tuple(kept), self.columns[:n_columns])
+
     def check(self, n_columns: int) -> None:
         """Refuse input with too few columns, naming the template that asks for more."""
         for template in self.templates:
@@ -285,13 +298,24 @@ class TemplateSet:
         )
 
 
-def default_templates(n_columns: int) -> TemplateSet:
-    """Return the bundled set for input of so many columns: words, then tags, then anything else."""
+def default_templates(n_columns: int, numbers: Sequence[int] = ()) -> TemplateSet:
+    """Return the bundled set for input of so many columns: words, then tags, then anything else.
+
+    numbers
+        Columns that hold numbers.
+    """
     if n_columns < 1:
         raise InvalidArgumentError(f"n_columns must be at least 1, but {n_columns!r} was given.")
-    text = WORD_ONLY if n_columns == 1 else WORD_AND_TAG
-    more = [f"c{column}[{offset}]" for column in range(2, n_columns) for offset in (-1, 0, 1)]
-    return TemplateSet.parse([*text.splitlines(), *more])
+    texts = [column for column in range(n_columns) if column not in numbers]
+    if not texts or texts[0] != 0:
+        raise FeatureTemplateError(
+            "the first column holds numbers, where the bundled templates want words: give templates of your"
+            " own."
+        )
+    tags = texts[1:2] == [1]
+    more = [f"c{column}[{offset}]" for column in texts[1 + tags :] for offset in (-1, 0, 1)]
+    more += [f"{NUMBER}(c{column}[{offset}])" for column in sorted(numbers) for offset in (-1, 0, 1)]
+    return TemplateSet.parse([*(WORD_AND_TAG if tags else WORD_ONLY).splitlines(), *more])
 
 
 def function_named(name: str) -> Callable[[str], str | bool]:
@@ -311,6 +335,8 @@ def _template(text: str, columns: tuple[str, ...], where: str) -> Template:
     if pieces == ["bias"]:
         return Template("bias", ())
     parts = tuple(_part(piece, columns, where) for piece in pieces)
+    if len(parts) > 1 and any(part.function == NUMBER for part in parts):
+        raise FeatureTemplateError(f"{where}: {text!r}: {NUMBER}(...) stands alone on its line.")
     if len(set(parts)) < len(parts):
         raise FeatureTemplateError(f"{where}: {text!r} has a part twice: name each once.")
     return Template("|".join(_notation(part, columns) for part in parts), parts)
@@ -325,11 +351,11 @@ def _part(text: str, columns: tuple[str, ...], where: str) -> Part:
     if match is None or (match["function"] is None) != (match["close"] == ""):
         raise _unreadable(text, columns, where)
     function = match["function"] or ""
-    known = [*VALUES, *FLAGS, "prefix3", "suffix3"]
-    if function and function not in VALUES and function not in FLAGS and not _AFFIX.fullmatch(function):
+    known = [*VALUES, *FLAGS, NUMBER, "prefix3", "suffix3"]
+    if function and function not in known and not _AFFIX.fullmatch(function):
         raise FeatureTemplateError(
             f"{where}: there is no function {function!r}.{_guess(function, known)} Functions are"
-            f" {', '.join([*VALUES, *FLAGS])}, prefixN and suffixN with N from 1 to 99."
+            f" {', '.join([*VALUES, *FLAGS, NUMBER])}, prefixN and suffixN with N from 1 to 99."
         )
     offset = int(match["offset"]) if len(match["offset"]) < 9 else REACH + 1
     if abs(offset) > REACH:
@@ -414,4 +440,6 @@ def _part_in_words(part: Part, columns: tuple[str, ...]) -> str:
         return f"the {'first' if affix[1] == 'prefix' else 'last'} {affix[2]} characters of {place}"
     if not part.function:
         return place
+    if part.function == NUMBER:
+        return f"the number in {place}"
     return (VALUES.get(part.function) or FLAGS[part.function])[1].format(place)
