@@ -63,3 +63,69 @@ def products(count, seed=0, ending=""):
             rows.append({"source": shop, "title": shown, "price": str(price)})
             truth.append(thing)
     return pa.Table.from_pylist(rows), np.array(truth)
+
+
+def coded_products(count, seed=0):
+    """Two shops that write the codes of things in two ways, AB-1234 and AB1234; and the truth."""
+    rng = np.random.default_rng(seed)
+    brands = [word(rng) for _ in range(20)]
+    kinds = [word(rng) for _ in range(20)]
+    rows, truth = [], []
+    for thing in range(count):
+        letters = "".join(rng.choice(list("ABCDEFGH"), 2))
+        brand, kind, number = rng.choice(brands), rng.choice(kinds), rng.integers(1000, 9999)
+        shops = ("a", "b") if rng.random() < 0.6 else ("ab"[int(rng.integers(2))],)
+        for shop in shops:
+            code = f"{letters}-{number}" if shop == "a" else f"{letters}{number}"
+            title = f"{brand} {code} {kind}" if shop == "a" else f"{kind} {code} by {brand}"
+            rows.append({"source": shop, "title": title})
+            truth.append(thing)
+    return pa.Table.from_pylist(rows), np.array(truth)
+
+
+def firms(count, seed=0):
+    """Two records of each firm; every other firm has a namesake in another town; and the truth."""
+    rng = np.random.default_rng(seed)
+    towns, streets = [word(rng) for _ in range(40)], [word(rng) for _ in range(60)]
+    rows, truth = [], []
+    for firm in range(count):
+        if firm % 3 < 2:
+            name = f"{word(rng)} {word(rng)}"
+        town, street = str(rng.choice(towns)), f"{rng.integers(1, 900)} {rng.choice(streets)} street"
+        rows += [{"company": name, "street": street, "town": town}] * 2
+        truth += [firm, firm]
+    return pa.Table.from_pylist(rows), np.array(truth)
+
+
+def households(count, seed=0):
+    """Two records of each of two or three people at an address, all of one last name; and the truth."""
+    rng = np.random.default_rng(seed)
+    firsts = [word(rng, 2) for _ in range(80)]
+    rows, truth = [], []
+    for _ in range(count):
+        last, address = word(rng), f"{rng.integers(1, 900)} {word(rng)} street"
+        for first in rng.choice(firsts, int(rng.integers(2, 4)), replace=False):
+            born = f"{rng.integers(1930, 2000)}-{rng.integers(1, 13):02}-{rng.integers(1, 29):02}"
+            rows += [{"first_name": first, "last_name": last, "address": address, "born": born}] * 2
+            truth += [len(truth) // 2] * 2
+    return pa.Table.from_pylist(rows), np.array(truth)
+
+
+def editions(count, seed=0):
+    """Two records of each of one to three editions of books, some titles misspelled; and the truth."""
+    rng = np.random.default_rng(seed)
+    rows, truth = [], []
+    for _ in range(count):
+        title, author, year = (
+            " ".join(word(rng) for _ in range(3)),
+            word(rng, 4),
+            int(rng.integers(1970, 2000)),
+        )
+        for edition in range(int(rng.integers(1, 4))):
+            shown = title + (f" edition {edition + 1}" if edition else "")
+            book = len(truth) // 2
+            for copy in range(2):
+                spelled = slip(rng, shown) if copy and rng.random() < 0.2 else shown
+                rows.append({"title": spelled, "author": author, "year": str(year + 4 * edition)})
+                truth.append(book)
+    return pa.Table.from_pylist(rows), np.array(truth)

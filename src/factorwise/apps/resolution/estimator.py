@@ -194,7 +194,7 @@ class EntityResolver(ParameterEstimator):
         if distinct is not None and not differ:
             tell(f"{len(distinct.rows):,} different records")
             table = table.take(distinct.rows)
-            hints = None if hints is None else hints.rows(distinct.rows)
+            hints = None if hints is None else hints.rows(distinct.rows, np.bincount(distinct.of))
             labelled = None if labelled is None else distinct.pairs(labelled)
             numbers = None if numbers is None else distinct.entities(numbers)
             constraints = distinct.constraints(constraints)

@@ -6,13 +6,13 @@ say little; the first that fits decides, and the field notes which it was. Nothi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from factorwise.apps.resolution.fields import FieldSpec
+from factorwise.apps.resolution.header_words import FIRST_NAME_WORDS, LAST_NAME_WORDS, header_words
 from factorwise.apps.resolution.lists import is_list
 from factorwise.apps.resolution.samples import (
     CODE,
@@ -37,9 +37,6 @@ from factorwise.apps.resolution.samples import (
 MOST = 0.8  # share of values that must have a shape for the column to have it
 _FEW_ROWS = 20  # with fewer records, that all values differ means nothing
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_FIRST = frozenset({"first", "given", "fname", "firstname", "forename", "forenames", "prenom", "vorname"})
-_LAST = frozenset({"last", "surname", "lname", "lastname", "family", "nachname", "nom"})
 _MANY = frozenset(
     {
         "authors",
@@ -102,7 +99,7 @@ def infer_kind(name: str, column: pa.ChunkedArray) -> FieldSpec:
         return FieldSpec(name, "ignore", note="no value of a sample says anything")
     if sample.distinct == 1 and pc.count_distinct(column).as_py() == 1:
         return FieldSpec(name, "ignore", note="every record has the same value")
-    words = frozenset(word.lower() for word in _WORD.findall(name))
+    words = header_words(name)
     found = next(filter(None, (test(name, words, sample) for test in _TESTS)))
     return _unless_all_differ(found, column, sample)
 
@@ -208,8 +205,8 @@ def _names_in_a_row(name: str, words: frozenset[str], sample: Sample) -> FieldSp
 
 
 def _name_part(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | None:
-    for part, hints in (("first", _FIRST), ("last", _LAST)):
-        others = words & (_FIRST | _LAST) - hints
+    for part, hints in (("first", FIRST_NAME_WORDS), ("last", LAST_NAME_WORDS)):
+        others = words & (FIRST_NAME_WORDS | LAST_NAME_WORDS) - hints
         if words & hints and not others and single_names(list(sample.values)) >= MOST:
             return FieldSpec(name, "name", {"part": part}, f"{part} names of persons")
     return None
@@ -218,7 +215,7 @@ def _name_part(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | 
 def _person(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | None:
     if words & (_PLACES | _ADDRESSES | _THINGS):
         return None
-    if sample.persons >= (0.7 if words & (_PERSONS | _MANY | _FIRST | _LAST) else 0.9):
+    if sample.persons >= (0.7 if words & (_PERSONS | _MANY | FIRST_NAME_WORDS | LAST_NAME_WORDS) else 0.9):
         return FieldSpec(name, "name", {"part": "full"}, "names of persons")
     return None
 

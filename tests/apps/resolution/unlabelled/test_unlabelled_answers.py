@@ -10,7 +10,7 @@ from factorwise import EntityResolver
 from factorwise.errors import InvalidArgumentError, ModelFileError
 from factorwise.io.models import read_model, write_model
 from factorwise.metrics.clustering import b_cubed
-from unlabelled_cases import mentions, persons, products, word
+from unlabelled_cases import coded_products, editions, firms, households, mentions, persons, products, word
 
 
 def fitted(table, **more):
@@ -53,6 +53,39 @@ def test_two_shops_have_a_thing_once_each(ending):
     assert b_cubed(truth, labels).f1 > 0.95
     both = labels * 2 + (np.array(table["source"].to_pylist()) == "b")
     assert len(np.unique(both)) == len(both)
+
+
+def test_codes_that_are_written_in_two_ways_are_one():
+    table, truth = coded_products(200)
+    assert b_cubed(truth, fitted(table).predict(table)).f1 > 0.97
+
+
+def test_namesakes_whose_other_columns_differ_are_not_joined():
+    table, truth = firms(150)
+    resolver = fitted(table)
+    found = b_cubed(truth, resolver.predict(table))
+    report = resolver.knowledge_.unlabelled.report
+    assert found.precision > 0.95
+    assert found.recall > 0.95
+    assert report["chance"] > 0.2
+    assert "by chance" in report["warnings"][0]
+
+
+@pytest.mark.parametrize("case", [households, editions])
+def test_entities_that_share_much_are_not_joined(case):
+    table, truth = case(150)
+    found = b_cubed(truth, fitted(table).predict(table))
+    assert found.precision > 0.95
+    assert found.recall > 0.95
+
+
+def test_columns_that_say_nothing_do_not_split_what_is_equal():
+    rng = np.random.default_rng(5)
+    names = np.repeat([f"{word(rng)} {word(rng)}" for _ in range(150)], 2).tolist()
+    table = pa.table({"company": names, "status": rng.choice(["open", "closed", "new"], 300).tolist()})
+    resolver = fitted(table)
+    assert b_cubed(np.repeat(np.arange(150), 2), resolver.predict(table)).f1 > 0.97
+    assert "does not name the entity" in resolver.knowledge_.unlabelled.report["warnings"][0]
 
 
 def test_a_user_may_say_that_each_source_has_an_entity_once():

@@ -6,12 +6,14 @@ import pytest
 
 from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.forms import encoded
+from factorwise.apps.resolution.header_words import header_words
 from factorwise.apps.resolution.kinds import infer_kinds
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.apps.resolution.unlabelled.about import PERSON, TEXT, About, choose_about
-from factorwise.apps.resolution.unlabelled.anchors import Candidates, context_columns
+from factorwise.apps.resolution.unlabelled.anchors import CandidatePairs, context_columns
 from factorwise.apps.resolution.unlabelled.decorations import plain_texts
 from factorwise.apps.resolution.unlabelled.evidence import Calibration, Evidence, calibrate
+from factorwise.apps.resolution.unlabelled.fitting import Sums, null_share
 from factorwise.apps.resolution.unlabelled.identity import TOP, identity_of
 from factorwise.apps.resolution.unlabelled.model import FORBIDDEN, SUREST, UNLINKED, score_of
 from factorwise.apps.resolution.unlabelled.namesakes import person_namesakes, text_namesakes
@@ -37,6 +39,12 @@ def some_words(count, parts=3, seed=0):
 def test_first_and_last_names_are_one_person():
     assert about_of(persons(30)[0]).columns == ("first_name", "surname")
     assert about_of(persons(30)[0]).form == PERSON
+
+
+def test_headers_in_other_languages_are_read():
+    table = pa.table({"Имя": ["анна", "пётр"] * 15, "Фамилия": ["иванова", "орлов", "белов"] * 10})
+    assert choose_about(table, infer_kinds(table))[0].columns == ("Имя", "Фамилия")
+    assert header_words("Prénom_du patientID") == {"prenom", "du", "patient", "id"}
 
 
 def test_a_header_that_says_name_counts_for_more_than_the_kind():
@@ -152,6 +160,7 @@ def test_levels_of_texts():
 def test_other_numbers_keep_titles_apart():
     assert text_levels("history of rome part 3", "history of rome part 4")[0] <= 3
     assert text_levels("history of rome part iii", "history of rome part iv")[0] <= 3
+    assert text_levels("history of rome 2nd edition", "history of rome 3rd edition")[0] <= 3
 
 
 def test_endings_of_one_source_are_left_out():
@@ -200,7 +209,7 @@ NOTHING = Evidence((), Calibration(np.zeros(0), np.zeros(0)))  # of other column
 
 def all_pairs(n):
     first, second = np.triu_indices(n, 1)
-    return Candidates(first, second)
+    return CandidatePairs(first, second)
 
 
 @pytest.mark.parametrize("ending", ["", " ({year})"])
@@ -233,6 +242,28 @@ def test_sums_are_worth_what_anchors_and_null_pairs_say():
     assert curve(at) == pytest.approx(4.0 * at, abs=0.6)  # the log of the ratio of the two densities
     twice = calibrate(2 * anchors, np.ones(4_000), 2 * null)  # two columns that say the same
     assert twice(2 * at) == pytest.approx(curve(at), abs=0.6)
+
+
+def test_pairs_of_two_entities_that_share_much_take_the_worth_of_a_sum():
+    line = Calibration(np.array([-5.0, 5.0]), np.array([-5.0, 5.0]))
+    none = Calibration(np.array([-5.0, 5.0]), np.array([-1.0, 1.0]))
+    share = np.zeros(7)
+    share[2] = 0.5
+    evidence = Evidence((), line, none, share)
+    sums, levels = np.array([4.0, 4.0, -4.0]), np.array([2, 6, 2], np.uint8)
+    mixed = np.log(0.5 * np.exp(-np.array([4.0, -4.0])) + 0.5 * np.exp(-np.array([0.8, -0.8])))
+    assert evidence.worth(sums, levels) == pytest.approx([-mixed[0], 4.0, -mixed[1]])
+    assert Evidence.from_dict(evidence.as_dict()).worth(sums, levels) == pytest.approx(
+        evidence.worth(sums, levels)
+    )
+
+
+def test_anchors_that_look_like_null_pairs_are_counted():
+    rng = np.random.default_rng(0)
+    null, same = rng.normal(-5.0, 1.0, 4_000), rng.normal(5.0, 1.0, 300)
+    anchors = np.append(same, rng.normal(-5.0, 1.0, 100))
+    assert null_share(Sums(anchors, np.ones(400), null)) == pytest.approx(0.25, abs=0.05)
+    assert null_share(Sums(same, np.ones(300), null)) == 0.0
 
 
 def test_columns_that_say_nothing_are_worth_nothing():

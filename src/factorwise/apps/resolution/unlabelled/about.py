@@ -6,7 +6,6 @@ person; two such columns that are never filled together (a person's name, a film
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,16 +17,16 @@ import pyarrow.compute as pc
 from factorwise.apps.resolution.blocking import Part, Rule
 from factorwise.apps.resolution.blocking.joins import MOST_RULES
 from factorwise.apps.resolution.fields import FieldSpec
-from factorwise.apps.resolution.unlabelled.word_sets import word_set
+from factorwise.apps.resolution.header_words import FIRST_NAME_WORDS, LAST_NAME_WORDS, header_words
+from factorwise.apps.resolution.word_sets import word_set
 from factorwise.errors import InvalidArgumentError
 
 PERSON, TEXT = "person", "text"
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_FIRST = word_set("first given fname firstname forename forenames prenom vorname")
-_LAST = word_set("last surname lname lastname family familyname nachname nom")
+_FIRST = FIRST_NAME_WORDS | word_set("nombre nombres nome")  # beside a last name
+_LAST = LAST_NAME_WORDS
 _MIDDLE = word_set("middle mname second")
-_NAMED = word_set("name names label")
-_TITLED = word_set("title titel titre heading")
+_NAMED = word_set("name names label nombre nome naam navn namn nazwa название наименование 姓名 氏名 名称")
+_TITLED = word_set("title titel titre heading titulo titolo заголовок 标题")
 _THINGS = word_set(
     "product company organization organisation org firm institution assignee business institute agency"
     " school site restaurant hotel employer applicant item article work song album"
@@ -78,11 +77,6 @@ class About:
         if about.form not in (PERSON, TEXT) or not about.columns:
             raise InvalidArgumentError(f"what records are about is {dict(content)!r}.")
         return about
-
-
-def header_words(name: str) -> frozenset[str]:
-    """Return the words of a column's header, in small letters."""
-    return frozenset(word.lower() for word in _WORD.findall(name))
 
 
 def choose_about(
@@ -224,11 +218,10 @@ def _filled(column: pa.ChunkedArray) -> float:
 def _has_letters(table: pa.Table, field: FieldSpec) -> bool:
     """Return whether a column is of words, most of which are not numbers."""
     column = table.column(field.name)
-    if (
-        field.kind in ("number", "date", "phone", "email", "ignore")
-        and "no value stands twice" not in field.note
-    ):
+    if field.kind in ("number", "date", "phone", "email"):
         return False
+    if field.kind == "ignore" and pc.count_distinct(column).as_py() < len(column) - column.null_count:
+        return False  # every record says the same; a code of which no value stands twice may name the entity
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return False
     known = column.slice(0, 20_000).drop_null()

@@ -24,7 +24,7 @@ NULL = 20_000
 _SPECIFIC, _CONFLICTING, _EQUAL_PAIRS = 0.3, 0.9, 20  # of a context: share of different values, of conflicts
 
 
-class Candidates(NamedTuple):
+class CandidatePairs(NamedTuple):
     """Candidate pairs of rows."""
 
     first: NDArray[np.int64]
@@ -32,7 +32,7 @@ class Candidates(NamedTuple):
 
 
 class Anchors(NamedTuple):
-    """Pairs of rows that are of one entity.
+    """Pairs of rows that are of one entity; of a row with itself where it stands for equal records.
 
     weight
         Of each pair: the pairs of a value with many records weigh no more than `HEAVIEST` joins.
@@ -42,6 +42,8 @@ class Anchors(NamedTuple):
         Share of the joins that are expected to be chance.
     share, partners
         Share of the records with a rare identity that have a partner, and partners of each.
+    has_near
+        Whether identities that are all but equal are among them, because few are equal.
     """
 
     first: Ints
@@ -51,6 +53,7 @@ class Anchors(NamedTuple):
     chance: float
     share: float
     partners: float
+    has_near: bool = False
 
 
 def pairs_of_values(
@@ -110,7 +113,7 @@ def share_context(views: Views, contexts: Sequence[int], first: Ints, second: In
 def find_anchors(
     views: Views,
     contexts: Sequence[int],
-    pool: Candidates,
+    pool: CandidatePairs,
     levels: NDArray[np.uint8],
     one_per_source: bool,
     rng: np.random.Generator,
@@ -135,7 +138,8 @@ def find_anchors(
     share = float(has[rows].mean()) if len(rows) else 0.0
     partners = share if one_per_source else joins_a_record(counts, rows, identity)
     column = np.full(len(first), -1)
-    if weight.sum() < ENOUGH:
+    has_near = bool(weight.sum() < ENOUGH)
+    if has_near:
         near, by = _near_pairs(views, pool, levels)
         if one_per_source and views.sources is not None:
             across = views.sources[pool.first[near]] != views.sources[pool.second[near]]
@@ -148,7 +152,12 @@ def find_anchors(
         has[first], has[second] = True, True
         share = max(share, float(has.mean()))
         partners = max(partners, share)
-    return Anchors(first, second, weight, column, chance, share, partners)
+    if views.counts is not None:
+        repeated = rows[views.counts[rows] > 1]
+        first, second = np.append(first, repeated), np.append(second, repeated)
+        column = np.append(column, np.full(len(repeated), -1))
+        weight = np.append(weight, np.minimum(views.counts[repeated] - 1.0, HEAVIEST))
+    return Anchors(first, second, weight, column, chance, share, partners, has_near)
 
 
 def rare_enough(identity: Identity, counts: Ints) -> tuple[float, float]:
@@ -170,7 +179,7 @@ def joins_a_record(counts: Ints, rows: Ints, identity: Identity) -> float:
     return float(np.minimum(counts[identity.code[rows]] - 1.0, HEAVIEST).mean())
 
 
-def _near_pairs(views: Views, pool: Candidates, levels: NDArray[np.uint8]) -> tuple[Ints, Ints]:
+def _near_pairs(views: Views, pool: CandidatePairs, levels: NDArray[np.uint8]) -> tuple[Ints, Ints]:
     """Return candidates that are of one entity all but for certain, and the column that says so.
 
     Their identities are rare and all but equal, or they share a rare value of a column of which most values

@@ -8,7 +8,7 @@ other, so S is not believed as it is: C(S) is the log of the ratio of how freque
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,12 @@ from factorwise.errors import InvalidArgumentError
 from factorwise.types import Floats, Ints
 
 LEAST, MOST = -5.0, 14.0  # what one column can say
+LEVELS = 7  # of identities, 0 for a missing one
 BINS = 20
 SUPPORT = 5  # null pairs in a bin, below which C goes on along a line
 SLOPE = 0.7
 _CHUNK = 1 << 18
-_SMOOTHING = 2.0  # pairs like null ones that anchors are mixed with
+_SMOOTHING = 2.0  # pairs like null ones that anchors are mixed with, and pairs spread over all bins of S
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,20 +53,50 @@ class Calibration:
         inside = np.interp(sums, self.sums, self.values)
         return np.asarray(inside + SLOPE * (np.minimum(sums - low, 0.0) + np.maximum(sums - high, 0.0)))
 
+    def as_dict(self) -> dict[str, list[float]]:
+        """Plain values, for the model file."""
+        return {"sums": self.sums.tolist(), "values": self.values.tolist()}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> Calibration:
+        """Return what `as_dict` wrote."""
+        sums, values = (np.asarray(content[name], np.float64) for name in ("sums", "values"))
+        finite = np.isfinite(sums).all() and np.isfinite(values).all()
+        if not finite or sums.shape != values.shape or (np.diff(sums) <= 0).any():
+            raise InvalidArgumentError("its evidence has knots that are not numbers in order")
+        return cls(sums, values)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evidence:
-    """Evidence of all other columns."""
+    """Evidence of all other columns.
+
+    columns, calibration
+        The weights of the columns, and what their sum is worth.
+    related, related_share
+        The same against pairs of two entities that share much, such as members of a household, and for each
+        level of the identity the share of them among pairs of two entities.
+    """
 
     columns: tuple[ColumnEvidence, ...]
     calibration: Calibration
+    related: Calibration = field(default_factory=lambda: Calibration(np.zeros(0), np.zeros(0)))
+    related_share: NDArray[np.float64] = field(default_factory=lambda: np.zeros(LEVELS))
+
+    def worth(self, sums: Floats, levels: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """Return C of pairs with these sums S and levels of their identities."""
+        found, share = self.calibration(sums), self.related_share[levels]
+        some = np.flatnonzero(share > 0.0)
+        share, plain = share[some], found[some]
+        found[some] -= np.logaddexp(np.log1p(-share), np.log(share) + plain - self.related(sums[some]))
+        return found
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for the model file."""
         return {
             "columns": [{"name": one.name, "weights": one.weights.tolist()} for one in self.columns],
-            "sums": self.calibration.sums.tolist(),
-            "values": self.calibration.values.tolist(),
+            **self.calibration.as_dict(),
+            "related": {"share": self.related_share.tolist(), **self.related.as_dict()},
         }
 
     @classmethod
@@ -75,11 +106,15 @@ class Evidence:
             ColumnEvidence(str(one["name"]), np.asarray(one["weights"], np.float64))
             for one in content["columns"]
         )
-        knots = np.asarray(content["sums"], np.float64), np.asarray(content["values"], np.float64)
-        finite = all(np.isfinite(each).all() for each in (*knots, *(one.weights for one in columns)))
-        if not finite or knots[0].shape != knots[1].shape or (np.diff(knots[0]) <= 0).any():
-            raise InvalidArgumentError("its evidence has weights or knots that are not numbers in order")
-        return cls(columns, Calibration(*knots))
+        if not all(np.isfinite(one.weights).all() for one in columns):
+            raise InvalidArgumentError("its evidence has weights that are not finite numbers")
+        calibration = Calibration.from_dict(content)
+        if "related" not in content:  # a model of an earlier version
+            return cls(columns, calibration)
+        related, share = content["related"], np.asarray(content["related"]["share"], np.float64)
+        if share.shape != (LEVELS,) or not ((share >= 0.0) & (share < 1.0)).all():
+            raise InvalidArgumentError(f"its shares of related pairs are not {LEVELS} numbers from 0 to 1")
+        return cls(columns, calibration, Calibration.from_dict(related), share)
 
 
 class Frequencies:
@@ -158,9 +193,7 @@ def calibrate(anchors: Floats, weight: Floats, null: Floats) -> Calibration:
         bin_n, weights=null, minlength=size
     )
     center = center / np.maximum(in_a + in_n, 1e-9)
-    ratio = np.log((in_a + 0.5) / (in_a.sum() + 0.5 * size)) - np.log(
-        (in_n + 0.5) / (in_n.sum() + 0.5 * size)
-    )
+    ratio = _log_shares(in_a) - _log_shares(in_n)
     kept = in_a + in_n > 0
     center, ratio, in_n, mass = (
         center[kept],
@@ -168,12 +201,18 @@ def calibrate(anchors: Floats, weight: Floats, null: Floats) -> Calibration:
         in_n[kept],
         (in_a / in_a.sum() + in_n / in_n.sum())[kept],
     )
-    ratio = _rising(ratio, mass)
+    ratio = np.asarray(_rising(ratio, mass), np.float64)
     supported = np.flatnonzero(in_n >= SUPPORT)
     last = int(supported[-1]) + 1 if len(supported) else len(center)
     center, ratio = center[:last], ratio[:last]
     keep = np.append(True, np.diff(center) > 1e-9)
     return Calibration(center[keep], ratio[keep])
+
+
+def _log_shares(counts: Floats | Ints) -> NDArray[np.float64]:
+    """Return the logs of shares, those of empty bins not without bounds."""
+    smooth = np.asarray(counts, np.float64) + _SMOOTHING / len(counts)
+    return np.asarray(np.log(smooth / smooth.sum()), np.float64)
 
 
 def _rising(values: Floats, mass: Floats) -> Floats:

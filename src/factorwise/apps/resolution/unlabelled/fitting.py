@@ -14,7 +14,7 @@ from factorwise.apps.resolution.unlabelled.about import About
 from factorwise.apps.resolution.unlabelled.anchors import (
     CHANCE,
     Anchors,
-    Candidates,
+    CandidatePairs,
     context_columns,
     find_anchors,
     null_pairs,
@@ -22,6 +22,7 @@ from factorwise.apps.resolution.unlabelled.anchors import (
 )
 from factorwise.apps.resolution.unlabelled.evidence import (
     SLOPE,
+    Calibration,
     ColumnEvidence,
     Evidence,
     add_up,
@@ -33,10 +34,12 @@ from factorwise.apps.resolution.unlabelled.model import PreparedPairs, Unlabelle
 from factorwise.apps.resolution.unlabelled.prior import (
     STRATA,
     Prior,
+    divide_equal_and_near,
     level_frequencies,
     seen_among_candidates,
     strata_shifts,
 )
+from factorwise.apps.resolution.unlabelled.related import find_related
 from factorwise.apps.resolution.unlabelled.sources import is_one_per_source
 from factorwise.apps.resolution.unlabelled.views import Views
 from factorwise.types import Floats, Ints
@@ -44,6 +47,8 @@ from factorwise.types import Floats, Ints
 FEWEST_ANCHORS = 30.0  # weight, below which other columns are not believed
 RANDOM = 100_000  # random pairs, which say how frequent levels of identities are
 MIXTURE_ROUNDS = 8
+FEWEST_RELATED = 20  # pairs of two entities that share much, below which they are not counted on
+SEPARATED = 0.9  # share of the anchors, and of the null pairs, that their sums must tell apart
 
 
 class Sums(NamedTuple):
@@ -52,6 +57,10 @@ class Sums(NamedTuple):
     anchors: NDArray[np.float64]
     weight: NDArray[np.float64]
     null: NDArray[np.float64]
+
+    def calibrate(self, null: Floats | None = None) -> Calibration:
+        """Return what a sum is worth, against these or other sums of pairs of two entities."""
+        return calibrate(self.anchors, self.weight, self.null if null is None else null)
 
 
 class Fitted(NamedTuple):
@@ -62,7 +71,7 @@ class Fitted(NamedTuple):
 
     model: UnlabelledModel
     prepared: PreparedPairs
-    pairs: Candidates
+    pairs: CandidatePairs
     levels: NDArray[np.uint8]
     worth: NDArray[np.float64]
 
@@ -90,26 +99,38 @@ def fit_unlabelled(
     """
     rng = np.random.default_rng([seed, 21])
     contexts = context_columns(views, rng)
-    pool = Candidates(np.asarray(candidates.first, np.int64), np.asarray(candidates.second, np.int64))
+    pool = CandidatePairs(np.asarray(candidates.first, np.int64), np.asarray(candidates.second, np.int64))
     levels = views.identity.levels(*pool)
     null = null_pairs(views, contexts, rng)
     anchors = find_anchors(views, contexts, pool, levels, one_per_source, rng)
     columns, sums = fit_evidence(views, anchors, null, mentions=bool(contexts))
-    evidence = Evidence(tuple(columns), calibrate(*sums))
+    evidence = Evidence(tuple(columns), sums.calibrate())
     if views.sources is not None and not one_per_source:
         one_per_source = is_one_per_source(views, evidence, pool, levels, contexts)
         if one_per_source:
             anchors = find_anchors(views, contexts, pool, levels, one_per_source, rng)
             columns, sums = fit_evidence(views, anchors, null, mentions=bool(contexts))
-            evidence = Evidence(tuple(columns), calibrate(*sums))
+            evidence = Evidence(tuple(columns), sums.calibrate())
     if one_per_source and views.sources is not None:
         across = np.flatnonzero(views.sources[pool.first] != views.sources[pool.second])
-        pool, levels = Candidates(pool.first[across], pool.second[across]), levels[across]
-    worth = evidence.calibration(add_up(columns, views.witnesses, views.frequencies, *pool))
+        pool, levels = CandidatePairs(pool.first[across], pool.second[across]), levels[across]
     seen = float(sums.weight.sum())
+    anchors = weigh_anchors(anchors, sums)
+    added = add_up(columns, views.witnesses, views.frequencies, *pool)
+    worth = evidence.worth(added, levels)
+    prior = fit_prior(views, worth, anchors, contexts, pool, levels, rng)
+    related = find_related(views, pool, levels, columns, evidence.calibration, prior, anchors, rng)
+    if len(related.rows) >= FEWEST_RELATED:
+        evidence = replace(
+            evidence,
+            related=sums.calibrate(added[related.rows]),
+            related_share=prior.share_of_others(related.counts, views.n_records),
+        )
+        worth = evidence.worth(added, levels)
+        prior = fit_prior(views, worth, anchors, contexts, pool, levels, rng)
     model = UnlabelledModel(
         about,
-        fit_prior(views, worth, anchors, contexts, pool, levels, rng),
+        prior,
         evidence,
         tuple(views.witnesses[k].name for k in contexts),
         is_safe=bool(columns) and seen < FEWEST_ANCHORS,
@@ -121,8 +142,10 @@ def fit_unlabelled(
             "anchors": round(seen, 1),
             "null_pairs": len(sums.null),
             "chance": round(anchors.chance, 3),
+            "unconfirmed": round(null_share(sums), 3) if columns and not contexts else 0.0,
             "share": round(anchors.share, 3),
             "columns": [one.name for one in columns],
+            "related": len(related.rows),
         },
     )
     return Fitted(model, PreparedPairs(model, views), pool, levels, worth)
@@ -133,17 +156,53 @@ def fit_evidence(
 ) -> tuple[list[ColumnEvidence], Sums]:
     """Return the weights of columns, and the sums of anchors and null pairs.
 
-    A second pass leaves out null pairs that look like one entity (not of mentions, where they cannot be).
-    Where anchors may be chance, they are a mixture of one entity and null, told apart by EM.
+    Where many anchors may be chance, or look like null pairs, they are a mixture of one entity and null. Not
+    so of mentions, whose columns describe a paper and may all differ within an entity; and not if the columns
+    cannot tell the two apart.
+    """
+    levels = (
+        [one.levels(anchors.first, anchors.second) for one in views.witnesses],
+        [one.levels(*null) for one in views.witnesses],
+    )
+    is_chancy = anchors.chance > CHANCE
+    columns, sums = _fit_rounds(
+        views, anchors, null, levels, chance=anchors.chance if is_chancy else None, trim=not mentions
+    )
+    if is_chancy or mentions or not columns:
+        return columns, sums
+    chance = null_share(sums)
+    if chance > CHANCE:
+        mixed = _fit_rounds(views, anchors, null, levels, chance=chance, trim=True)
+        if _separates(mixed[1]):
+            return mixed
+    return columns, sums
+
+
+def _fit_rounds(
+    views: Views,
+    anchors: Anchors,
+    null: tuple[Ints, Ints],
+    levels: tuple[list[NDArray[np.uint8]], list[NDArray[np.uint8]]],
+    *,
+    chance: float | None,
+    trim: bool,
+) -> tuple[list[ColumnEvidence], Sums]:
+    """Fit the columns in rounds.
+
+    levels
+        Levels of anchors and of null pairs, for each witness.
+    chance
+        Share of the anchors that are two entities each, to begin with: they are weighed by EM. None if all
+        anchors are believed.
+    trim
+        Leave out null pairs that look like one entity, after the first round.
     """
     witnesses, frequencies = views.witnesses, views.frequencies
-    of_anchors = [one.levels(anchors.first, anchors.second) for one in witnesses]
-    of_null = [one.levels(*null) for one in witnesses]
+    of_anchors, of_null = levels
     weight, kept = anchors.weight.copy(), np.ones(len(null[0]), bool)
-    is_chancy = anchors.chance > CHANCE
-    rounds = MIXTURE_ROUNDS if is_chancy else 2
-    share = 1.0 - anchors.chance
-    limit = np.log(views.n_records / max(anchors.partners, 1e-3)) + 1.0
+    share = float(np.clip(1.0 - (chance or 0.0), 0.02, 0.98))
+    limit = sure_sum(views, anchors)
+    rounds = 2 if chance is None else MIXTURE_ROUNDS
     columns: list[ColumnEvidence] = []
     for number in range(rounds):
         columns = []
@@ -152,13 +211,52 @@ def fit_evidence(
             columns.append(fit_column(witness, of_anchors[k][fair], weight[fair], of_null[k][kept]))
         s_anchors = add_up(columns, witnesses, frequencies, anchors.first, anchors.second)
         s_null = add_up(columns, witnesses, frequencies, *null)
-        if is_chancy and len(s_anchors):
+        if chance is not None and len(s_anchors):
             odds = np.log(share) - np.log1p(-share) + SLOPE * np.clip(s_anchors, -20.0, 20.0)
             weight = anchors.weight * 0.5 * (1.0 + np.tanh(0.5 * odds))
             share = float(np.clip(weight.sum() / anchors.weight.sum(), 0.02, 0.98))
-        if not mentions and number + 1 < rounds:
+        if trim and number + 1 < rounds:
             kept = s_null <= limit
     return columns, Sums(s_anchors, weight, s_null[kept])
+
+
+def weigh_anchors(anchors: Anchors, sums: Sums) -> Anchors:
+    """Return the anchors with the weights that the evidence gave them, and the share that is chance."""
+    different = anchors.first != anchors.second
+    before = float(anchors.weight[different].sum())
+    chance = 1.0 - float(sums.weight[different].sum()) / before if before > 0.0 else 0.0
+    return anchors._replace(weight=sums.weight, chance=max(anchors.chance, chance))
+
+
+def sure_sum(views: Views, anchors: Anchors) -> float:
+    """Return the sum S above which a pair is more likely of one entity than not, whatever its identities."""
+    return float(np.log(views.n_records / max(anchors.partners, 1e-3))) + 1.0
+
+
+def null_share(sums: Sums) -> float:
+    """Return the share of the anchors that may be two entities each, by their sums S.
+
+    Two entities have sums such as null pairs have. So of the anchors, at most the share with a low sum over
+    that of the null pairs with a low sum can be two entities, wherever "low" ends.
+    """
+    told, null = sums.anchors != 0.0, sums.null[sums.null != 0.0]  # pairs with something to compare
+    if not told.any() or not len(null):
+        return 0.0
+    ends = np.quantile(null, np.linspace(0.3, 0.9, 7))
+    low_null = np.searchsorted(np.sort(null), ends, side="right") / len(null)
+    return float((_share_below(sums.anchors[told], sums.weight[told], ends) / low_null).min())
+
+
+def _separates(sums: Sums) -> bool:
+    """Return whether nearly all anchors have a higher sum than nearly all null pairs."""
+    above = 1.0 - _share_below(sums.anchors, sums.weight, np.quantile(sums.null, [SEPARATED]))
+    return float(sums.weight.sum()) >= FEWEST_ANCHORS and bool(above[0] >= SEPARATED)
+
+
+def _share_below(values: Floats, weight: Floats, ends: Floats) -> NDArray[np.float64]:
+    order = np.argsort(values)
+    total = np.append(0.0, np.cumsum(weight[order]))
+    return np.asarray(total[np.searchsorted(values[order], ends, side="right")] / total[-1])
 
 
 def fit_prior(
@@ -166,7 +264,7 @@ def fit_prior(
     worth: Floats,
     anchors: Anchors,
     contexts: Sequence[int],
-    pool: Candidates,
+    pool: CandidatePairs,
     levels: NDArray[np.uint8],
     rng: np.random.Generator,
 ) -> Prior:
@@ -177,10 +275,13 @@ def fit_prior(
         usable = ~(share_context(views, contexts, *pool) | (levels <= CONFLICT))
     size = np.bincount(identity.code[identity.known], minlength=len(identity.namesakes) + 1)
     weight = 1.0 / np.maximum(size[identity.code[pool.first]], size[identity.code[pool.second]]).clip(1)
-    partners = max(anchors.partners, 1e-4)
+    partners = max(anchors.partners * (1.0 - anchors.chance), 1e-4)
     sure = usable & (worth + np.log(partners / max(n - 1, 1)) > 0.0) & (levels > 0)
     random_levels = identity.levels(*views.random_pairs(RANDOM, rng))
     same, other = level_frequencies(identity.is_person, levels[sure], weight[sure], random_levels)
+    if anchors.has_near:
+        of_anchors = identity.levels(anchors.first, anchors.second)
+        same, partners = divide_equal_and_near(same, of_anchors, anchors.weight, partners)
     counts = np.bincount(levels[usable], minlength=TOP + 1)
     other = seen_among_candidates(other, same, counts, partners, n)
     share = max(anchors.share * (1.0 - anchors.chance), 1e-4)
@@ -191,5 +292,8 @@ def fit_prior(
         return prior
     rows = np.flatnonzero(usable)
     expected = identity.expected(pool.first[rows], pool.second[rows])
-    edges, shifts = strata_shifts(prior, levels[rows], expected, worth[rows], weight[rows], n)
+    has_namesakes = anchors.chance > CHANCE
+    edges, shifts = strata_shifts(
+        prior, levels[rows], expected, worth[rows], weight[rows], n, has_namesakes=has_namesakes
+    )
     return replace(prior, edges=edges, shifts=shifts)

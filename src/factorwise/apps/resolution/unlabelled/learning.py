@@ -27,6 +27,7 @@ from factorwise.kernels.compile.threads import Team
 from factorwise.model.level_weights import LevelWeights
 from factorwise.types import Ints
 
+UNCONFIRMED = 0.5  # share of equal identities that look like pairs of two entities, from which on to warn
 TRUSTED = 0.6  # estimated precision and recall, below which the safe rule is the answer
 
 
@@ -42,16 +43,20 @@ class Hints:
         The column that has it, if it is one of the table.
     one_per_source
         Whether each source has an entity once.
+    counts
+        How often each record stands in the table; None if equal ones were not taken together.
     """
 
     about: tuple[str, ...] = ()
     sources: NDArray[np.int32] | None = None
     source: str | None = None
     one_per_source: bool = False
+    counts: Ints | None = None
 
-    def rows(self, rows: Ints) -> Hints:
-        """Return the hints of some of the records."""
-        return replace(self, sources=None if self.sources is None else np.asarray(self.sources)[rows])
+    def rows(self, rows: Ints, counts: Ints) -> Hints:
+        """Return the hints of the different records of a table, and how often each stands in it."""
+        sources = None if self.sources is None else np.asarray(self.sources)[rows]
+        return replace(self, sources=sources, counts=counts)
 
 
 def learn_from_anchors(
@@ -74,7 +79,7 @@ def learn_from_anchors(
     on_message(f"{len(candidates.first):,} candidate pairs by {len(chosen)} rules")
     on_candidates(candidates, normal, None)
     columns = telling_columns(table, normal, about)
-    views = views_of(normal, about, columns, hints.sources)
+    views = views_of(normal, about, columns, hints.sources, hints.counts)
     fitted = fit_unlabelled(
         views, about, candidates, source=hints.source, one_per_source=hints.one_per_source, seed=seed
     )
@@ -135,7 +140,14 @@ def warnings_of(model: UnlabelledModel, doubted: Mapping[str, Any]) -> list[str]
             f"nothing but {name} tells records apart: namesakes cannot be seen. Give further columns, or"
             " check the largest entities by hand."
         )
-    if not model.is_safe and report["chance"] > 0.1:
+    if not model.is_safe and report["unconfirmed"] > UNCONFIRMED:
+        found.append(
+            f"records that are equal in {name} agree in other columns hardly more often than any two records:"
+            f" either these columns say nothing, or {name} does not name the entity, and the estimate of the"
+            " precision means nothing. Say with --about what records are about, or check some entities by"
+            " hand."
+        )
+    elif not model.is_safe and report["chance"] > 0.1:
         found.append(
             f"many records are equal in {name} by chance ({report['chance']:.0%} of the joins): which of them"
             " are one entity is a guess from the other columns."

@@ -130,7 +130,7 @@ class PreparedPairs:
 
     def __init__(self, model: UnlabelledModel, views: Views) -> None:
         self.model, self.views = model, views
-        self.identity, self.witnesses, self.frequencies, _ = views
+        self.identity, self.witnesses, self.frequencies = views[:3]
         for column, witness in zip(model.evidence.columns, self.witnesses, strict=True):
             if len(column.weights) != witness.top + 1:
                 raise InvalidArgumentError(
@@ -143,7 +143,7 @@ class PreparedPairs:
         """Return L of pairs of rows; `FORBIDDEN` for those that cannot be of one entity."""
         levels = self.identity.levels(first, second)
         sums = add_up(self.model.evidence.columns, self.witnesses, self.frequencies, first, second)
-        return self.combine(first, second, levels, self.model.evidence.calibration(sums))
+        return self.combine(first, second, levels, self.model.evidence.worth(sums, levels))
 
     def combine(
         self, first: Ints, second: Ints, levels: NDArray[np.uint8], evidence: Floats
@@ -181,7 +181,7 @@ class PreparedPairs:
             meaning = _level_text(int(level[0]), witness.top)
             said.append(Step(column.name, "evidence", int(level[0]), meaning, weight))
         total = sum(step.weight for step in said)
-        worth = float(self.model.evidence.calibration(np.array([total]))[0])
+        worth = float(self.model.evidence.worth(np.array([total]), levels)[0])
         odds = float(self.combine(one, two, levels, np.array([worth]))[0])
         score = float(score_of(np.array([odds]))[0])
         same = int(levels[0])

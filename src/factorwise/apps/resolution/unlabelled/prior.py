@@ -70,6 +70,11 @@ class Prior:
             found[levels == 1] = NEVER
         return found
 
+    def share_of_others(self, counts: Floats, n_records: int) -> NDArray[np.float64]:
+        """Return which share of the pairs of two entities, at each level, these pairs are."""
+        pairs = max(n_records * (n_records - 1) / 2.0, 1.0)
+        return np.asarray(np.clip(counts / np.maximum(self.other * pairs, 1.0), 0.0, 0.99))
+
     def stratum(self, namesakes: Floats) -> Ints:
         """Return the stratum of each pair."""
         return np.searchsorted(self.edges, np.log(namesakes))
@@ -128,6 +133,27 @@ def level_frequencies(
     return np.maximum(same, 1e-6), np.maximum(other / other.sum(), 1e-9)
 
 
+def divide_equal_and_near(
+    same: NDArray[np.float64], anchors: NDArray[np.uint8], weight: Floats, partners: float
+) -> tuple[NDArray[np.float64], float]:
+    """Divide what equal and all but equal identities have together as the anchors do.
+
+    same
+        Frequencies of levels among pairs of one entity.
+    anchors, weight
+        Levels and weights of anchors, of which some are all but equal.
+    partners
+        Anchors of a record; what comes back are those with equal identities, as `Prior` counts them.
+    """
+    near = TOP - 1
+    seen = np.bincount(anchors, weights=weight, minlength=TOP + 1)[near:]
+    both = same[near:].sum()
+    share = (seen + DEFAULT_PAIRS * same[near:]) / (seen.sum() + DEFAULT_PAIRS * both)
+    divided = same.copy()
+    divided[near:] = both * share
+    return divided, partners * float(share[-1])
+
+
 def seen_among_candidates(
     other: NDArray[np.float64],
     same: NDArray[np.float64],
@@ -135,16 +161,18 @@ def seen_among_candidates(
     partners: float,
     n_records: int,
 ) -> NDArray[np.float64]:
-    """Return frequencies of levels among other pairs that are no lower than the candidates show.
+    """Return frequencies of levels among other pairs, by what random pairs and the candidates show.
 
-    Of the candidates at a level, those that are not expected to be of one entity are others, a quarter at
-    least.
+    Of the random pairs, and of the candidates, at a level, those that are not expected to be of one entity
+    are others, a quarter at least.
     """
     pairs = max(n_records * (n_records - 1) / 2.0, 1.0)
     expected = n_records * partners / 2.0 * same / same[TOP]
-    left = np.maximum(counts - expected, counts / 4.0)
+    left = np.maximum(counts - expected, counts / 4.0) / pairs
     found = other.copy()
-    found[3:TOP] = np.maximum(other[3:TOP], (left / pairs)[3:TOP])
+    high = slice(3, TOP)
+    found[high] = np.maximum(other - expected / pairs, other / 4.0)[high]
+    found[high] = np.maximum(found[high], left[high])
     return found
 
 
@@ -155,8 +183,14 @@ def strata_shifts(
     evidence: Floats,
     weight: Floats,
     n_records: int,
+    *,
+    has_namesakes: bool,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return edges of strata and what they add to the formula, from the evidence of candidates."""
+    """Return edges of strata and what they add to the formula, from the evidence of candidates.
+
+    has_namesakes
+        Whether many equal identities are known to be of two entities: the formula says little then.
+    """
     high = np.flatnonzero(levels >= LOWEST_STRATUM)
     shifts = np.zeros((TOP + 1, STRATA))
     if not len(high):
@@ -171,7 +205,7 @@ def strata_shifts(
             if len(rows):
                 mean = float(np.average(formula[rows], weights=weight[high[rows]]))
                 seen = _share_by_evidence(evidence[high[rows]], weight[high[rows]], mean)
-                trust = 1.0 if prior.is_person and level == TOP else 0.5
+                trust = 1.0 if level == TOP and (prior.is_person or has_namesakes) else 0.5
                 # similar texts are often related things that share evidence: it can only speak against them
                 most = 6.0 if prior.is_person or level == TOP else 0.0
                 shifts[level, number] = np.clip(trust * (seen - mean), -6.0, most)

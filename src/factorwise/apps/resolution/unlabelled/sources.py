@@ -10,16 +10,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.constraints import Constraints
-from factorwise.apps.resolution.unlabelled.about import header_words
-from factorwise.apps.resolution.unlabelled.anchors import Candidates, share_context
+from factorwise.apps.resolution.header_words import header_words
+from factorwise.apps.resolution.unlabelled.anchors import CandidatePairs, share_context
 from factorwise.apps.resolution.unlabelled.evidence import Evidence, add_up
 from factorwise.apps.resolution.unlabelled.identity import TOP
 from factorwise.apps.resolution.unlabelled.model import UnlabelledModel
 from factorwise.apps.resolution.unlabelled.views import Views
-from factorwise.apps.resolution.unlabelled.word_sets import word_set
+from factorwise.apps.resolution.word_sets import word_set
 from factorwise.inference.mcmc.shards.link_walk import MOST_SOURCES
 
 WITHIN, FEW_INSIDE = 0.3, 0.05  # of chance, and of the records: partners inside a source
+WITHIN_VARIANTS = 0.7
 FEWEST = 10  # near-equal pairs, below which nothing is seen
 RARE = 0.1  # namesakes
 _HEADERS = word_set("source src dataset origin provider shop catalog catalogue register database db")
@@ -62,7 +63,7 @@ def limits_of(
 def is_one_per_source(
     views: Views,
     evidence: Evidence,
-    pool: Candidates,
+    pool: CandidatePairs,
     levels: NDArray[np.uint8],
     contexts: Sequence[int],
 ) -> bool:
@@ -76,10 +77,10 @@ def is_one_per_source(
         return False
     near = (levels >= TOP - 1) & (views.identity.expected(*pool) <= RARE)
     near &= ~share_context(views, contexts, *pool)
-    one, two = pool.first[near], pool.second[near]
+    one, two, equal = pool.first[near], pool.second[near], levels[near] == TOP
     sums = add_up(evidence.columns, views.witnesses, views.frequencies, one, two)
     agree = np.flatnonzero(evidence.calibration(sums) >= 0.0)
-    one, two = one[agree], two[agree]
+    one, two, equal = one[agree], two[agree], equal[agree]
     inside = sources[one] == sources[two]
     sizes = np.bincount(sources) / len(sources)
     if len(one) < FEWEST:
@@ -92,4 +93,9 @@ def is_one_per_source(
     # odds of a partner inside against one elsewhere, relative to those if sources did not matter
     by_chance = float((sizes**2).sum())
     ratio = (within.mean() / by_chance) / (across.mean() / max(1.0 - by_chance, 1e-9))
-    return bool(ratio < WITHIN or (len(sizes) == 2 and within.mean() < FEW_INSIDE))
+    # a source that has a thing twice repeats its name: if none does, things in it that are all but equal may
+    # be variants, which are as near to each other across sources
+    repeats = views.identity.is_person or int((equal & inside).sum()) >= FEWEST
+    return bool(
+        ratio < (WITHIN if repeats else WITHIN_VARIANTS) or (len(sizes) == 2 and within.mean() < FEW_INSIDE)
+    )

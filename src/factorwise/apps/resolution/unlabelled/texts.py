@@ -13,7 +13,7 @@ from factorwise.apps.resolution.comparisons.derived import codes_of, grams_of
 from factorwise.apps.resolution.comparisons.measures import string_measure
 from factorwise.apps.resolution.comparisons.overlaps import COSINE, Overlaps
 from factorwise.apps.resolution.forms import Lists, NormalField, encoded, offsets_of
-from factorwise.apps.resolution.unlabelled.word_sets import word_set
+from factorwise.apps.resolution.word_sets import word_set
 from factorwise.types import Bools, Ints
 
 CUTS = (0.3, 0.5, 0.65, 0.8)
@@ -59,18 +59,23 @@ class TextLevels:
             near = np.flatnonzero((alike > _TOUCHING) & (alike < 0.9999))
             alike[near] = (alike[near] + self.spelled(first[near], second[near])) / 2.0
         level = (1 + np.searchsorted(np.asarray(CUTS, np.float32), alike, side="right")).astype(np.uint8)
+        shares_code = np.zeros(len(first), bool)
         if self._has_codes.any():
             both = self._has_codes[first] & self._has_codes[second]
             (share,) = self._codes(first, second)
-            level = np.where(both & (share > 0) & (level >= 2), np.maximum(level, 5), level)
+            shares_code = both & (share > 0) & (level >= 2)
+            level[shares_code] = np.maximum(level[shares_code], 5)
             level = np.where(both & (share == 0), np.minimum(level, 2), level).astype(np.uint8)
         if self.is_identity:
+            # a code is often a number in one text and not in the other: AB-1234 and AB1234
             one, two = self._numbers[first], self._numbers[second]
-            level = np.where((one >= 0) & (two >= 0) & (one != two), np.minimum(level, 3), level)
-            level = np.where((one >= 0) != (two >= 0), np.minimum(level, 4), level)
+            differ = (one >= 0) & (two >= 0) & (one != two) & ~shares_code
+            level[differ] = np.minimum(level[differ], 3)
+            lacking = ((one >= 0) != (two >= 0)) & ~shares_code
+            level[lacking] = np.minimum(level[lacking], 4)
         level[self.code[first] == self.code[second]] = TOP
         level[missing] = 0
-        return level.astype(np.uint8)
+        return level
 
     @cached_property
     def _rare_codes(self) -> Lists:
@@ -96,7 +101,7 @@ class TextLevels:
     def _numbers(self) -> NDArray[np.int64]:
         """A number for the set of numbers in each text; -1 where it has none."""
         values = self.tokens.values
-        digits = np.asarray(pc.match_substring_regex(values, r"^\d+$"), bool)
+        digits = np.asarray(pc.match_substring_regex(values, r"^\d+(st|nd|rd|th|e)?$"), bool)
         roman = np.asarray(pc.is_in(values, value_set=pa.array(sorted(_ROMAN), values.type)), bool)
         kept = (digits | roman)[self.tokens.codes]
         rows = np.repeat(np.arange(len(self.tokens)), np.diff(self.tokens.offsets))[kept]

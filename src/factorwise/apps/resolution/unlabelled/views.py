@@ -24,12 +24,15 @@ class Views(NamedTuple):
         The other columns, and how frequent their values are among identities.
     sources
         The source of each record, if it is known.
+    counts
+        How often each record stands in the table, where equal ones were taken together.
     """
 
     identity: Identity
     witnesses: list[Witness]
     frequencies: list[Frequencies]
     sources: Ints | None
+    counts: Ints | None = None
 
     @property
     def n_records(self) -> int:
@@ -43,8 +46,14 @@ class Views(NamedTuple):
         return first, (first + rng.integers(1, max(n, 2), count)) % n
 
 
-def views_of(normal: NormalTable, about: About, columns: Sequence[str], sources: Ints | None) -> Views:
+def views_of(
+    normal: NormalTable,
+    about: About,
+    columns: Sequence[str],
+    sources: Ints | None,
+    counts: Ints | None = None,
+) -> Views:
     """Prepare the records of a table to be compared."""
     identity, witnesses = identity_of(normal, about, sources), witnesses_of(normal, columns)
     frequencies = [Frequencies(one, identity.code) for one in witnesses]
-    return Views(identity, witnesses, frequencies, sources)
+    return Views(identity, witnesses, frequencies, sources, counts)
