@@ -20,6 +20,8 @@ _HOMES = {
     "variables.fields": ["Fields"],
     "world.assignment": ["Assignment", "Relabel"],
     "world.partition": ["Partition"],
+    "world.structures": ["Matching", "Permutation", "Tree"],
+    "world.targets": ["Change", "Changes", "TargetWorld"],
     "world.diff": ["NEW", "Retype", "Transfer"],
     "model.model": ["Model"],
     "model.weights": ["SparseVector"],
@@ -67,6 +69,8 @@ __all__ = [
     "Assignment",
     "Bags",
     "ChainCRF",
+    "Change",
+    "Changes",
     "CollectiveModel",
     "Column",
     "CoreferenceResolver",
@@ -75,19 +79,23 @@ __all__ = [
     "FactorGraph",
     "Features",
     "Fields",
+    "Matching",
     "Model",
     "OntologyAligner",
     "PairClusterer",
     "PairTable",
     "Partition",
+    "Permutation",
     "Relabel",
     "Retype",
     "Review",
     "Samples",
     "SparseVector",
     "Store",
+    "TargetWorld",
     "Template",
     "Transfer",
+    "Tree",
     "Variables",
     "__version__",
     "adaptive",
@@ -145,5 +153,7 @@ if TYPE_CHECKING:
     from factorwise.world.assignment import Assignment, Relabel
     from factorwise.world.diff import NEW, Retype, Transfer
     from factorwise.world.partition import Partition
+    from factorwise.world.structures import Matching, Permutation, Tree
+    from factorwise.world.targets import Change, Changes, TargetWorld
 
 __getattr__, __dir__ = load_lazily(__name__, _HOMES, _ROOMS)

@@ -27,6 +27,7 @@ _HOMES = {
         "DiffPreference",
         "Preference",
         "ProgramPreference",
+        "TargetPreference",
         "TruthPreference",
         "WorldPreference",
     ],
@@ -75,6 +76,7 @@ __all__ = [
     "SequenceLikelihood",
     "StructuredPerceptron",
     "TableNetwork",
+    "TargetPreference",
     "TrainingWorld",
     "TruthPreference",
     "Unit",
@@ -117,6 +119,7 @@ if TYPE_CHECKING:
         DiffPreference,
         Preference,
         ProgramPreference,
+        TargetPreference,
         TruthPreference,
         WorldPreference,
     )

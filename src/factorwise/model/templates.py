@@ -1,4 +1,4 @@
-"""All templates under one roof: of assignments (labels) and of partitions (clusterings)."""
+"""All templates under one roof: of assignments (labels), of partitions (clusterings) and of other worlds."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from factorwise.model.custom_assignment import DynamicTemplate, TupleTemplate
 from factorwise.model.partition_templates import EdgeTemplate, PairTemplate, VectorPairTemplate
 from factorwise.model.table_templates import PairTableTemplate
 from factorwise.model.tally_templates import AllAgree, BagCosine, DistinctValues, SomeAgree, TallyTemplate
+from factorwise.model.target_templates import FollowTemplate, TargetTemplate, WholeWorldTemplate
 
 __all__ = [
     "AllAgree",
@@ -32,6 +33,7 @@ __all__ = [
     "DynamicTemplate",
     "EdgeTemplate",
     "FeatureTransitions",
+    "FollowTemplate",
     "Key",
     "PairAggregate",
     "PairTableTemplate",
@@ -40,9 +42,11 @@ __all__ = [
     "SomeAgree",
     "Tables",
     "TallyTemplate",
+    "TargetTemplate",
     "Transitions",
     "TupleTemplate",
     "UnaryFeatures",
     "VectorPairTemplate",
     "WeightedTables",
+    "WholeWorldTemplate",
 ]

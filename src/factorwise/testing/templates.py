@@ -32,6 +32,7 @@ from factorwise.world import moves
 from factorwise.world.assignment import Assignment, Relabel
 from factorwise.world.diff import NEW, PartitionDiff
 from factorwise.world.partition import Partition
+from factorwise.world.targets import Changes, TargetWorld
 
 _MOST_AT_ONCE = 4  # variables that one random relabel changes
 
@@ -65,7 +66,7 @@ _REMEDIES: dict[type[AnyTemplate], str] = {  # of templates that are made of fun
 
 def check_template(
     template: AnyTemplate,
-    world: Partition | Assignment,
+    world: Any,
     *,
     steps: int = 200,
     seed: int = 0,
@@ -124,8 +125,7 @@ def _check_given(template: object, world: object, steps: int) -> None:
             f"check_template checks a template, but {template!r} was given: make one of a function with"
             " PairTemplate, ClusterTemplate or TupleTemplate, or derive from Template."
         )
-    if not isinstance(world, Partition | Assignment):
-        raise _unknown_world(world)
+    random_diff(Stream(0), world)  # an error where the kind of world is not known
     require(steps >= 1, "steps", steps, "at least 1")
 
 
@@ -209,18 +209,21 @@ def _named(template: AnyTemplate) -> str:
     return f"{template.name!r} ({type(template).__name__})"
 
 
-def random_diff(stream: Stream, world: Partition | Assignment) -> Any:
+def random_diff(stream: Stream, world: Any) -> Any:
     """Draw a diff of any kind that ``world`` allows: no kind is rare, nothing else is promised."""
     if isinstance(world, Partition):
         return _random_partition_diff(stream, world)
     if isinstance(world, Assignment):
         return _random_relabel(stream, world)
+    if isinstance(world, TargetWorld):
+        return _random_change(stream, world)
     raise _unknown_world(world)
 
 
 def _unknown_world(world: object) -> InvalidArgumentError:
     return InvalidArgumentError(
-        f"random diffs are known for Partition and Assignment, but a {type(world).__name__} was given."
+        f"random diffs are known for Partition, Assignment and TargetWorld, but a {type(world).__name__}"
+        " was given."
     )
 
 
@@ -258,3 +261,16 @@ def _random_relabel(stream: Stream, world: Assignment) -> Relabel:
     chosen = [hidden.pop(stream.below(len(hidden))) for _ in range(count)]
     cardinality = world.variables.cardinality
     return world.relabel(chosen, [stream.below(int(cardinality[variable])) for variable in chosen])
+
+
+def _random_change(stream: Stream, world: TargetWorld) -> Changes:
+    moves = [
+        (item, target)
+        for item in range(world.n_items)
+        for target in range(world.n_targets)
+        if target != world.values[item] and world.allows(item, target)
+    ]
+    if not moves:
+        raise InvalidArgumentError(f"{world!r} never changes: give one that allows other targets.")
+    item, target = moves[stream.below(len(moves))]
+    return world.diff_to(item, int(world.values[item]), target)

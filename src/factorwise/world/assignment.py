@@ -81,6 +81,11 @@ class Assignment:
         """Code of each variable's label, int32[variables]; changed only by `apply`."""
         return self.arrays.value
 
+    @property
+    def n_targets(self) -> int:
+        """The most labels that a variable has."""
+        return int(self.variables.cardinality.max())
+
     @classmethod
     def initial(cls, variables: Variables) -> Assignment:
         """Return the world with every hidden variable at its first label."""

@@ -4,7 +4,8 @@
 `ChainOracle` and `TreeOracle` run in time linear in the tables where no loop closes; `JunctionTree` takes
 any graph whose treewidth the memory can bear, and says what it would need otherwise. All offer
 ``marginals``, ``log_partition``, ``best``, ``k_best`` and ``sample``; the ``chain_`` functions do the same
-for dense arrays of scores. `PartitionEnumeration` visits every clustering of a few items.
+for dense arrays of scores. `PartitionEnumeration` visits every clustering of a few items,
+`WorldEnumeration` any list of worlds, such as `all_worlds` like a given one.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from factorwise.inference.exact.elimination import Elimination, EliminationOrder
 from factorwise.inference.exact.enumeration import Enumeration
 from factorwise.inference.exact.junction_tree import JunctionTree
 from factorwise.inference.exact.tree import TreeOracle
+from factorwise.inference.exact.worlds import WorldEnumeration, all_worlds
 
 __all__ = [
     "ChainMarginals",
@@ -33,7 +35,9 @@ __all__ = [
     "JunctionTree",
     "PartitionEnumeration",
     "TreeOracle",
+    "WorldEnumeration",
     "all_partitions",
+    "all_worlds",
     "chain_best",
     "chain_k_best",
     "chain_log_partition",

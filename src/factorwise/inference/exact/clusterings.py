@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from itertools import combinations, product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import ImpossibleError, InvalidArgumentError
+from factorwise.errors import InvalidArgumentError
+from factorwise.inference.exact.worlds import WorldEnumeration
 from factorwise.model.model import Model
 from factorwise.world.partition import Partition
 
@@ -43,7 +43,7 @@ def _growing(n_items: int) -> Iterator[list[int]]:
     return extend([], 0)
 
 
-class PartitionEnumeration:
+class PartitionEnumeration(WorldEnumeration):
     """The distribution of a model over all clusterings of a few items.
 
     model
@@ -53,30 +53,7 @@ class PartitionEnumeration:
     """
 
     def __init__(self, model: Model, n_items: int, *, n_types: int = 1, temperature: float = 1.0) -> None:
-        self.worlds = all_partitions(n_items, n_types)
-        self.scores = np.array([model.score(world) for world in self.worlds])
-        if not np.isfinite(self.scores).any():
-            raise ImpossibleError(
-                "the model gives probability zero to every clustering: look for constraints that exclude"
-                " each other."
-            )
-        self.temperature = temperature
-
-    @cached_property
-    def log_partition(self) -> float:
-        """Log of the sum over all worlds of exp(score / temperature)."""
-        scaled = self.scores / self.temperature
-        return float(scaled.max() + np.log(np.exp(scaled - scaled.max()).sum()))
-
-    @cached_property
-    def probabilities(self) -> NDArray[np.float64]:
-        """Probability of each world, in the order of ``worlds``."""
-        return np.exp(self.scores / self.temperature - self.log_partition)
-
-    @property
-    def best(self) -> Partition:
-        """A world of highest score."""
-        return self.worlds[int(self.scores.argmax())]
+        super().__init__(model, all_partitions(n_items, n_types), temperature=temperature)
 
     def together(self) -> NDArray[np.float64]:
         """Probability that each two items are in one cluster: float64[n, n]."""

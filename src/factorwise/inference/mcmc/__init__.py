@@ -1,10 +1,11 @@
 """Markov chain Monte Carlo: proposers, transition kernels, and chains that run them.
 
-A transition kernel (`Metropolis`, `Gibbs`, `BlockGibbs`, `PartitionGibbs`) decides one step; `sample` and
-`anneal` run many, compiled where they can. Proposers for labels: `UniformRelabel`, `LocalRelabel`, `Swap`,
-mixed by `Mixture`. Moves for clusterings: `RelocateToCluster`, `RelocateToItem`, `RelocateToCandidate`,
+A transition kernel (`Metropolis`, `Gibbs`, `BlockGibbs`, `PartitionGibbs`, `WorldGibbs`) decides one step;
+`sample` and `anneal` run many, compiled where they can. Proposers for labels: `UniformRelabel`,
+`LocalRelabel`, `Swap`, mixed by `Mixture`. Moves for clusterings: `RelocateToCluster`, `RelocateToItem`, `RelocateToCandidate`,
 `RelocateToNew`, `Merge`, `Split`, `SplitMerge`, `RestrictedGibbs`, `RetypeCluster`, mixed by
-`PartitionMixture`. Evaluators, how the gain of a step is obtained: `Exact`, `UniformSample`,
+`PartitionMixture`. Moves for matchings, permutations and trees: `Rematch`, `Exchange` and `Insert`,
+`Reattach`. Evaluators, how the gain of a step is obtained: `Exact`, `UniformSample`,
 `ConfidenceSample`, `PoissonMinibatch`, `DelayedAcceptance`.
 """
 
@@ -51,9 +52,11 @@ from factorwise.inference.mcmc.proposals.partition_moves import (
     SplitMerge,
 )
 from factorwise.inference.mcmc.proposals.restricted_gibbs import RestrictedGibbs
+from factorwise.inference.mcmc.proposals.target_moves import Exchange, Insert, Reattach, Rematch
 from factorwise.inference.mcmc.run import Annealed, Samples, anneal, sample
 from factorwise.inference.mcmc.schedules import Constant, Geometric, Linear, Schedule
 from factorwise.inference.mcmc.walk import Walk
+from factorwise.inference.mcmc.world_gibbs import WorldGibbs
 
 __all__ = [
     "Annealed",
@@ -65,8 +68,10 @@ __all__ = [
     "Estimate",
     "Evaluator",
     "Exact",
+    "Exchange",
     "Geometric",
     "Gibbs",
+    "Insert",
     "Linear",
     "LocalRelabel",
     "Merge",
@@ -79,10 +84,12 @@ __all__ = [
     "PoissonMinibatch",
     "Proposal",
     "Proposer",
+    "Reattach",
     "RelocateToCandidate",
     "RelocateToCluster",
     "RelocateToItem",
     "RelocateToNew",
+    "Rematch",
     "RestrictedGibbs",
     "RetypeCluster",
     "Samples",
@@ -95,6 +102,7 @@ __all__ = [
     "UniformRelabel",
     "UniformSample",
     "Walk",
+    "WorldGibbs",
     "anneal",
     "effective_sample_size",
     "log_acceptance",

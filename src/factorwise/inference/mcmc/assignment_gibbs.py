@@ -58,6 +58,7 @@ class Gibbs:
     evaluator: FactorSampler = EXACT
 
     changes = "one"
+    walks_over = ("variables",)
 
     def __post_init__(self) -> None:
         _require_scan(self.scan)
@@ -133,6 +134,7 @@ class BlockGibbs:
         self._checked: Variables | None = None
 
     changes = "many"
+    walks_over = ("variables",)
 
     def programs(self, parts: Surroundings) -> dict[str, Program]:
         """Draw the labels of a block, or of all blocks in order, and accept them."""

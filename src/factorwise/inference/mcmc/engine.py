@@ -6,14 +6,10 @@ import warnings
 from typing import Any, Literal, Protocol
 
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError, TemplateError, require
-from factorwise.inference.mcmc.assignment_gibbs import BlockGibbs, Gibbs
 from factorwise.inference.mcmc.kernel import TransitionKernel
-from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
 from factorwise.inference.mcmc.walk import Walk, check_start
 from factorwise.model.model import Model
 from factorwise.rng import Stream
-from factorwise.world.assignment import Assignment
-from factorwise.world.partition import Partition
 
 EngineName = Literal["auto", "compiled", "plain"]
 
@@ -89,15 +85,16 @@ def make_engine(kernel: Any, world: Any, engine: EngineName = "auto", like: Engi
             f"{type(kernel).__name__} is not a transition kernel: give Metropolis(model, proposer),"
             " Gibbs(model), PartitionGibbs(model) or one of your own."
         )
-    if not isinstance(world, Partition | Assignment):
+    if not all(hasattr(world, name) for name in ("apply", "copy", "canonical")):
         raise InvalidArgumentError(
-            f"a chain starts from a Partition or an Assignment, but a {type(world).__name__} was given."
+            f"a chain starts from a world, a Partition, an Assignment or another, but a"
+            f" {type(world).__name__} was given."
         )
-    stranger = (Gibbs, BlockGibbs) if isinstance(world, Partition) else PartitionGibbs
-    if isinstance(kernel, stranger):
+    lacking = [name for name in getattr(kernel, "walks_over", ()) if not hasattr(world, name)]
+    if lacking:
         raise InvalidArgumentError(
             f"{type(kernel).__name__} does not walk over a {type(world).__name__}: Gibbs and BlockGibbs are"
-            " for assignments, PartitionGibbs is for partitions."
+            " for assignments, PartitionGibbs is for partitions, WorldGibbs for other worlds."
         )
     require(engine in ("auto", "compiled", "plain"), "engine", engine, "'auto', 'compiled' or 'plain'")
     if engine == "plain":

@@ -23,6 +23,7 @@ class PartitionGibbs:
     model: Model
 
     changes = "one"
+    walks_over = ("n_clusters",)
 
     def programs(self, parts: Surroundings) -> dict[str, Program]:
         """Offer a random item every cluster and new ones; choose by score."""

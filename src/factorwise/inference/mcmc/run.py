@@ -27,7 +27,6 @@ from factorwise.inference.mcmc.kernel import TransitionKernel
 from factorwise.inference.mcmc.schedules import Geometric, Schedule
 from factorwise.rng import Stream, as_stream
 from factorwise.views import html_table
-from factorwise.world.partition import Partition
 
 PROGRESS_AFTER = 2.0  # seconds: short runs show no bar
 SLICE = 1_000  # steps of a leg of burn-in: between two looks at the clock and at Ctrl-C
@@ -55,7 +54,8 @@ class Samples:
     n_clusters : int64[chains, draws]
         Of partition worlds; empty otherwise.
     label_counts : int64[chains, variables, labels]
-        How often each variable had each label, of assignment worlds; empty otherwise.
+        How often each variable had each label, of assignment worlds, or each item each target; empty for
+        partition worlds.
     """
 
     scores: NDArray[np.float64]
@@ -94,9 +94,9 @@ class Samples:
         return np.asarray(self.together.mean(axis=(0, 1)))
 
     def label_marginals(self) -> NDArray[np.float64]:
-        """Probability of each label of each variable: float64[variables, labels]."""
+        """Probability of each label of each variable, or target of each item: float64[variables, labels]."""
         if self.label_counts.shape[1] == 0:
-            raise InvalidArgumentError("only assignment worlds have labels: ask for co_clustering().")
+            raise InvalidArgumentError("partition worlds have no labels: ask for co_clustering().")
         total = self.label_counts.sum(axis=0)
         return np.asarray(total / total.sum(axis=1, keepdims=True))
 
@@ -137,8 +137,8 @@ class _Recorder:
         self.pairs = pairs
         self.together: list[NDArray[np.bool_]] = []
         self.n_clusters: list[int] = []
-        self.is_partition = isinstance(world, Partition)
-        shape = (0, 0) if self.is_partition else (len(world.values), int(world.variables.cardinality.max()))
+        self.is_partition = hasattr(world, "n_clusters")
+        shape = (0, 0) if self.is_partition else (len(world.values), world.n_targets)
         self.label_counts = np.zeros(shape, np.int64)
 
     def record(self, engine: Engine) -> None:
@@ -269,7 +269,7 @@ def _checked_pairs(pairs: ArrayLike, world: Any) -> NDArray[np.int64]:
     given = np.asarray(pairs)
     if given.size == 0:
         return np.zeros((0, 2), np.int64)
-    if not isinstance(world, Partition):
+    if not hasattr(world, "n_clusters"):
         raise InvalidArgumentError("pairs can be watched in partition worlds only: leave pairs out.")
     if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iu":
         raise ShapeError(

@@ -87,7 +87,8 @@ class Walk:
                 f"{lacking[0]} say how statistics change and not what a choice gains, so no Gibbs step can be"
                 " compiled with them: use Metropolis, or run with engine='plain'."
             )
-        changes = {"one": 1, "many": len(self._world.arrays[0])}.get(kernel.changes, kernel.changes)
+        many = len(self._world.frame(np.zeros(2, np.uint64), many=True).changes)
+        changes = {"one": 1, "many": many}.get(kernel.changes, kernel.changes)
         entries = changes * sum(program.entries for program in programs.templates) if gradients else 0
         self._stream_state = np.zeros(2, np.uint64)
         self._follows = interpreted is True

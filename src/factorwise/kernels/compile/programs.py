@@ -244,7 +244,7 @@ class Frame(NamedTuple):
     """The arrays that all parts of one walk share.
 
     world
-        A named tuple of arrays, of a class that the library defines.
+        A named tuple of arrays, or of such tuples: those of worlds side by side.
     random : uint64[2]
         State of the stream.
     """
@@ -258,7 +258,12 @@ class Frame(NamedTuple):
 
     def listed(self) -> list[NDArray[Any]]:
         """All arrays, in the order of the words of a context."""
-        return [*self.world, self.step, self.changes, self.random, *self.choice, *self.gradient]
+        return [*flat(self.world), self.step, self.changes, self.random, *self.choice, *self.gradient]
+
+
+def flat(world: Any) -> list[NDArray[Any]]:
+    """Return the arrays of a world, those of worlds side by side one after the other."""
+    return [array for part in world for array in (flat(part) if isinstance(part, tuple) else [part])]
 
 
 class Framed(Program):
@@ -328,7 +333,6 @@ class Bound:
         return _entry(
             functions[role],
             role,
-            cast("Any", type(self.frame.world)),
             _world_layout(self.frame.world),
             layout,
         )
@@ -390,8 +394,56 @@ def _dtype_text(dtype: np.dtype[Any]) -> str:
     return f"np.dtype({np.lib.format.dtype_to_descr(dtype)!r}, align={dtype.isalignedstruct})"
 
 
-def _world_layout(world: Any) -> tuple[tuple[str, int], ...]:
-    return tuple((_dtype_text(array.dtype), array.ndim) for array in world)
+class WorldLayout(NamedTuple):
+    """What a world looks like to compiled code.
+
+    home, kind, fields
+        The class of its named tuple: the module that defines it, its name and its fields.
+    parts
+        For each field the dtype and the dimensions of an array, or the layout of another world.
+    """
+
+    home: str
+    kind: str
+    fields: tuple[str, ...]
+    parts: tuple[Any, ...]
+
+    def text(self, view: Callable[[int, str, int], str], lines: list[str], first: int = 0) -> tuple[str, int]:
+        """Return code that makes the world of the arrays from number ``first`` on, and how many there are.
+
+        lines
+            Definitions that the code needs are added here. A class of the library is imported, so that
+            compiled helpers know it; others are made anew, wherever they were defined.
+        """
+        if self.home.split(".")[0] == __name__.split(".")[0]:
+            define = f"from {self.home} import {self.kind}"
+        else:
+            define = f"{self.kind} = namedtuple({self.kind!r}, {list(self.fields)!r})"
+        made, count = [], 0
+        for part in self.parts:
+            if isinstance(part, WorldLayout):
+                text, many = part.text(view, lines, first + count)
+            else:
+                text, many = view(first + count, *part), 1
+            made.append(f"{text}, ")
+            count += many
+        if define not in lines:
+            lines.append(define)
+        return f"{self.kind}({''.join(made)})", count
+
+    @property
+    def n_arrays(self) -> int:
+        """Number of arrays."""
+        return sum(part.n_arrays if isinstance(part, WorldLayout) else 1 for part in self.parts)
+
+
+def _world_layout(world: Any) -> WorldLayout:
+    kind = cast("Any", type(world))
+    parts = (
+        _world_layout(part) if isinstance(part, tuple) else (_dtype_text(part.dtype), part.ndim)
+        for part in world
+    )
+    return WorldLayout(kind.__module__, kind.__name__, getattr(kind, "_fields", ()), tuple(parts))
 
 
 @cache
@@ -413,7 +465,6 @@ from factorwise.kernels.compile.compiler import FAST_SUMS
 from factorwise.kernels.compile.compiler import {inlined} as inlined
 from factorwise.kernels.compile.pointers import view_1, view_2
 from factorwise.kernels.walks.layouts import CHANGE, STEP, Choice, Gradient
-from {home} import {kind}
 
 {helpers}
 
@@ -430,27 +481,24 @@ def entry(context):
 def _entry(
     function: Any,
     role: str,
-    kind: Any,
-    world: tuple[tuple[str, int], ...],
+    world: WorldLayout,
     mine: tuple[tuple[str, str, int], ...],
 ) -> int:
     """Compile, or find compiled, one function for worlds and arrays of this layout; return its address."""
     names = check_arguments(role, function)
     if isinstance(function, Written):
-        text = _entry_text(
-            function.name, function.text, role, names, kind, world, mine, function.makes_arrays
-        )
+        text = _entry_text(function.name, function.text, role, names, world, mine, function.makes_arrays)
         try:
             return int(composed_module(text).entry.address)
         except TemplateError:
             if function.fallback is None:
                 raise
-            return _entry(function.fallback, role, kind, world, mine)
+            return _entry(function.fallback, role, world, mine)
     own = function.function if isinstance(function, TwoForms) else function
-    fields = {"world": getattr(kind, "_fields", ()), "mine": [name for name, _, _ in mine], **_FIELDS}
+    fields = {"world": world.fields, "mine": [name for name, _, _ in mine], **_FIELDS}
     check_function(role, own, fields, returns=ROLES[role].returns)
     source = source_of(own)
-    text = _entry_text(source.name, source.text, role, names, kind, world, mine)
+    text = _entry_text(source.name, source.text, role, names, world, mine)
     try:
         return int(composed_module(text).entry.address)
     except TemplateError as fault:
@@ -462,8 +510,7 @@ def _entry_text(
     source: str,
     role: str,
     names: tuple[str, ...],
-    kind: type,
-    world: tuple[tuple[str, int], ...],
+    world: WorldLayout,
     mine: tuple[tuple[str, str, int], ...],
     makes_arrays: bool = False,
 ) -> str:
@@ -477,7 +524,7 @@ def _entry_text(
             dtype = f"RECORD_{records}"
         return f"view_{dimensions}(context, {WORDS * position}, {dtype})"
 
-    at = len(world)
+    at = world.n_arrays
     places = {
         "move": at,
         "changes": at + 1,
@@ -489,8 +536,7 @@ def _entry_text(
     for name in names:
         place = places.get(name, 0)
         if name == "world":
-            views = "".join(f"{view(k, dtype, dimensions)}, " for k, (dtype, dimensions) in enumerate(world))
-            lines.append(f"world = {kind.__name__}({views})")
+            lines.append(f"world = {world.text(view, helpers)[0]}")
         elif name == "mine":
             helpers.append(f"Mine = namedtuple('Mine', {[field[0] for field in mine]!r})")
             views = "".join(f"{view(place + k, dtype, ndim)}, " for k, (_, dtype, ndim) in enumerate(mine))
@@ -513,8 +559,6 @@ def _entry_text(
         role=role,
         inlined="part_with_arrays" if makes_arrays else "part_of_entry",
         counting="" if makes_arrays else ", _nrt=False",
-        home=kind.__module__,
-        kind=kind.__name__,
         helpers="\n".join(helpers),
         source=source,
         body="".join(f"    {line}\n" for line in lines),

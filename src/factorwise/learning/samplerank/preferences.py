@@ -1,9 +1,9 @@
 """Preferences: which of two neighbouring worlds is better, without a word about weights.
 
 A `Preference` starts a `Judge` for one walk; the judge says for each diff how much better the world after it
-would be. `TruthPreference` and `AccuracyPreference` follow a metric against the truth, from the diff alone;
-`WorldPreference` and `DiffPreference` ask a function of yours, which may know no labels at all;
-`constraint_preferences` has one kind of such prior knowledge ready made. A gain of exactly 0.0 is a tie:
+would be. `TruthPreference`, `AccuracyPreference` and `TargetPreference` follow a metric against the truth,
+from the diff alone; `WorldPreference` and `DiffPreference` ask a function of yours, which may know no labels
+at all; `constraint_preferences` has one kind of such prior knowledge ready made. A gain of exactly 0.0 is a tie:
 neither world is preferred, and nothing is to be learned from the pair.
 """
 
@@ -22,12 +22,14 @@ from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.kernels.assignments import accuracy
 from factorwise.kernels.clusterings import preferences as kernels
 from factorwise.kernels.compile.programs import Program
+from factorwise.kernels.structures import targets
 from factorwise.kernels.walks.frames import Parts, run
 from factorwise.kernels.walks.loops import make_changes, take_back, weigh_move
 from factorwise.rng import Stream
 from factorwise.world.assignment import Assignment
 from factorwise.world.diff import NEW, Transfer
 from factorwise.world.partition import Partition
+from factorwise.world.targets import TargetWorld, whole_numbers
 
 UNKNOWN = -1
 METRICS: dict[str, dict[str, Any]] = {
@@ -265,6 +267,32 @@ class AccuracyPreference(ProgramPreference):
                 " give one code per variable, -1 where it is unknown."
             )
         return np.where(world.variables.observed, UNKNOWN, self.codes)
+
+
+class TargetPreference(ProgramPreference):
+    """Worlds in which every item has a target by the share of items that are at the right one.
+
+    truth
+        A world of the same kind, or a target for each item with -1 where it is unknown.
+    """
+
+    def __init__(self, truth: TargetWorld | Sequence[int] | NDArray[np.integer[Any]]) -> None:
+        given = truth.values if isinstance(truth, TargetWorld) else truth
+        self.targets = whole_numbers("truth", given)
+
+    def program(self, parts: Surroundings) -> Program:
+        """Judge one change by the items that it moves."""
+        if len(self.targets) != parts.world.n_items:
+            raise ShapeError(
+                f"the truth tells of {len(self.targets)} items, but the world has {parts.world.n_items}."
+            )
+        known = max(int(np.count_nonzero(self.targets >= 0)), 1)
+        return Program(
+            judge=targets.judge_exchange if parts.world.exchanges else targets.judge_target,
+            value=targets.share_of_right,
+            arrays={"truth": self.targets.astype(np.int32), "known": [known]},
+            name="right targets",
+        )
 
 
 class _Asking:

@@ -1,0 +1,87 @@
+"""Every world of a few items: the yardstick of samplers over matchings, permutations, trees and others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.errors import ImpossibleError, InvalidArgumentError
+from factorwise.model.model import Model
+from factorwise.world.targets import TargetWorld
+
+LIMIT = 50_000
+
+
+def all_worlds(world: TargetWorld, limit: int = LIMIT) -> list[TargetWorld]:
+    """Return every world that changes of one item at a time lead to, ``world`` first.
+
+    limit
+        How many there may be.
+    """
+    known = {world.canonical()}
+    worlds = [world.copy()]
+    for here in worlds:  # which grows
+        for item in range(here.n_items):
+            source = int(here.values[item])
+            for target in range(here.n_targets):
+                if target == source or not here.allows(item, target):
+                    continue
+                there = here.after(here.diff_to(item, source, target))
+                if there.canonical() not in known:
+                    known.add(there.canonical())
+                    worlds.append(there)
+        if len(worlds) > limit:
+            raise InvalidArgumentError(
+                f"there are more than {limit} worlds like {world!r}: give fewer items, or sample with MCMC."
+            )
+    return worlds
+
+
+class WorldEnumeration:
+    """The distribution of a model over all worlds there are.
+
+    model
+        Scores each of them.
+    worlds
+        Each once.
+    temperature
+        Scores are divided by it.
+    """
+
+    def __init__(self, model: Model, worlds: Sequence[Any], *, temperature: float = 1.0) -> None:
+        self.worlds = list(worlds)
+        self.scores = np.array([model.score(world) for world in self.worlds])
+        if not np.isfinite(self.scores).any():
+            raise ImpossibleError(
+                "the model gives probability zero to every world: look for constraints that exclude each"
+                " other."
+            )
+        self.temperature = temperature
+
+    @cached_property
+    def log_partition(self) -> float:
+        """Log of the sum over all worlds of exp(score / temperature)."""
+        scaled = self.scores / self.temperature
+        return float(scaled.max() + np.log(np.exp(scaled - scaled.max()).sum()))
+
+    @cached_property
+    def probabilities(self) -> NDArray[np.float64]:
+        """Probability of each world, in the order of ``worlds``."""
+        return np.exp(self.scores / self.temperature - self.log_partition)
+
+    @property
+    def best(self) -> Any:
+        """A world of highest score."""
+        return self.worlds[int(self.scores.argmax())]
+
+    def marginals(self) -> NDArray[np.float64]:
+        """Probability of each target of each item, of worlds that have them: float64[items, targets]."""
+        first = self.worlds[0]
+        result = np.zeros((len(first.values), first.n_targets))
+        for world, probability in zip(self.worlds, self.probabilities, strict=True):
+            result[np.arange(len(result)), world.values] += probability
+        return result

@@ -1,0 +1,70 @@
+"""Proposals for matchings, permutations and trees.
+
+Each is a program (see `factorwise.kernels.structures.moves`), which compiled walks and ``draw`` follow alike;
+`Mixture` mixes them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from factorwise.errors import require
+from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
+from factorwise.kernels.compile.programs import Program
+from factorwise.kernels.structures import moves
+
+
+@dataclass(frozen=True)
+class Rematch(ProgramProposer):
+    """A random left item of a `Matching` gets one of its candidates as partner, or none.
+
+    If the candidate has a partner, the two left items exchange theirs.
+    """
+
+    changes = 3
+
+    def program(self, parts: Surroundings) -> Program:
+        """Draw an item and a candidate."""
+        return Program(draw=moves.draw_match, name="rematching")
+
+
+@dataclass(frozen=True)
+class Exchange(ProgramProposer):
+    """Two random items of a `Permutation` exchange their positions."""
+
+    def program(self, parts: Surroundings) -> Program:
+        """Draw two items."""
+        return Program(draw=moves.draw_exchange, name="exchanges")
+
+
+@dataclass(frozen=True)
+class Insert(ProgramProposer):
+    """A random item of a `Permutation` is taken out and put in elsewhere.
+
+    reach
+        How many positions it goes at most.
+    """
+
+    reach: int = 3
+
+    def __post_init__(self) -> None:
+        require(self.reach >= 1, "reach", self.reach, "at least 1")
+
+    @property
+    def changes(self) -> int:  # type: ignore[override]
+        """How many changes a move may have."""
+        return self.reach
+
+    def program(self, parts: Surroundings) -> Program:
+        """Draw an item and how far it goes."""
+        reach = min(self.reach, parts.world.n_items)
+        return Program(draw=moves.draw_insertion, arrays={"reach": [reach]}, name="insertions")
+
+
+@dataclass(frozen=True)
+class Reattach(ProgramProposer):
+    """A random item of a `Tree` goes to another parent, with all that is below it."""
+
+    def program(self, parts: Surroundings) -> Program:
+        """Draw an item and a parent."""
+        return Program(draw=moves.draw_parent, name="reattaching")

@@ -1,0 +1,1 @@
+"""Worlds in which every item has a target: matchings, permutations, trees."""

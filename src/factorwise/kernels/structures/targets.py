@@ -1,0 +1,166 @@
+"""Statistics of pairs of an item and its target, and of items that follow each other.
+
+``mine`` of these programs:
+
+start, partner : int64[items + 1], int32[pairs]
+    The targets with which each item has statistics, ascending.
+value, weights, offset : float64[pairs, statistics], float64[weights], int64[1]
+    Their statistics, all weights of the model, and where those of the template begin.
+score : float64[pairs]
+    The product of the two, filled by `begin_pairs`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from factorwise.kernels.compile.compiler import shared
+from factorwise.kernels.walks.library import put
+
+
+def begin_pairs(mine: Any) -> None:
+    """Score every pair."""
+    for k in range(len(mine.score)):
+        mine.score[k] = 0.0
+        for s in range(mine.value.shape[1]):
+            mine.score[k] += mine.value[k, s] * mine.weights[mine.offset[0] + s]
+
+
+@shared
+def find_pair(mine: Any, item: Any, target: Any) -> Any:
+    """Return the row of a pair; -1 where it has no statistics."""
+    low, high = np.int64(mine.start[item]), np.int64(mine.start[item + 1])
+    end = high
+    while low < high:
+        middle = (low + high) // 2
+        if mine.partner[middle] < target:
+            low = middle + 1
+        else:
+            high = middle
+    if low < end and mine.partner[low] == target:
+        return low
+    return np.int64(-1)
+
+
+@shared
+def pair_score(mine: Any, item: Any, target: Any) -> float:
+    """Score of an item at a target."""
+    row = find_pair(mine, item, target)
+    return mine.score[row] if row >= 0 else 0.0
+
+
+@shared
+def put_pair(mine: Any, move: Any, gradient: Any, item: Any, target: Any, sign: float) -> None:
+    """Add the statistics of an item at a target to the gradient."""
+    row = find_pair(mine, item, target)
+    if row >= 0:
+        for s in range(mine.value.shape[1]):
+            if mine.value[row, s] != 0.0:
+                put(gradient, move, mine.offset[0] + s, sign * mine.value[row, s])
+
+
+def gain_of_target(mine: Any, move: Any) -> float:
+    """Gain of another target of one item."""
+    return pair_score(mine, move.item, move.target) - pair_score(mine, move.item, move.source)
+
+
+def gains_of_targets(mine: Any, move: Any, choice: Any) -> None:
+    """Score of the item at each target on offer."""
+    for k in range(move.choices):
+        choice.out[k] += pair_score(mine, move.item, choice.targets[k])
+
+
+def gradient_of_target(mine: Any, move: Any, gradient: Any) -> None:
+    """Statistics of the item at its new target, less those at its old one."""
+    put_pair(mine, move, gradient, move.item, move.target, 1.0)
+    put_pair(mine, move, gradient, move.item, move.source, -1.0)
+
+
+def gain_of_exchange(world: Any, mine: Any, move: Any) -> float:
+    """Gain of an exchange of targets."""
+    other = world.holder[move.target]
+    after = pair_score(mine, move.item, move.target) + pair_score(mine, other, move.source)
+    return after - pair_score(mine, move.item, move.source) - pair_score(mine, other, move.target)
+
+
+def gradient_of_exchange(world: Any, mine: Any, move: Any, gradient: Any) -> None:
+    """Statistics of both items after their exchange, less those before it."""
+    other = world.holder[move.target]
+    put_pair(mine, move, gradient, move.item, move.target, 1.0)
+    put_pair(mine, move, gradient, move.item, move.source, -1.0)
+    put_pair(mine, move, gradient, other, move.source, 1.0)
+    put_pair(mine, move, gradient, other, move.target, -1.0)
+
+
+@shared
+def holder_after(world: Any, move: Any, position: Any) -> Any:
+    """Return the item at a position once the exchange at hand is made."""
+    if position == move.source:
+        return np.int64(world.holder[move.target])
+    if position == move.target:
+        return np.int64(move.item)
+    return np.int64(world.holder[position])
+
+
+@shared
+def touched_position(world: Any, move: Any, k: Any) -> Any:
+    """Return the k-th of up to four positions whose item, or that after it, changes; -1 where it is none."""
+    low, high = min(move.source, move.target), max(move.source, move.target)
+    position = np.int64(low - 1 + k) if k < 2 else np.int64(high - 3 + k)
+    if position < 0 or position + 1 >= len(world.holder) or (k == 2 and position == low):
+        return np.int64(-1)
+    return position
+
+
+def gain_of_neighbors(world: Any, mine: Any, move: Any) -> float:
+    """Gain of an exchange, from the items that then follow each other."""
+    gain = 0.0
+    for k in range(4):
+        at = touched_position(world, move, k)
+        if at >= 0:
+            gain += pair_score(mine, holder_after(world, move, at), holder_after(world, move, at + 1))
+            gain -= pair_score(mine, world.holder[at], world.holder[at + 1])
+    return gain
+
+
+def gradient_of_neighbors(world: Any, mine: Any, move: Any, gradient: Any) -> None:
+    """Statistics of the items that follow each other after an exchange, less those before it."""
+    for k in range(4):
+        at = touched_position(world, move, k)
+        if at >= 0:
+            after = holder_after(world, move, at), holder_after(world, move, at + 1)
+            put_pair(mine, move, gradient, after[0], after[1], 1.0)
+            put_pair(mine, move, gradient, world.holder[at], world.holder[at + 1], -1.0)
+
+
+# preferences: ``mine`` has ``truth`` int32[items], -1 where it is unknown, and ``known`` int64[1]
+
+
+@shared
+def is_right(mine: Any, item: Any, target: Any) -> float:
+    """1.0 where the target is the right one of an item, else 0.0."""
+    return 1.0 if mine.truth[item] == target else 0.0
+
+
+def judge_target(mine: Any, move: Any) -> float:
+    """Gain of the share of items at the right target."""
+    gain = is_right(mine, move.item, move.target) - is_right(mine, move.item, move.source)
+    return gain / mine.known[0]
+
+
+def judge_exchange(world: Any, mine: Any, move: Any) -> float:
+    """Gain of that share by an exchange."""
+    other = world.holder[move.target]
+    gain = is_right(mine, move.item, move.target) - is_right(mine, move.item, move.source)
+    gain += is_right(mine, other, move.source) - is_right(mine, other, move.target)
+    return gain / mine.known[0]
+
+
+def share_of_right(world: Any, mine: Any) -> float:
+    """Share of the items with a known target that are there."""
+    right = 0.0
+    for item in range(len(world.target)):
+        right += is_right(mine, item, world.target[item])
+    return right / mine.known[0]
