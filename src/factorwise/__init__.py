@@ -20,6 +20,7 @@ _HOMES = {
     "variables.fields": ["Fields"],
     "world.assignment": ["Assignment", "Relabel"],
     "world.partition": ["Partition"],
+    "world.joint": ["Joint", "JointDiff"],
     "world.structures": ["Matching", "Permutation", "Tree"],
     "world.targets": ["Change", "Changes", "TargetWorld"],
     "world.diff": ["NEW", "Retype", "Transfer"],
@@ -79,6 +80,8 @@ __all__ = [
     "FactorGraph",
     "Features",
     "Fields",
+    "Joint",
+    "JointDiff",
     "Matching",
     "Model",
     "OntologyAligner",
@@ -152,6 +155,7 @@ if TYPE_CHECKING:
     from factorwise.world import moves
     from factorwise.world.assignment import Assignment, Relabel
     from factorwise.world.diff import NEW, Retype, Transfer
+    from factorwise.world.joint import Joint, JointDiff
     from factorwise.world.partition import Partition
     from factorwise.world.structures import Matching, Permutation, Tree
     from factorwise.world.targets import Change, Changes, TargetWorld

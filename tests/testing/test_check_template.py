@@ -125,7 +125,7 @@ def test_a_world_of_more_items_is_refused():
     [
         ((Model([ClusterSize()]), WORLD), r"a model was given: check each of model\.templates"),
         ((42, WORLD), "42 was given: make one of a function with PairTemplate"),
-        ((ClusterSize(), [0, 0, 1]), "Partition and Assignment, but a list was given"),
+        ((ClusterSize(), [0, 0, 1]), "TargetWorld and Joint, but a list was given"),
     ],
     ids=["model", "number", "labels"],
 )

@@ -264,5 +264,5 @@ def test_worlds_that_cannot_change_or_are_not_known_are_refused():
     column = Column.of("bit", Domain("bit", ["off", "on"]), ["on"])
     with pytest.raises(InvalidArgumentError, match="hide some"):
         random_diff(Stream(0), Assignment.initial(Variables([column])))
-    with pytest.raises(InvalidArgumentError, match="Partition and Assignment, but a str"):
+    with pytest.raises(InvalidArgumentError, match="TargetWorld and Joint, but a str"):
         random_diff(Stream(0), "world")

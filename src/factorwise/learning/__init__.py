@@ -17,6 +17,7 @@ from factorwise.lazy import load_lazily
 
 _HOMES = {
     "samplerank.constraint_preferences": ["ConstraintPreference"],
+    "samplerank.joint_preferences": ["JointPreference"],
     "samplerank.contrastive": ["ContrastiveDivergence"],
     "networks.counts": ["CliqueCounts"],
     "likelihood.marginal_likelihood": ["LogLikelihood"],
@@ -57,6 +58,7 @@ __all__ = [
     "EnergyFit",
     "EnergyLearning",
     "GivenScores",
+    "JointPreference",
     "LabeledChains",
     "Learned",
     "LinearScores",
@@ -112,6 +114,7 @@ if TYPE_CHECKING:
     from factorwise.learning.projections.scores import GivenScores, LinearScores
     from factorwise.learning.samplerank.constraint_preferences import ConstraintPreference
     from factorwise.learning.samplerank.contrastive import ContrastiveDivergence
+    from factorwise.learning.samplerank.joint_preferences import JointPreference
     from factorwise.learning.samplerank.learner import Learned, PassRecord, SampleRank
     from factorwise.learning.samplerank.perceptron import StructuredPerceptron
     from factorwise.learning.samplerank.preferences import (

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import TemplateError
-from factorwise.kernels.compile.programs import Program
+from factorwise.kernels.compile.programs import WHOLE, Program
 from factorwise.model.model import Model
 from factorwise.model.template import AnyTemplate
 
@@ -50,9 +50,40 @@ def model_programs(
         ``asks_for_groups``; None where any two items may meet.
     """
     scored = model.weights.copy() if weights is None else weights
+    laid_out = world.arrays if arrays is None else arrays
+    if not hasattr(world, "parts"):
+        return _programs(list(model.parts()), world, scored, laid_out, learning=learning, groups=groups)
+    found: list[Program] = []
+    by_part: dict[str, list[tuple[Any, int]]] = {}
+    template: Any
+    for template, offset in model.parts():
+        part = getattr(template, "part", WHOLE)
+        by_part.setdefault(part, []).append((template if part == WHOLE else template.inner, offset))
+    for part, templates in by_part.items():
+        if part == WHOLE:
+            made = _programs(templates, world, scored, laid_out, learning=learning)
+            found += [program.within(WHOLE, 0) for program in made.templates]
+            continue
+        one, own = world.part(part), getattr(laid_out, part)
+        made = _programs(templates, one, scored, own, learning=learning)
+        found += [program.within(part, world.first(part)) for program in made.templates]
+        laid_out = laid_out._replace(**{part: made.arrays})
+    return ModelPrograms(found, laid_out)
+
+
+def _programs(
+    templates: Sequence[tuple[AnyTemplate, int]],
+    world: Any,
+    scored: NDArray[np.float64],
+    laid_out: Any,
+    *,
+    learning: bool,
+    groups: NDArray[np.int32] | None = None,
+) -> ModelPrograms:
+    """Make the programs of templates, each with the offset of its weights, for one world."""
     found: list[Program] = []
     layouts: dict[Any, Any] = {}
-    for template, offset in model.parts():
+    for template, offset in templates:
         if hasattr(template, "program"):
             more = {"groups": groups} if getattr(template, "asks_for_groups", False) else {}
             found.append(template.program(world, offset, scored, **more))
@@ -63,7 +94,6 @@ def model_programs(
             template.add_to(layouts[kind], offset)
         else:
             raise TemplateError(_no_program(template))
-    laid_out = world.arrays if arrays is None else arrays
     for layout in layouts.values():
         make = getattr(layout, "learning_programs", layout.programs) if learning else layout.programs
         found += make(scored)

@@ -15,6 +15,7 @@ from factorwise.model.cardinality import Cardinality
 from factorwise.model.cluster_templates import ClusterAggregate, ClusterSize, ClusterTemplate, PairAggregate
 from factorwise.model.counted_templates import CountedTemplate, Key
 from factorwise.model.custom_assignment import DynamicTemplate, TupleTemplate
+from factorwise.model.joint_templates import LabelAgreement, TypeLabels, Within
 from factorwise.model.partition_templates import EdgeTemplate, PairTemplate, VectorPairTemplate
 from factorwise.model.table_templates import PairTableTemplate
 from factorwise.model.tally_templates import AllAgree, BagCosine, DistinctValues, SomeAgree, TallyTemplate
@@ -35,6 +36,7 @@ __all__ = [
     "FeatureTransitions",
     "FollowTemplate",
     "Key",
+    "LabelAgreement",
     "PairAggregate",
     "PairTableTemplate",
     "PairTemplate",
@@ -45,8 +47,10 @@ __all__ = [
     "TargetTemplate",
     "Transitions",
     "TupleTemplate",
+    "TypeLabels",
     "UnaryFeatures",
     "VectorPairTemplate",
     "WeightedTables",
     "WholeWorldTemplate",
+    "Within",
 ]

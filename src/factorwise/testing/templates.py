@@ -31,6 +31,7 @@ from factorwise.rng import Stream
 from factorwise.world import moves
 from factorwise.world.assignment import Assignment, Relabel
 from factorwise.world.diff import NEW, PartitionDiff
+from factorwise.world.joint import Joint, JointDiff
 from factorwise.world.partition import Partition
 from factorwise.world.targets import Changes, TargetWorld
 
@@ -217,12 +218,17 @@ def random_diff(stream: Stream, world: Any) -> Any:
         return _random_relabel(stream, world)
     if isinstance(world, TargetWorld):
         return _random_change(stream, world)
+    if isinstance(world, Joint):
+        names = [list(world.parts)[stream.below(len(world.parts))] for _ in range(1 + stream.below(2))]
+        chosen = list(dict.fromkeys(names))
+        return JointDiff(tuple((name, random_diff(stream, world.part(name))) for name in chosen))
     raise _unknown_world(world)
 
 
 def _unknown_world(world: object) -> InvalidArgumentError:
     return InvalidArgumentError(
-        f"random diffs are known for Partition, Assignment and TargetWorld, but a {type(world).__name__}"
+        f"random diffs are known for Partition, Assignment, TargetWorld and Joint, but a"
+        f" {type(world).__name__}"
         " was given."
     )
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import DiffError, InvalidArgumentError, ShapeError
 from factorwise.kernels.assignments.arrays import Labels, apply_label
-from factorwise.kernels.assignments.choices import room_for
+from factorwise.kernels.assignments.choices import offer_random, room_for
 from factorwise.kernels.compile.programs import Frame, Program
 from factorwise.kernels.walks.frames import make_frame
 from factorwise.rng import Stream
@@ -165,6 +165,10 @@ class Assignment:
     def program(self) -> Program:
         """Return what changes the labels in a walk."""
         return Program(apply=apply_label, name="labels")
+
+    def choices(self) -> Program:
+        """Let a hidden variable choose among its labels."""
+        return Program(support=offer_random, name="a random variable")
 
     def frame(
         self, random: NDArray[np.uint64], *, many: bool = False, weights: int = 0, entries: int = 0

@@ -24,6 +24,7 @@ from factorwise.kernels.clusterings.arrays import (
     spare_id,
     transfer,
 )
+from factorwise.kernels.clusterings.choices import offer_all
 from factorwise.kernels.compile.programs import Frame, Program
 from factorwise.kernels.walks.frames import make_frame
 from factorwise.validation import as_array
@@ -253,6 +254,10 @@ class Partition:
     def program(self) -> Program:
         """Return what changes the clustering, and beside it the types of its clusters, in a walk."""
         return Program(apply=apply_change, worlds=[{"apply": apply_type}], name="a clustering")
+
+    def choices(self) -> Program:
+        """Let an item choose among all clusters and a cluster of its own of each type."""
+        return Program(support=offer_all, arrays={"types": [self.n_types]}, name="all clusters")
 
     def frame(
         self, random: NDArray[np.uint64], *, many: bool = False, weights: int = 0, entries: int = 0

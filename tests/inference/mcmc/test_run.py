@@ -370,5 +370,5 @@ def test_kernels_and_worlds_of_different_kinds_are_refused():
             fw.sample(mcmc.PartitionGibbs(kernel.model), labels, draws=1, engine=engine)
     with pytest.raises(InvalidArgumentError, match="Model is not a transition kernel: give Metropolis"):
         fw.sample(kernel.model, labels, draws=1)
-    with pytest.raises(InvalidArgumentError, match="starts from a Partition or an Assignment, but a list"):
+    with pytest.raises(InvalidArgumentError, match="an Assignment or another, but a list"):
         fw.sample(kernel, [0, 1], draws=1)

@@ -13,7 +13,7 @@ from factorwise.kernels.compile.cache import composed_name
 from factorwise.kernels.compile.dependencies import LIBRARY, parsed, reached_modules
 from factorwise.kernels.compile.programs import _ENTRY
 
-TEXT = f"{_ENTRY[: _ENTRY.index('from {home}')].format(role='', inlined='part_of_entry')}\n{PAIR_IMPORTS}\n"
+TEXT = f"{_ENTRY[: _ENTRY.index('{helpers}')].format(role='', inlined='part_of_entry')}\n{PAIR_IMPORTS}\n"
 REACHED = sorted(reached_modules(TEXT))
 NOT_REACHED = [
     "factorwise",

@@ -2,11 +2,11 @@
 
 A transition kernel (`Metropolis`, `Gibbs`, `BlockGibbs`, `PartitionGibbs`, `WorldGibbs`) decides one step;
 `sample` and `anneal` run many, compiled where they can. Proposers for labels: `UniformRelabel`,
-`LocalRelabel`, `Swap`, mixed by `Mixture`. Moves for clusterings: `RelocateToCluster`, `RelocateToItem`, `RelocateToCandidate`,
-`RelocateToNew`, `Merge`, `Split`, `SplitMerge`, `RestrictedGibbs`, `RetypeCluster`, mixed by
-`PartitionMixture`. Moves for matchings, permutations and trees: `Rematch`, `Exchange` and `Insert`,
-`Reattach`. Evaluators, how the gain of a step is obtained: `Exact`, `UniformSample`,
-`ConfidenceSample`, `PoissonMinibatch`, `DelayedAcceptance`.
+`LocalRelabel`, `Swap`, mixed by `Mixture`. Moves for clusterings: `RelocateToCluster`, `RelocateToItem`,
+`RelocateToCandidate`, `RelocateToNew`, `Merge`, `Split`, `SplitMerge`, `RestrictedGibbs`, `RetypeCluster`,
+mixed by `PartitionMixture`. Moves for matchings, permutations and trees: `Rematch`, `Exchange` and `Insert`,
+`Reattach`. Evaluators, how the gain of a step is obtained: `Exact`, `UniformSample`, `ConfidenceSample`,
+`PoissonMinibatch`, `DelayedAcceptance`.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from factorwise.inference.mcmc.proposals.assignment_proposals import (
     Swap,
     UniformRelabel,
 )
+from factorwise.inference.mcmc.proposals.joint_moves import Together, Within
 from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import (
     Blocks,
@@ -98,10 +99,12 @@ __all__ = [
     "SplitMerge",
     "Step",
     "Swap",
+    "Together",
     "TransitionKernel",
     "UniformRelabel",
     "UniformSample",
     "Walk",
+    "Within",
     "WorldGibbs",
     "anneal",
     "effective_sample_size",

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from factorwise.inference.mcmc.kernel import Step, tempered
 from factorwise.inference.mcmc.parts import Surroundings
-from factorwise.kernels.clusterings.choices import offer_all
 from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.walks.acceptances import choose_by_score
 from factorwise.model.model import Model
@@ -27,8 +26,7 @@ class PartitionGibbs:
 
     def programs(self, parts: Surroundings) -> dict[str, Program]:
         """Offer a random item every cluster and new ones; choose by score."""
-        offered = Program(support=offer_all, arrays={"types": [parts.world.n_types]}, name="all clusters")
-        return {"support": offered, "choose": Program(choose=choose_by_score, name="Gibbs")}
+        return {"support": parts.world.choices(), "choose": Program(choose=choose_by_score, name="Gibbs")}
 
     def choices(self, world: Partition, item: int) -> list[PartitionDiff | None]:
         """Every place for ``item``: the clusters in storage order (None is where it is), then new ones."""

@@ -35,6 +35,8 @@ class Surroundings:
         Whether the weights may change between any two steps, so that gains are taken from gradients.
     ratio
         Whether anybody asks how likely the way back is.
+    first
+        Of worlds side by side, the number of the first kind of changes of ``world``.
     """
 
     world: Any
@@ -43,6 +45,7 @@ class Surroundings:
     weights: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     learning: bool = False
     ratio: bool = True
+    first: int = 0
 
 
 class ProgramProposer:

@@ -55,7 +55,7 @@ class Samples:
         Of partition worlds; empty otherwise.
     label_counts : int64[chains, variables, labels]
         How often each variable had each label, of assignment worlds, or each item each target; empty for
-        partition worlds.
+        partition worlds. Of worlds side by side, the rows of one follow those of the one before.
     """
 
     scores: NDArray[np.float64]
@@ -137,18 +137,24 @@ class _Recorder:
         self.pairs = pairs
         self.together: list[NDArray[np.bool_]] = []
         self.n_clusters: list[int] = []
-        self.is_partition = hasattr(world, "n_clusters")
-        shape = (0, 0) if self.is_partition else (len(world.values), world.n_targets)
-        self.label_counts = np.zeros(shape, np.int64)
+        worlds = getattr(world, "parts", {"": world})
+        self.clustered = [name for name, one in worlds.items() if hasattr(one, "n_clusters")][:1]
+        self.labeled = [name for name, one in worlds.items() if hasattr(one, "n_targets")]
+        rows = sum(len(worlds[name].values) for name in self.labeled)
+        most = max((worlds[name].n_targets for name in self.labeled), default=0)
+        self.label_counts = np.zeros((rows, most), np.int64)
 
     def record(self, engine: Engine) -> None:
-        world = engine.view
-        if self.is_partition:
-            labels = world.labels
+        worlds = getattr(engine.view, "parts", {"": engine.view})
+        for name in self.clustered:
+            labels = worlds[name].labels
             self.together.append(labels[self.pairs[:, 0]] == labels[self.pairs[:, 1]])
-            self.n_clusters.append(world.n_clusters)
-        else:
-            self.label_counts[np.arange(len(world.values)), world.values] += 1
+            self.n_clusters.append(worlds[name].n_clusters)
+        first = 0
+        for name in self.labeled:
+            values = worlds[name].values
+            self.label_counts[first + np.arange(len(values)), values] += 1
+            first += len(values)
 
 
 def sample(
@@ -269,7 +275,9 @@ def _checked_pairs(pairs: ArrayLike, world: Any) -> NDArray[np.int64]:
     given = np.asarray(pairs)
     if given.size == 0:
         return np.zeros((0, 2), np.int64)
-    if not hasattr(world, "n_clusters"):
+    worlds = list(getattr(world, "parts", {"": world}).values())
+    world = next((one for one in worlds if hasattr(one, "n_clusters")), None)
+    if world is None:
         raise InvalidArgumentError("pairs can be watched in partition worlds only: leave pairs out.")
     if given.ndim != 2 or given.shape[1] != 2 or given.dtype.kind not in "iu":
         raise ShapeError(
@@ -394,7 +402,7 @@ def _samples(crew: list[_Chain], pairs: NDArray[np.int64], interrupted: bool) ->
         raise KeyboardInterrupt  # stopped before the first draw: there is nothing to return
     best = max(crew, key=lambda chain: chain.best_score)
     notes = [chain.recorder for chain in crew]
-    together = [np.reshape(note.together, (draws, len(pairs))) for note in notes if note.is_partition]
+    together = [np.reshape(note.together, (draws, len(pairs))) for note in notes if note.clustered]
     return Samples(
         scores=np.array([chain.scores for chain in crew]),
         accepted=np.array([chain.changed / max(chain.steps, 1) for chain in crew]),

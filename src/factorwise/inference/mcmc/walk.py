@@ -74,7 +74,7 @@ class Walk:
         given = [program.for_learning() if gradients else program for program in programs.templates]
         own = kernel.programs(Surroundings(self._world, model, given, self.weights, gradients))
         if lacking and not learning and "support" in own:  # choices are weighed by gains
-            lacking = [p.name for p in programs.templates if not {"gain", "gains"} & p.functions.keys()]
+            lacking = [p.name for p in programs.templates if not {"gain", "gains"} & p.roles]
             gradients, given = False, list(programs.templates)
             own = kernel.programs(Surroundings(self._world, model, given, self.weights))
         templates = own.pop("templates", given)  # an evaluator may put others in their place
@@ -191,9 +191,7 @@ def _groups(kernel: Any, world: Any) -> NDArray[np.int32] | None:
 
 def _has_gain(program: Program) -> bool:
     """Whether the gain of a move is best asked for, and not taken from a gradient."""
-    return "gain" in program.functions or (
-        "gains" in program.functions and "gradient" not in program.functions
-    )
+    return "gain" in program.roles or ("gains" in program.roles and "gradient" not in program.roles)
 
 
 def check_start(kernel: Any, world: Any) -> None:

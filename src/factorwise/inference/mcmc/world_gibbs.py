@@ -1,8 +1,9 @@
-"""Gibbs sampling over worlds in which every item has a target: one item chooses given all the others."""
+"""Gibbs sampling over worlds of any kind that offer choices: one item chooses given all the others."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from factorwise.kernels.compile.programs import Interpreted, Program
 from factorwise.kernels.walks.acceptances import choose_by_score
 from factorwise.model.model import Model
 from factorwise.rng import Stream
-from factorwise.world.targets import TargetWorld
 
 
 @dataclass(frozen=True)
@@ -29,14 +29,17 @@ class WorldGibbs:
         """Offer what the world offers; choose by score."""
         return {"support": parts.world.choices(), "choose": Program(choose=choose_by_score, name="Gibbs")}
 
-    def step(self, stream: Stream, world: TargetWorld, temperature: float = 1.0) -> Step:
+    def step(self, stream: Stream, world: Any, temperature: float = 1.0) -> Step:
         """Decide one step."""
         frame = world.frame(np.zeros(2, np.uint64))
         if np.isnan(Interpreted(world.choices(), frame, stream).entry("support")(0)):
             return Step(None, 0.0, 0.0, False)
-        item, source, count = (int(frame.step[name][0]) for name in ("item", "source", "choices"))
-        diffs = [world.diff_to(item, source, target) for target in frame.choice.targets[:count].tolist()]
-        moved = frame.choice.targets[:count] != source
+        source, targets = int(frame.step["source"][0]), frame.choice.targets[: frame.step["choices"][0]]
+        diffs: list[Any] = []
+        for target in targets.tolist():
+            frame.step["changes"], frame.step["target"] = 1, target
+            diffs.append(world.diff_of(frame) if target != source else None)
+        moved = targets != source
         gains = np.array(
             [self.model.gain(world, diff) if away else 0.0 for diff, away in zip(diffs, moved, strict=True)]
         )

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -76,6 +77,13 @@ ROLES = {
 }
 
 
+#: Roles of functions that are called at a change, of one of the worlds side by side.
+OF_CHANGES = ("apply", "gain", "gains", "gradient", "applied", "pairs", "visit", "sides", "fetch")
+#: All worlds side by side, as a part.
+WHOLE = "*"
+Part = str | tuple[tuple[str, str], ...]
+
+
 @dataclass(frozen=True)
 class Written:
     """A function of a program as text that the library has written, with what it looks like in plain Python.
@@ -121,16 +129,18 @@ class Pointers:
     """In place of an array: other programs, whose functions this one calls.
 
     A row for each program: the entries of ``roles``, 0 where it has none, for changes of each of so many
-    ``worlds`` side by side in turn, then its context.
+    ``worlds`` side by side in turn, from the ``first`` on, then its context.
     """
 
     programs: Sequence[Program]
     roles: tuple[str, ...]
     worlds: int = 1
+    first: int = 0
 
     def row(self, bound: Bound | Interpreted) -> list[Any]:
         """Return the entries of one program."""
-        return [bound.entry(role, world) for world in range(self.worlds) for role in self.roles]
+        numbers = range(self.first, self.first + self.worlds)
+        return [bound.entry(role, world) for world in numbers for role in self.roles]
 
 
 @dataclass(frozen=True)
@@ -160,6 +170,10 @@ class Program:
         Roles that only serve ``gain`` and ``gains``: walks that take gradients do without them.
     entries
         How many entries the gradient of one change may add to the list, beyond the head; see `Gradient`.
+    part
+        Of worlds side by side, what the functions see as ``world``: the name of one, or pairs of a name of
+        their own and that of a world; `WHOLE` for all of them. By default, what the program that points to
+        this one sees.
     """
 
     functions: Mapping[str, Any]
@@ -168,6 +182,7 @@ class Program:
     name: str = ""
     for_gains: tuple[str, ...] = ()
     entries: int = 0
+    part: Part = ""
 
     def __init__(
         self,
@@ -177,6 +192,7 @@ class Program:
         name: str = "",
         for_gains: tuple[str, ...] = (),
         entries: int = 0,
+        part: Part = "",
         **functions: Any,
     ) -> None:
         object.__setattr__(self, "functions", functions)
@@ -184,6 +200,7 @@ class Program:
         object.__setattr__(self, "worlds", tuple(worlds))
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "entries", entries)
+        object.__setattr__(self, "part", part)
         laid_out = {key: _laid_out(key, value) for key, value in (arrays or {}).items()}
         object.__setattr__(self, "arrays", laid_out)
         for some in (functions, *worlds):
@@ -198,9 +215,37 @@ class Program:
             return {role: function for role, function in functions.items() if role not in dropped}
 
         worlds = [kept(some) for some in self.worlds]
-        return Program(
-            arrays=self.arrays, worlds=worlds, name=self.name, entries=self.entries, **kept(self.functions)
-        )
+        return self.copy_with(kept(self.functions), worlds, for_gains=())
+
+    def copy_with(
+        self, functions: Mapping[str, Any], worlds: Sequence[Mapping[str, Any]], **settings: Any
+    ) -> Program:
+        """Return a program with the same arrays and other functions."""
+        same: dict[str, Any] = {
+            "name": self.name,
+            "for_gains": self.for_gains,
+            "entries": self.entries,
+            "part": self.part,
+        }
+        return Program(arrays=self.arrays, worlds=worlds, **(same | settings), **functions)
+
+    def within(self, part: Part, first: int) -> Program:
+        """Return the program of one of several worlds side by side, with changes numbered from ``first``.
+
+        part
+            What the functions see as ``world``.
+        """
+        changing = [
+            {r: f for r, f in some.items() if r in OF_CHANGES} for some in (self.functions, *self.worlds)
+        ]
+        others = {role: function for role, function in self.functions.items() if role not in OF_CHANGES}
+        placed: list[dict[str, Any]] = [{} for _ in range(first)] + changing
+        return self.copy_with(others | placed[0], placed[1:], part=self.part or part)
+
+    @property
+    def roles(self) -> set[str]:
+        """Roles that the program plays for changes of any world."""
+        return {role for functions in (self.functions, *self.worlds) for role in functions}
 
     def of(self, world: int) -> Mapping[str, Any]:
         """Return the functions for changes of one of the worlds side by side."""
@@ -266,6 +311,21 @@ def flat(world: Any) -> list[NDArray[Any]]:
     return [array for part in world for array in (flat(part) if isinstance(part, tuple) else [part])]
 
 
+def narrow(world: Any, part: Part) -> Any:
+    """Return the arrays of those of several worlds side by side that a program wants to see."""
+    if part in ("", WHOLE):
+        return world
+    if isinstance(part, str):
+        return getattr(world, part)
+    return side_by_side({own: getattr(world, name) for own, name in part})
+
+
+def side_by_side(worlds: Mapping[str, Any]) -> Any:
+    """Return a named tuple of the arrays of worlds side by side."""
+    kind = namedtuple("SideBySide", worlds, module="generated")  # type: ignore[misc]  # fields not known before
+    return kind(*worlds.values())
+
+
 class Framed(Program):
     """A program that looks at arrays of its own, wherever it is bound.
 
@@ -284,8 +344,10 @@ class Bound:
     The context holds bare addresses: whoever walks keeps this object alive.
     """
 
-    def __init__(self, program: Program, frame: Frame) -> None:
-        frame = getattr(program, "frame", frame)
+    def __init__(self, program: Program, frame: Frame, part: Part = "") -> None:
+        """Bind a program to the arrays of a walk; ``part`` is what it sees unless it says so itself."""
+        self.whole, self.part = getattr(program, "frame", frame), program.part or part
+        frame = self.whole._replace(world=narrow(self.whole.world, self.part))
         self.program = program
         self.frame = frame
         self.inner: list[Bound] = []
@@ -313,7 +375,7 @@ class Bound:
             fill_words(self.table, position, self.arrays[name])
             return
         for at, program in enumerate(value.programs):
-            bound = Bound(program, self.frame)
+            bound = Bound(program, self.whole, self.part)
             self.inner.append(bound)
             self.arrays[name][at] = [*value.row(bound), bound.context]
 
@@ -341,13 +403,15 @@ class Bound:
 class Interpreted:
     """A program in one walk, its functions run by the interpreter on the same arrays."""
 
-    def __init__(self, program: Program, frame: Frame, stream: Any) -> None:
-        frame = getattr(program, "frame", frame)
+    def __init__(self, program: Program, frame: Frame, stream: Any, part: Part = "") -> None:
+        """Bind a program to the arrays of a walk; ``part`` is what it sees unless it says so itself."""
+        whole, part = getattr(program, "frame", frame), program.part or part
+        frame = whole._replace(world=narrow(whole.world, part))
         self.program = program
         mine: dict[str, Any] = {}
         for name, value in program.arrays.items():
             if isinstance(value, Pointers):
-                rows = [Interpreted(p, frame, stream) for p in value.programs]
+                rows = [Interpreted(p, whole, stream, part) for p in value.programs]
                 table = np.zeros((len(rows), value.worlds * len(value.roles) + 1), object)
                 for at, row in enumerate(rows):
                     table[at, :-1] = value.row(row)

@@ -68,11 +68,23 @@ def make_adapters(templates: Sequence[Program], *, choices: bool) -> list[Progra
     wanted, other, function = (
         ("gains", "gain", choices_by_gain) if choices else ("gain", "gains", gain_by_choices)
     )
-    return [
-        Program(arrays={"inner": Pointers([program], (other,))}, name=program.name, **{wanted: function})
-        for program in templates
-        if wanted not in program.functions and other in program.functions
-    ]
+    adapters = []
+    for program in templates:
+        for world in range(1 + len(program.worlds)):
+            if wanted not in program.of(world) and other in program.of(world):
+                inner = {"inner": Pointers([program], (other,), first=world)}
+                adapters.append(
+                    Program(arrays=inner, name=program.name, **{wanted: function}).within("", world)
+                )
+    return adapters
+
+
+def kinds_of(world: Any) -> NDArray[np.int32]:
+    """Return what each target of the first of worlds side by side is, where targets have kinds."""
+    while world and isinstance(world[0], tuple):
+        world = world[0]
+    kinds = getattr(world, "type", None)
+    return kinds if isinstance(kinds, np.ndarray) else np.zeros(0, np.int32)
 
 
 class Parts:
@@ -115,8 +127,8 @@ class Parts:
             bound = self._bind(program)
             plan[column], plan[column + 1] = bound.entry(name), _context(bound)
         changer = self._bind(world)
-        told = [p for p in roles.values() if "applied" in p.functions]
-        gained = [p for p in templates if not (learning and "gradient" in p.functions)]
+        told = [p for p in roles.values() if "applied" in p.roles]
+        gained = [p for p in templates if not (learning and "gradient" in p.roles)]
         adapters = make_adapters(gained, choices="support" in roles)
         programs = [*templates, *adapters, *{id(p): p for p in told}.values()]
         table = np.zeros((len(programs), loops.COLUMNS * worlds + 1), kind)
@@ -143,7 +155,7 @@ class Parts:
             np.zeros(4, np.int64),
             np.zeros(loops.CLOCK, np.int64) if clock is None else clock,
             kept,
-            getattr(frame.world, "type", np.zeros(0, np.int32)),
+            kinds_of(frame.world),
         )
         self.choices = "support" in roles
         self.learning = learning

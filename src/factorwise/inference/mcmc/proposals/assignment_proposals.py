@@ -137,7 +137,7 @@ class LocalRelabel(ProgramProposer):
             )
         templates = [*parts.templates, *make_adapters(parts.templates, choices=True)]
         arrays = {
-            "templates": Pointers(templates, ("gains",)),
+            "templates": Pointers(templates, ("gains",), first=parts.first),
             "sharpness": [self.sharpness],
             "share": np.zeros(room_for(int(parts.world.variables.cardinality.max()))),
         }

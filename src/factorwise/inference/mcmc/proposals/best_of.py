@@ -12,7 +12,7 @@ from factorwise.errors import InvalidArgumentError, NoCompiledFormError, require
 from factorwise.inference.mcmc.kernel import Proposal
 from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.kernels.compile.programs import Pointers, Program
-from factorwise.kernels.walks.frames import make_adapters
+from factorwise.kernels.walks.frames import kinds_of, make_adapters
 from factorwise.kernels.walks.layouts import STEP
 from factorwise.kernels.walks.loops import PLAN
 from factorwise.kernels.walks.mixtures import draw_best
@@ -63,7 +63,7 @@ class BestOf:
             )
         changer = parts.world.program()
         worlds = 1 + len(changer.worlds)
-        gained = [p for p in parts.templates if not (parts.learning and "gradient" in p.functions)]
+        gained = [p for p in parts.templates if not (parts.learning and "gradient" in p.roles)]
         templates = [*parts.templates, *make_adapters(gained, choices=False)]
         many = parts.world.frame(np.zeros(2, np.uint64), many=self.changes == "many")
         needed = ("gain", "", "gradient" if parts.learning else "")  # in the order of a walk's columns
@@ -77,7 +77,7 @@ class BestOf:
             "weights": parts.weights,
             "best": np.zeros(1, STEP),
             "best_changes": np.zeros_like(many.changes),
-            "kinds": getattr(many.world, "type", np.zeros(0, np.int32)),
+            "kinds": kinds_of(many.world),
         }
         return Program(draw=draw_best, arrays=arrays, name=f"the best of {self.tries}")
 

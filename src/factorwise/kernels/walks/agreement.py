@@ -1,0 +1,140 @@
+"""A clustering and labels of the same items: who agrees with whom in a cluster, and with its type.
+
+``world`` has ``clusters`` and ``labels``; ``mine`` has ``count`` int32[cluster ids, labels], how many members
+of a cluster have each label, kept in step with the walk; ``weights`` float64[weights]; ``offset`` int64[1].
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from factorwise.kernels.compile.compiler import shared
+from factorwise.kernels.walks.library import put
+
+AGREE, DIFFER = range(2)
+
+
+def begin_counts(world: Any, mine: Any) -> None:
+    """Count the labels in every cluster."""
+    for cluster in range(mine.count.shape[0]):
+        for label in range(mine.count.shape[1]):
+            mine.count[cluster, label] = 0
+    for item in range(len(world.labels.value)):
+        mine.count[world.clusters.label[item], world.labels.value[item]] += 1
+
+
+def count_move(world: Any, mine: Any, move: Any) -> None:
+    """An item has gone to another cluster."""
+    label = world.labels.value[move.item]
+    mine.count[move.source, label] -= 1
+    mine.count[move.target, label] += 1
+
+
+def count_label(world: Any, mine: Any, move: Any) -> None:
+    """An item has got another label."""
+    cluster = world.clusters.label[move.item]
+    mine.count[cluster, move.source] -= 1
+    mine.count[cluster, move.target] += 1
+
+
+@shared
+def agreeing_moved(world: Any, mine: Any, move: Any) -> Any:
+    """Return by how many more pairs agree once an item goes to another cluster."""
+    label = world.labels.value[move.item]
+    return mine.count[move.target, label] - (mine.count[move.source, label] - 1)
+
+
+@shared
+def agreeing_relabeled(world: Any, mine: Any, move: Any) -> Any:
+    """Return by how many more pairs agree once an item has another label."""
+    cluster = world.clusters.label[move.item]
+    return mine.count[cluster, move.target] - (mine.count[cluster, move.source] - 1)
+
+
+@shared
+def pairs_moved(world: Any, move: Any) -> Any:
+    """Return by how many more pairs are in one cluster once an item goes to another cluster."""
+    return world.clusters.size[move.target] - (world.clusters.size[move.source] - 1)
+
+
+def gain_of_agreement_moved(world: Any, mine: Any, move: Any) -> float:
+    """Gain of an item's move."""
+    agree = agreeing_moved(world, mine, move)
+    at = mine.offset[0]
+    return mine.weights[at + AGREE] * agree + mine.weights[at + DIFFER] * (pairs_moved(world, move) - agree)
+
+
+def gradient_of_agreement_moved(world: Any, mine: Any, move: Any, gradient: Any) -> None:
+    """Statistics after an item's move, less those before it."""
+    agree = agreeing_moved(world, mine, move)
+    put(gradient, move, mine.offset[0] + AGREE, agree)
+    put(gradient, move, mine.offset[0] + DIFFER, pairs_moved(world, move) - agree)
+
+
+def gain_of_agreement_relabeled(world: Any, mine: Any, move: Any) -> float:
+    """Gain of an item's other label."""
+    at = mine.offset[0]
+    return (mine.weights[at + AGREE] - mine.weights[at + DIFFER]) * agreeing_relabeled(world, mine, move)
+
+
+def gradient_of_agreement_relabeled(world: Any, mine: Any, move: Any, gradient: Any) -> None:
+    """Statistics with an item's other label, less those before it."""
+    agree = agreeing_relabeled(world, mine, move)
+    put(gradient, move, mine.offset[0] + AGREE, agree)
+    put(gradient, move, mine.offset[0] + DIFFER, -agree)
+
+
+# a weight for each type of a cluster and label of a member
+
+
+@shared
+def weight_of(mine: Any, kind: Any, label: Any) -> Any:
+    """Return which weight belongs to a label in a cluster of a type."""
+    return mine.offset[0] + kind * mine.count.shape[1] + label
+
+
+def gain_of_type_moved(world: Any, mine: Any, move: Any) -> float:
+    """Gain of an item's move."""
+    label, kind = world.labels.value[move.item], world.clusters.type
+    after = mine.weights[weight_of(mine, kind[move.target], label)]
+    return after - mine.weights[weight_of(mine, kind[move.source], label)]
+
+
+def gradient_of_type_moved(world: Any, mine: Any, move: Any, gradient: Any) -> None:
+    """Statistics after an item's move, less those before it."""
+    label, kind = world.labels.value[move.item], world.clusters.type
+    put(gradient, move, weight_of(mine, kind[move.target], label), 1.0)
+    put(gradient, move, weight_of(mine, kind[move.source], label), -1.0)
+
+
+def gain_of_type_relabeled(world: Any, mine: Any, move: Any) -> float:
+    """Gain of an item's other label."""
+    kind = world.clusters.type[world.clusters.label[move.item]]
+    after = mine.weights[weight_of(mine, kind, move.target)]
+    return after - mine.weights[weight_of(mine, kind, move.source)]
+
+
+def gradient_of_type_relabeled(world: Any, mine: Any, move: Any, gradient: Any) -> None:
+    """Statistics with an item's other label, less those before it."""
+    kind = world.clusters.type[world.clusters.label[move.item]]
+    put(gradient, move, weight_of(mine, kind, move.target), 1.0)
+    put(gradient, move, weight_of(mine, kind, move.source), -1.0)
+
+
+def gain_of_retyped(mine: Any, move: Any) -> float:
+    """Gain of a cluster's other type."""
+    gain = 0.0
+    for label in range(mine.count.shape[1]):
+        change = mine.weights[weight_of(mine, move.target, label)]
+        change -= mine.weights[weight_of(mine, move.source, label)]
+        gain += mine.count[move.item, label] * change
+    return gain
+
+
+def gradient_of_retyped(mine: Any, move: Any, gradient: Any) -> None:
+    """Statistics with a cluster's other type, less those before it."""
+    for label in range(mine.count.shape[1]):
+        members = mine.count[move.item, label]
+        if members > 0:
+            put(gradient, move, weight_of(mine, move.target, label), members)
+            put(gradient, move, weight_of(mine, move.source, label), -members)

@@ -1,0 +1,119 @@
+"""Parts of a walk over several worlds side by side, by the parts of each.
+
+Changes of worlds side by side are numbered: those of the first world come first. A program of one world
+numbers its own from 0.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from factorwise.kernels.compile.pointers import call
+from factorwise.kernels.walks.layouts import STAY
+
+JUDGE, APPLIED, BEGIN, VALUE, CONTEXT = range(5)
+
+
+def apply_within(mine: Any, move: Any) -> None:
+    """Make the change at hand; ``mine`` has ``inner`` int64[changes there are, 2]: who makes each."""
+    call(mine.inner[move.world, 0], mine.inner[move.world, 1])
+
+
+def draw_within(mine: Any, move: Any, changes: Any) -> float:
+    """Draw a move of one world; ``mine`` has ``inner`` int64[1, 2], the draw, and ``first`` int64[1]."""
+    drawn = call(mine.inner[0, 0], mine.inner[0, 1])
+    if math.isnan(drawn):
+        return STAY
+    move.world += mine.first[0]
+    if move.changes > 1:
+        for k in range(move.changes):
+            changes[k].world += mine.first[0]
+    return drawn
+
+
+def draw_both(mine: Any, move: Any, changes: Any) -> float:
+    """Draw moves of several proposers, one after the other, and propose all their changes as one move.
+
+    ``mine`` has ``inner`` int64[proposers, 2], their draws, and ``listed`` CHANGE[.], scratch. What the later
+    ones draw must not depend on what the earlier ones change, nor the ratio of any.
+    """
+    count, ratio, log_ratio = 0, 1.0, 0.0
+    for k in range(mine.inner.shape[0]):
+        move.changes, move.world, move.ratio, move.log_ratio = 1, 0, 1.0, 0.0
+        if math.isnan(call(mine.inner[k, 0], mine.inner[k, 1])):
+            return STAY
+        for at in range(move.changes):
+            entry = mine.listed[count]
+            if move.changes == 1:
+                entry.world, entry.item = move.world, move.item
+                entry.source, entry.target = move.source, move.target
+            else:
+                change = changes[at]
+                entry.world, entry.item = change.world, change.item
+                entry.source, entry.target = change.source, change.target
+            count += 1
+        ratio *= move.ratio
+        log_ratio += move.log_ratio
+    for at in range(count):
+        change, entry = changes[at], mine.listed[at]
+        change.world, change.item, change.source, change.target = (
+            entry.world,
+            entry.item,
+            entry.source,
+            entry.target,
+        )
+    move.changes, move.ratio, move.log_ratio, move.known = count, ratio, log_ratio, 0
+    if count == 1:
+        move.world, move.item = changes[0].world, changes[0].item
+        move.source, move.target = changes[0].source, changes[0].target
+    return 1.0
+
+
+def offer_within(mine: Any, move: Any) -> float:
+    """Offer targets of one world; ``mine`` has ``inner`` int64[1, 2], its support, and ``first`` int64[1]."""
+    offered = call(mine.inner[0, 0], mine.inner[0, 1])
+    move.world += mine.first[0]
+    return offered
+
+
+# preferences: ``mine`` has ``inner`` int64[k, 5], those of some worlds, ``share`` float64[k], ``first``
+# int64[k], and ``owner`` int64[changes there are], which of them judges; -1 for none
+
+
+def judge_within(mine: Any, move: Any) -> float:
+    """How much better the world after the change is, by the preference of the world that it changes."""
+    k = mine.owner[move.world]
+    if k < 0:
+        return 0.0
+    move.world -= mine.first[k]
+    better = mine.share[k] * call(mine.inner[k, JUDGE], mine.inner[k, CONTEXT])
+    move.world += mine.first[k]
+    return better
+
+
+def applied_within(mine: Any, move: Any) -> None:
+    """Let the preference of the world that was changed know."""
+    k = mine.owner[move.world]
+    if k >= 0 and mine.inner[k, APPLIED] != 0:
+        move.world -= mine.first[k]
+        call(mine.inner[k, APPLIED], mine.inner[k, CONTEXT])
+        move.world += mine.first[k]
+
+
+def begin_within(mine: Any) -> None:
+    """Let all preferences start from the worlds as they are."""
+    for k in range(mine.inner.shape[0]):
+        if mine.inner[k, BEGIN] != 0:
+            call(mine.inner[k, BEGIN], mine.inner[k, CONTEXT])
+
+
+def value_within(mine: Any) -> float:
+    """Mean of how good the worlds are; nan where one does not say."""
+    total, shares = 0.0, 0.0
+    for k in range(mine.inner.shape[0]):
+        if mine.inner[k, VALUE] == 0:
+            return math.nan
+        total += mine.share[k] * call(mine.inner[k, VALUE], mine.inner[k, CONTEXT])
+        shares += mine.share[k]
+    return total / shares

@@ -1,0 +1,63 @@
+"""Preferences over worlds side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from factorwise.errors import InvalidArgumentError
+from factorwise.inference.mcmc.parts import Surroundings
+from factorwise.kernels.compile.programs import Pointers, Program
+from factorwise.kernels.walks import joints
+from factorwise.learning.samplerank.preferences import ProgramPreference
+
+
+class JointPreference(ProgramPreference):
+    """The sum of preferences, each over one of the worlds side by side.
+
+    preferences
+        By the name of the world; worlds without one do not count.
+    shares
+        By what each is multiplied; 1 by default.
+    """
+
+    def __init__(
+        self, preferences: Mapping[str, ProgramPreference], shares: Mapping[str, float] | None = None
+    ) -> None:
+        if not preferences:
+            raise InvalidArgumentError("a joint preference needs preferences: give {'entities': ...}.")
+        self.preferences = dict(preferences)
+        self.shares = {name: float((shares or {}).get(name, 1.0)) for name in preferences}
+
+    def program(self, parts: Surroundings) -> Program:
+        """Judge one change by the preference of the world that it changes."""
+        world = parts.world
+        owner = np.full(world.n_changes, -1, np.int64)
+        programs: list[Program] = []
+        told: list[dict[str, Any]] = [{} for _ in range(world.n_changes)]
+        for number, (name, preference) in enumerate(self.preferences.items()):
+            own = preference.program(replace(parts, world=world.part(name)))
+            programs.append(own.copy_with(own.functions, own.worlds, part=name))
+            if (
+                "applied" in own.functions
+            ):  # of changes of its first kind: items that move, not clusters retyped
+                told[world.first(name)] = {"applied": joints.applied_within}
+            owner[[at for at in range(world.n_changes) if world.owner(at) == name]] = number
+        arrays: dict[str, Any] = {
+            "inner": Pointers(programs, ("judge", "applied", "begin", "value")),
+            "share": np.array(list(self.shares.values())),
+            "first": np.array([world.first(name) for name in self.preferences], np.int64),
+            "owner": owner,
+        }
+        return Program(
+            judge=joints.judge_within,
+            begin=joints.begin_within,
+            value=joints.value_within,
+            worlds=told[1:],
+            arrays=arrays,
+            name="preferences",
+            **told[0],
+        )

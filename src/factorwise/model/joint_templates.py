@@ -1,0 +1,195 @@
+"""Templates over worlds side by side: those of one of them, and those that look at two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.errors import InvalidArgumentError, ShapeError
+from factorwise.kernels.compile.programs import Program
+from factorwise.kernels.walks import agreement
+from factorwise.model.target_templates import WholeWorldTemplate
+from factorwise.model.template import AnyTemplate, Template
+from factorwise.model.weights import SparseVector
+from factorwise.world.joint import Joint, JointDiff
+
+
+class Within(Template[Joint, JointDiff]):
+    """A template over one of the worlds side by side, whatever the others are.
+
+    part
+        The name of the world.
+    inner
+        A template for worlds of its kind.
+    """
+
+    def __init__(self, part: str, inner: AnyTemplate) -> None:
+        if not isinstance(inner, Template):
+            raise InvalidArgumentError(f"{inner!r} is not a template: give Within(part, template).")
+        self.part = part
+        self.inner = inner
+        self.name = inner.name
+        self.size = inner.size
+
+    def weight_name(self, index: int) -> str:
+        """Return what the template calls the weight."""
+        return self.inner.weight_name(index)
+
+    def statistics(self, world: Joint) -> SparseVector:
+        """Statistics of the one world."""
+        return self.inner.statistics(world.part(self.part))
+
+    def constant(self, world: Joint) -> float:
+        """Score of the one world that no weight multiplies."""
+        return self.inner.constant(world.part(self.part))
+
+    def _own(self, world: Joint, diff: JointDiff) -> list[tuple[Any, Any]]:
+        """Return the diffs of the one world, each with the world before it."""
+        own = [inner for name, inner in diff.parts if name == self.part]
+        here, steps = world.part(self.part), []
+        for number, inner in enumerate(own):
+            steps.append((here, inner))
+            if number + 1 < len(own):
+                here = here.after(inner)
+        return steps
+
+    def difference(self, world: Joint, diff: JointDiff) -> SparseVector:
+        """Sum over the diffs of the one world."""
+        return SparseVector.sum(self.inner.difference(here, inner) for here, inner in self._own(world, diff))
+
+    def constant_gain(self, world: Joint, diff: JointDiff) -> float:
+        """Sum over the diffs of the one world; minus infinity where one is forbidden."""
+        gains = [self.inner.constant_gain(here, inner) for here, inner in self._own(world, diff)]
+        return float("-inf") if float("-inf") in gains else float(sum(gains))
+
+
+class _LabelsInClusters(WholeWorldTemplate):
+    """A template over a clustering and labels of the same items.
+
+    clusters, labels
+        Names of a `Partition` and an `Assignment` or another world with a value for each item.
+    """
+
+    def __init__(self, name: str, clusters: str, labels: str, size: int) -> None:
+        self.name, self.clusters, self.labels, self.size = name, clusters, labels, size
+
+    def counts(self, world: Joint) -> NDArray[np.int64]:
+        """How many members of each cluster have each label: int64[clusters, labels]."""
+        clusters, values = self._checked(world)
+        count = np.zeros((clusters.n_clusters, world.part(self.labels).n_targets), np.int64)
+        np.add.at(count, (clusters.dense_labels(), values), 1)
+        return count
+
+    def _checked(self, world: Joint) -> tuple[Any, NDArray[np.int32]]:
+        clusters, values = world.part(self.clusters), world.part(self.labels).values
+        if len(values) != clusters.n_items:
+            raise ShapeError(
+                f"template {self.name!r} needs a label for each of {clusters.n_items} items, but"
+                f" {self.labels!r} has {len(values)}."
+            )
+        return clusters, values
+
+    def _program(
+        self,
+        world: Joint,
+        offset: int,
+        weights: NDArray[np.float64],
+        moved: dict[str, Any],
+        relabeled: dict[str, Any],
+        retyped: dict[str, Any],
+    ) -> Program:
+        clusters, _ = self._checked(world)
+        count = np.zeros((len(clusters.arrays.size), world.part(self.labels).n_targets), np.int32)
+        numbered: list[dict[str, Any]] = [{} for _ in range(world.n_changes)]
+        at = world.first(self.clusters)
+        numbered[at] = {**moved, "applied": agreement.count_move}
+        numbered[at + 1] = retyped
+        numbered[world.first(self.labels)] = {**relabeled, "applied": agreement.count_label}
+        return Program(
+            arrays={"count": count, "weights": weights, "offset": [offset]},
+            worlds=numbered[1:],
+            name=self.name,
+            entries=2 * max(self.size, 2),
+            part=(("clusters", self.clusters), ("labels", self.labels)),
+            begin=agreement.begin_counts,
+            **numbered[0],
+        )
+
+
+class LabelAgreement(_LabelsInClusters):
+    """How many pairs of items in one cluster have the same label, and how many have different ones.
+
+    clusters, labels
+        Names of a `Partition` and of a world with a label for each of its items.
+    """
+
+    def __init__(self, clusters: str, labels: str, *, name: str = "agreement") -> None:
+        super().__init__(name, clusters, labels, 2)
+
+    def weight_name(self, index: int) -> str:
+        """Name the statistic."""
+        return f"{self.name}: {('pairs that agree', 'pairs that differ')[index]}"
+
+    def statistics(self, world: Joint) -> SparseVector:
+        """Count the pairs."""
+        count = self.counts(world)
+        size = count.sum(axis=1)
+        agree = (count * (count - 1) // 2).sum()
+        return SparseVector.from_dense([agree, (size * (size - 1) // 2).sum() - agree])
+
+    def program(self, world: Joint, offset: int, weights: NDArray[np.float64]) -> Program:
+        """Look up the counts of the item's label."""
+        moved = {
+            "gain": agreement.gain_of_agreement_moved,
+            "gradient": agreement.gradient_of_agreement_moved,
+        }
+        relabeled = {
+            "gain": agreement.gain_of_agreement_relabeled,
+            "gradient": agreement.gradient_of_agreement_relabeled,
+        }
+        return self._program(world, offset, weights, moved, relabeled, {})
+
+
+class TypeLabels(_LabelsInClusters):
+    """How many members of clusters of each type have each label: one weight for each two.
+
+    clusters, labels
+        Names of a `Partition` with types and of a world with a label for each of its items.
+    n_types, n_labels
+        Of the two.
+    """
+
+    def __init__(
+        self, clusters: str, labels: str, n_types: int, n_labels: int, *, name: str = "types and labels"
+    ) -> None:
+        super().__init__(name, clusters, labels, n_types * n_labels)
+        self.n_types, self.n_labels = n_types, n_labels
+
+    def weight_name(self, index: int) -> str:
+        """Name the type and the label."""
+        kind, label = divmod(index, self.n_labels)
+        return f"{self.name}: label {label} in type {kind}"
+
+    def statistics(self, world: Joint) -> SparseVector:
+        """Count the members."""
+        clusters, values = self._checked(world)
+        kinds = np.array([clusters.type_of(cluster) for cluster in clusters.labels.tolist()])
+        return SparseVector.of(kinds * self.n_labels + values, np.ones(len(values)))
+
+    def program(self, world: Joint, offset: int, weights: NDArray[np.float64]) -> Program:
+        """Look up the type and the label of the item."""
+        given = world.part(self.clusters).n_types, world.part(self.labels).n_targets
+        if given != (self.n_types, self.n_labels):
+            raise ShapeError(
+                f"template {self.name!r} is for {self.n_types} types and {self.n_labels} labels, but the"
+                f" worlds have {given[0]} and {given[1]}."
+            )
+        moved = {"gain": agreement.gain_of_type_moved, "gradient": agreement.gradient_of_type_moved}
+        relabeled = {
+            "gain": agreement.gain_of_type_relabeled,
+            "gradient": agreement.gradient_of_type_relabeled,
+        }
+        retyped = {"gain": agreement.gain_of_retyped, "gradient": agreement.gradient_of_retyped}
+        return self._program(world, offset, weights, moved, relabeled, retyped)
