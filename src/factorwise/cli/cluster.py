@@ -28,9 +28,10 @@ if TYPE_CHECKING:  # numba and Arrow take their time to load
     from factorwise.apps.resolution.scored_pairs.tables import ScoredPairs
     from factorwise.inference.mcmc.shards.search import Progress
 
-SCORE_KINDS = ("probability", "bits", "log-odds")
+SCORE_KINDS = ("probability", "percent", "bits", "log-odds")
 KIND_TEXTS = {
     "probability": "probabilities",
+    "percent": "probabilities in percent",
     "bits": "match weights in bits",
     "log-odds": "natural logarithms of odds",
 }
@@ -108,8 +109,8 @@ class Request:
 @click.option(
     "--score-kind",
     type=click.Choice(SCORE_KINDS),
-    help="What a score is: a probability, a match weight in bits (as splink's), or the natural logarithm of"
-    " the odds.  [default: recognised]",
+    help="What a score is: a probability, one in percent, a match weight in bits (as splink's), or the"
+    " natural logarithm of the odds.  [default: recognised]",
 )
 @click.option("--records", metavar="FILE", help="All records, so that those in no pair are written too.")
 @click.option("--id", "id_column", metavar="COLUMN", help="Column of the records with the ids.")
@@ -352,7 +353,8 @@ def _content(request: Request, scored: ScoredPairs) -> pa.Table:
 
 def _lines(document: dict[str, Any]) -> Iterator[str]:
     constants, search = document["constants"], document["search"]
-    numbers = f"offset {constants['offset']:.2f}, unlinked pair weight {constants['unlinked']:.2f}"
+    offset = round(constants["offset"], 2) + 0.0  # not -0.00
+    numbers = f"offset {offset:.2f}, unlinked pair weight {constants['unlinked']:.2f}"
     counted = f"{document['records']:,} records, {document['scored_pairs']:,} scored pairs"
     rows = [
         ("data", f"{counted}, {document['entities']:,} entities"),

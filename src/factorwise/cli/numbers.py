@@ -26,7 +26,10 @@ class Whole(click.IntRange):
 
 
 class Real(click.FloatRange):
-    """A finite number in a range."""
+    """A finite number in a range, if it has ends."""
+
+    def _describe_range(self) -> str:
+        return super()._describe_range() if self.min is not None or self.max is not None else ""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Read the number."""

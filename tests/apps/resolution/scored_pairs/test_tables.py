@@ -75,10 +75,32 @@ def test_columns_that_cannot_be_told_are_asked_for():
         ("score", [-3.0, 9.0], "bits"),
         ("log_odds", [0.5, 0.7], "log-odds"),
         ("probability", [0.5, 0.7], "probability"),
+        ("percent", [50, 70], "percent"),
     ],
 )
 def test_the_kind_of_a_score_is_told_by_its_name_or_its_values(name, values, kind):
     assert read_scored_pairs({"id": [1, 2], "other": [2, 3], name: values}).kind == kind
+
+
+def test_scores_that_may_be_percentages_or_match_weights_are_asked_for():
+    table = {"id": [1, 2], "other": [2, 3], "score": [20.0, 95.0]}
+    with pytest.raises(InvalidArgumentError, match="say which kind of score it is"):
+        read_scored_pairs(table)
+    percent = read_scored_pairs(table, kind="percent")
+    same = read_scored_pairs({**table, "score": [0.2, 0.95]})
+    np.testing.assert_allclose(percent.log_odds, same.log_odds, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("table", "score"),
+    [
+        ({"how": [0.9, 0.2], "a": [1, 2], "b": [2, 3]}, "how"),
+        ({"how": [1, 0], "a": ["x", "y"], "b": ["y", "z"]}, "how"),
+        ({"a": [1, 2], "b": [2, 3], "how": [1, 0]}, "how"),
+    ],
+)
+def test_the_score_is_the_column_of_numbers_wherever_it_stands(table, score):
+    assert read_scored_pairs(table).columns == ("a", "b", score)
 
 
 def test_probabilities_of_zero_and_one_are_finite_log_odds():

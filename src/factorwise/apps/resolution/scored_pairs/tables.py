@@ -1,7 +1,7 @@
 """Tables of scored pairs: which columns have the ids and the score, and what kind of score it is.
 
-A score is a probability, a match weight in bits (the logarithm of the odds in base 2, as splink writes), or
-the natural logarithm of the odds. All become natural logarithms of odds.
+A score is a probability, also in percent, a match weight in bits (the logarithm of the odds in base 2, as
+splink writes), or the natural logarithm of the odds. All become natural logarithms of odds.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from factorwise.io.table_columns import require_columns
 from factorwise.io.table_ids import rows_of
 from factorwise.io.tables import ids_of, read_table
 
-PROBABILITY, BITS, LOG_ODDS = "probability", "bits", "log-odds"
-SCORE_KINDS = (PROBABILITY, BITS, LOG_ODDS)
+PROBABILITY, PERCENT, BITS, LOG_ODDS = "probability", "percent", "bits", "log-odds"
+SCORE_KINDS = (PROBABILITY, PERCENT, BITS, LOG_ODDS)
 LARGEST = 40.0  # log odds beyond which a score is as good as certain
 SPLINK_SOURCES = ("source_dataset_l", "source_dataset_r")
 SPLINK_SCORES = ("match_weight", "match_probability")
@@ -37,6 +37,8 @@ _KINDS_BY_NAME = {
     "probability": PROBABILITY,
     "prob": PROBABILITY,
     "p": PROBABILITY,
+    "percent": PERCENT,
+    "percentage": PERCENT,
     "log_odds": LOG_ODDS,
     "logodds": LOG_ODDS,
     "logit": LOG_ODDS,
@@ -113,9 +115,11 @@ def read_scored_pairs(
 
     left, right, score
         The columns of the two ids and of the score; those that are not named are recognised: splink's names
-        and other usual ones, or the first three columns of a table that has no more.
+        and other usual ones, or the three columns of a table that has no more: the score is the one that has
+        fractions or, beside two columns of texts, numbers; else the last.
     kind
-        "probability", "bits" or "log-odds"; None to tell by the name of the column, or by its values.
+        "probability", "percent", "bits" or "log-odds"; None to tell by the name of the column, or by its
+        values.
     records, id, source
         A table of all records, so that those without a pair are known too, its column of ids, and the column
         that says where each is from.
@@ -124,6 +128,8 @@ def read_scored_pairs(
     """
     require(kind is None or kind in SCORE_KINDS, "kind", kind, f"one of {some(SCORE_KINDS)}")
     table = read_table(pairs, encoding=encoding)
+    if left is None and right is None and score is None:
+        score = _score_by_values(table)
     named = recognise_columns(table.column_names, left, right, score)
     kind = kind or recognise_kind(named.score, table.column(named.score))
     log_odds = as_log_odds(table.column(named.score), named.score, kind)
@@ -187,26 +193,50 @@ def _id_names(names: Sequence[str], score: str | None) -> tuple[str | None, str 
     return None, None
 
 
+def _score_by_values(table: pa.Table) -> str | None:
+    """Return which of three columns has the score, by what they have; None where their names must say."""
+    names = table.column_names
+    if len(names) != 3 or any(name in names for name in _SCORE_NAMES):
+        return None
+    for is_score in (pa.types.is_floating, _is_number):
+        fitting = [name for name in names if is_score(table.column(name).type)]
+        if len(fitting) == 1:
+            return str(fitting[0])
+    return None
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind))
+
+
 def recognise_kind(name: str, values: pa.ChunkedArray) -> str:
     """Return the kind of a score by the name of its column, or by its values."""
     known = _KINDS_BY_NAME.get(name.casefold())
     if known is not None:
         return known
     numbers = _numbers(values, name)
-    inside = bool(((numbers >= 0.0) & (numbers <= 1.0)).all())
-    return PROBABILITY if inside else BITS
+    if ((numbers >= 0.0) & (numbers <= 1.0)).all():
+        return PROBABILITY
+    if (numbers >= 0.0).all() and (numbers <= 100.0).all():
+        raise InvalidArgumentError(
+            f"column {name!r} has scores from {numbers.min():g} to {numbers.max():g}, which may be"
+            " percentages or match weights: say which kind of score it is, percent, bits or log-odds."
+        )
+    return BITS
 
 
 def as_log_odds(values: pa.ChunkedArray, name: str, kind: str) -> NDArray[np.float32]:
     """Return scores of some kind as natural logarithms of odds, at most `LARGEST` from zero."""
     numbers = _numbers(values, name)
-    if kind == PROBABILITY:
-        odd = np.flatnonzero((numbers < 0.0) | (numbers > 1.0))
+    if kind in (PROBABILITY, PERCENT):
+        most = 1.0 if kind == PROBABILITY else 100.0
+        odd = np.flatnonzero((numbers < 0.0) | (numbers > most))
         if len(odd):
             raise DataFileError(
                 f"column {name!r} has {numbers[odd[0]]:g} in pair {odd[0] + 1}, which is no probability: give"
-                " values from 0 to 1, or say that they are match weights in bits or log odds."
+                f" values from 0 to {most:g}, or say that they are match weights in bits or log odds."
             )
+        numbers = numbers / most
         with np.errstate(divide="ignore"):
             numbers = np.log(numbers) - np.log1p(-numbers)
     elif kind == BITS:
