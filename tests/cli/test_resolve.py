@@ -55,9 +55,9 @@ def folder(tmp_path_factory):
 def fit(run, folder, tmp_path):
     """Learn from the labelled records with more options; return the summary."""
 
-    def fit(*words, data=folder / "labelled.csv"):
+    def fit(*words, data=folder / "labelled.csv", more=()):
         words = ("--id", "id", "--model", tmp_path / "m.fw", "--json", *FAST, *words)
-        result = run("resolve", "fit", data, *words)
+        result = run("resolve", "fit", data, *more, *words)
         assert (result.code, result.err) == (0, "")
         return json.loads(result.out)
 
@@ -353,6 +353,19 @@ def test_a_column_can_say_the_source(apply, tmp_path):
         assert len(set(entities)) == len(entities)
 
 
+def test_one_record_per_source_is_kept_to_while_learning(fit, tmp_path):
+    sides = [write_csv(tmp_path / f"{k}.csv", RECORDS[k::2]) for k in range(2)]
+    within = fit("--entity", "person", data=sides[0], more=(sides[1],))
+    across = fit("--entity", "person", "--one-per-source", data=sides[0], more=(sides[1],))
+    assert across["blocking"]["pairs"] < within["blocking"]["pairs"]
+
+
+def test_the_context_can_be_left_out(fit):
+    assert any("in context" in method for method in fit("--entity", "person")["training"]["methods"])
+    without_context = fit("--entity", "person", "--no-context")["training"]["methods"]
+    assert not any("in context" in method for method in without_context)
+
+
 def test_ids_that_files_have_in_common_can_be_told_apart(apply, run, folder, tmp_path):
     data = write_csv(tmp_path / "left.csv", without(FEW[:6], "person"))
     other = write_csv(tmp_path / "right.csv", without(FEW[:6], "person"))
@@ -498,7 +511,7 @@ def test_inspect_shows_fields_rules_training_and_weights(run, folder):
     lines = run("inspect", folder / "m.fw").out.splitlines()
     assert {"fields", "blocking rules", "training", "largest weights"} <= set(lines)
     everything = json.loads(run("inspect", folder / "m.fw", "--json", "--verbose").out)["resolution"]
-    assert len(everything["weights"]["largest"]) == len(saved.weights.values)
+    assert len(everything["weights"]["largest"]) == len(saved.weights_by_name())  # of links and of contexts
 
 
 def test_a_search_in_shards_goes_on_after_a_kill_and_depends_on_no_threads(apply, tmp_path, killed):

@@ -53,7 +53,8 @@ def test_the_parts_add_up_to_the_odds(explain):
     assert document["candidates"]
     assert document["rules"]
     assert document["values"]["surname"] == ["Lee", "Lee"]
-    total = sum(one["weight"] for one in document["comparisons"]) + document["link"] - document["cluster"]
+    parts = [*document["comparisons"], *document["context"]]
+    total = sum(one["weight"] for one in parts) + document["link"] - document["cluster"]
     assert document["gain"] == pytest.approx(total)
     assert document["log_odds"] == pytest.approx(document["gain"] / document["temperature"])
     assert 0.5 < document["probability"] <= 1.0

@@ -331,8 +331,9 @@ def test_what_must_and_must_not_be_together_is_refused(refused, file):
     assert "records 103 and 100 must be together and must not be" in err
 
 
-def test_one_per_source_needs_sources(refused):
+def test_one_per_source_needs_sources(refused, unlearned):
     assert "give several files, or --source COLUMN" in refused("--one-per-source")
+    assert "give several files, or --source COLUMN" in unlearned("--one-per-source")
 
 
 def test_columns_to_be_left_out_are_a_list_in_a_configuration_file(refused, file):

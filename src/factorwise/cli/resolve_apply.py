@@ -26,6 +26,7 @@ from factorwise.cli.resolve_data import (
     Records,
     given_fields,
     given_pairs,
+    one_per_source_option,
     read_records,
     record_options,
     rule_option,
@@ -72,7 +73,7 @@ _path = click.Path(path_type=Path)
 @about_option
 @click.option("--must-link", metavar="FILE", help="Pairs of ids that are of one entity: two columns.")
 @click.option("--cannot-link", metavar="FILE", help="Pairs of ids that are not of one entity.")
-@click.option("--one-per-source", is_flag=True, help="No source has two records of an entity.")
+@one_per_source_option
 @click.option("--entities", type=_path, metavar="FILE", help="Write entities: name, records, coherence.")
 @click.option("--canonical", type=_path, metavar="FILE", help="Write one record for each entity.")
 @click.option("--posterior", is_flag=True, help="Draw other clusterings, to find what is in doubt.")
@@ -185,8 +186,7 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
             resolver.fit(
                 records.table,
                 leave_out=records.leave_out,
-                sources=records.sources,
-                one_per_source=request.one_per_source,
+                constraints=limits,
                 tell=telling(options),
             )
         warn_of_thin_evidence(options, resolver.knowledge_)

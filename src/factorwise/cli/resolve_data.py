@@ -87,6 +87,19 @@ rule_option = click.option(
 )
 
 
+one_per_source_option = click.option(
+    "--one-per-source", is_flag=True, help="No source has two records of an entity."
+)
+
+
+def check_sources(one_per_source: bool, source: str | None, files: Sequence[str]) -> None:
+    """Refuse ``--one-per-source`` where nothing says what the sources are."""
+    if one_per_source and source is None and len(files) == 1:
+        raise click.UsageError(
+            "--one-per-source needs to know the sources: give several files, or --source COLUMN."
+        )
+
+
 def read_records(
     paths: Sequence[str],
     *,

@@ -21,8 +21,10 @@ from factorwise.cli.reports import Page, check_report, report_options, report_ro
 from factorwise.cli.resolve_data import (
     Records,
     check_outputs,
+    check_sources,
     given_fields,
     given_table,
+    one_per_source_option,
     read_records,
     record_options,
     rule_option,
@@ -77,6 +79,10 @@ LOST = 0.01  # share of the links in entities that candidates may lose before it
     help="Write the kinds of all columns, to be changed and given with --fields.",
 )
 @about_option
+@one_per_source_option
+@click.option(
+    "--no-context", is_flag=True, help="Leave out what the clusters of two records say of the pair."
+)
 @click.option(
     "--passes",
     type=Whole(min=1),
@@ -103,6 +109,8 @@ def command(
     fields: Path | None,
     write_fields: Path | None,
     about: tuple[str, ...],
+    one_per_source: bool,
+    no_context: bool,
     passes: int,
     steps: int,
     report: Path | None,
@@ -124,6 +132,7 @@ def command(
     model is written whole or not at all.
     """
     check_report(report, no_values)
+    check_sources(one_per_source, reading["source"], files)
     outputs = {"--model": model, "--write-fields": write_fields, "--report": report}
     check_outputs(outputs, *files, fields, pairs)
     clock = Clock()
@@ -139,12 +148,14 @@ def command(
         judged = None if pairs is None else _judged(pairs, records)
     tell_compiling(options)
     with clock.part("loading"):  # numba takes its time: help, and mistakes in files, do not wait
+        from factorwise.apps.resolution.constraints import Constraints
         from factorwise.apps.resolution.estimator import EntityResolver
 
     resolver = EntityResolver(
         fields=given,
         rules=rule or None,
         about=about,
+        context=not no_context,
         passes=passes,
         steps=steps,
         random_state=options.seed,
@@ -164,7 +175,7 @@ def command(
             pairs=judged,
             id=reading["id_column"],
             leave_out=records.leave_out,
-            sources=records.sources,
+            constraints=Constraints(sources=records.sources, one_per_source=one_per_source),
             shards=opened,
             tell=telling(options),
             watch=bar,

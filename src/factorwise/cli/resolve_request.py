@@ -11,7 +11,7 @@ import click
 
 from factorwise.cli.files import can_write, check_tables
 from factorwise.cli.reports import check_report
-from factorwise.cli.resolve_data import check_outputs
+from factorwise.cli.resolve_data import check_outputs, check_sources
 from factorwise.cli.resolve_onto import check_onto
 from factorwise.cli.resolve_shards import check_checkpoint_address, check_checkpoint_mode
 
@@ -105,10 +105,7 @@ class Request:
                 raise click.UsageError(
                     "--one-per-source with --onto needs --source COLUMN, a column of new and old records."
                 )
-            if len(self.files) == 1:
-                raise click.UsageError(
-                    "--one-per-source needs to know the sources: give several files, or --source COLUMN."
-                )
+            check_sources(self.one_per_source, None, self.files)
         if self.checkpoint_seconds is not None and self.checkpoint is None:
             raise click.UsageError("--checkpoint-seconds says how often: give --checkpoint FOLDER, too.")
         if self.checkpoint_seconds is not None and self.in_shards:

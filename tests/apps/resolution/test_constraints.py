@@ -68,3 +68,9 @@ def test_more_sources_than_can_be_told_apart_are_refused():
         given.source_bits(np.arange(65), 65)
     last = Constraints(sources=np.arange(64, dtype=np.int32), one_per_source=True)
     assert last.source_bits(np.arange(64), 64).tolist() == [1 << k for k in range(64)]
+
+
+def test_sources_may_have_names():
+    assert Constraints(sources=["b", "a", None, "b"]).sources.tolist() == [2, 1, 0, 2]
+    numbers = np.array([3, 0, 3])
+    assert Constraints(sources=numbers).sources is numbers

@@ -106,3 +106,10 @@ def test_repeated_records_are_resolved_as_their_different_ones_are(labels):
     assert [same[row] for row in rows_of(often)] == many_rows.labels.tolist()
     ids = set(often.column("id").to_pylist())
     assert {one for pair in many_rows.pairs().to_pylist() for one in (pair["id"], pair["other"])} <= ids
+
+
+def test_sources_are_those_of_the_different_records():
+    table = repeated(9, 4)
+    distinct = distinct_records(table, COLUMNS, Constraints(sources=table["id"].to_pylist()))
+    kept = distinct.constraints(Constraints(sources=np.arange(table.num_rows)))
+    assert kept.sources.tolist() == distinct.rows.tolist()

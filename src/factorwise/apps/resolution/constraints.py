@@ -25,7 +25,7 @@ class Constraints:
     must, cannot : int64[., 2]
         Rows of the table.
     sources : int32[rows] or None
-        The source of each record.
+        The source of each record: numbers from 0 on, or names, which are numbered.
     one_per_source
         Whether no source has two records of an entity.
     """
@@ -34,6 +34,12 @@ class Constraints:
     cannot: NDArray[np.int64] = field(default_factory=_no_pairs)
     sources: NDArray[np.int32] | None = None
     one_per_source: bool = False
+
+    def __post_init__(self) -> None:
+        if self.sources is not None and np.asarray(self.sources).dtype.kind not in "iu":
+            names = ["" if name is None else str(name) for name in self.sources]
+            numbers = np.unique(names, return_inverse=True)[1].astype(np.int32)
+            object.__setattr__(self, "sources", numbers)
 
     def source_bits(self, unit: Ints, n_items: int) -> NDArray[np.uint64] | None:
         """Return the bits of the sources of each item, where an entity has one record of each; else None."""

@@ -82,6 +82,9 @@ class EntityResolver(ParameterEstimator):
         its items, such as a `TallyTemplate` or a `PairTemplate`. Their weights are learned with the rest.
     template_weights
         By the name of a template, the weights that it begins with; zero by default. Without labels they stay.
+    context
+        Whether a second pass may score pairs by what the clusters of their records say, too; it is used where
+        held-out entities are better for it. Not used beside templates of your own.
     passes, steps
         SampleRank walks over the labelled records ``passes`` times, each time from every record by itself and
         from the true entities, ``steps`` steps for each record.
@@ -113,6 +116,7 @@ class EntityResolver(ParameterEstimator):
         about: str | Sequence[str] = (),
         templates: Sequence[TemplateMaker] = (),
         template_weights: Mapping[str, ArrayLike] | None = None,
+        context: bool = True,
         passes: int = 2,
         steps: int = 25,
         rounds: int | None = None,
@@ -126,6 +130,7 @@ class EntityResolver(ParameterEstimator):
         self.about = about
         self.templates = templates
         self.template_weights = template_weights
+        self.context = context
         self.passes = passes
         self.steps = steps
         self.rounds = rounds
@@ -143,8 +148,6 @@ class EntityResolver(ParameterEstimator):
         id: str | None = None,  # noqa: A002 - what the command line calls it too
         leave_out: Sequence[str] = (),
         constraints: Constraints | None = None,
-        sources: ArrayLike | str | None = None,
-        one_per_source: bool = False,
         shards: Shards | None = None,
         tell: Callable[[str], None] = lambda text: None,
         blocked: Blocked = ignore_blocks,
@@ -165,10 +168,9 @@ class EntityResolver(ParameterEstimator):
         leave_out
             Columns that say nothing of the entity, such as ids.
         constraints
-            What is known for certain, in rows of the records; used where entities are known.
-        sources, one_per_source
-            Without labels: the source of each record, or the column that has it, by default one whose header
-            says so; and whether each source has an entity once, which is looked for otherwise.
+            What is known for certain, in rows of the records: pairs, which are learned from where entities
+            are known, and whether each source has an entity once, as in `resolve`. Without labels, the
+            sources are by default those of a column whose header says so, and one per source is looked for.
         shards
             Take the walks that learn in shards, by an executor, and mix their weights.
         tell, blocked, watch
@@ -178,10 +180,13 @@ class EntityResolver(ParameterEstimator):
         Of records that are equal in all that is compared, most of a table, each is learned from once.
         """
         table = read_table(records)
-        hidden = [*leave_out, *(name for name in (entity, id, sources) if isinstance(name, str))]
+        hidden = [*leave_out, *(name for name in (entity, id) if isinstance(name, str))]
+        sources = None if constraints is None else constraints.sources
+        if sources is not None and len(sources) != table.num_rows:
+            raise ShapeError(f"{table.num_rows} records need a source each, not {len(sources)}.")
         hints = None
         if entity is None and pairs is None:
-            hints = self._hints(table, hidden, sources, one_per_source)
+            hints = self._hints(table, hidden, constraints or Constraints())
             hidden += [] if hints.source is None else [hints.source]
         fields = self._fields(table, hidden, alone=table.num_rows == 1 and entity is None)
         rules = None if self.rules is None else read_rules(self.rules, fields)
@@ -231,6 +236,7 @@ class EntityResolver(ParameterEstimator):
                     rules=rules,
                     templates=self.templates,
                     template_weights=self.template_weights,
+                    context=self.context,
                     learner=LinkTraining(passes=self.passes, steps=self.steps),
                     search=self._search(table.num_rows),
                     seed=self._seed(),
@@ -475,26 +481,14 @@ class EntityResolver(ParameterEstimator):
             )
         return found
 
-    def _hints(
-        self, table: pa.Table, hidden: Sequence[str], sources: ArrayLike | str | None, one_per_source: bool
-    ) -> Hints:
+    def _hints(self, table: pa.Table, hidden: Sequence[str], constraints: Constraints) -> Hints:
         """Return what is known of a table without labels; a column of sources is looked for."""
         about = (self.about,) if isinstance(self.about, str) else tuple(self.about)
-        column = sources if isinstance(sources, str) else None
+        column, sources = None, constraints.sources
         if sources is None:
             column = infer_source(table, [*hidden, *about])
-        if column is not None and column not in table.column_names:
-            raise InvalidArgumentError(
-                f"there is no column {column!r} with sources; there are {', '.join(table.column_names)}."
-            )
-        numbers = None
-        if column is not None:
-            numbers = number_sources(table, column)
-        elif sources is not None:
-            numbers = np.unique(np.asarray(sources), return_inverse=True)[1].astype(np.int32)
-            if len(numbers) != table.num_rows:
-                raise ShapeError(f"{table.num_rows} records need a source each, not {len(numbers)}.")
-        return Hints(about, numbers, column, one_per_source)
+            sources = None if column is None else number_sources(table, column)
+        return Hints(about, sources, column, constraints.one_per_source)
 
     def _search(self, n_records: int) -> LinkSearch:
         rounds, sweeps = default_budget(n_records)

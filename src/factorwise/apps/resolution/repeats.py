@@ -64,7 +64,8 @@ class Distinct(NamedTuple):
             return None
         must = self.of[given.must].reshape(-1, 2)
         must = must[must[:, 0] != must[:, 1]]
-        return replace(given, must=must, cannot=self.of[given.cannot].reshape(-1, 2))
+        sources = None if given.sources is None else given.sources[self.rows]
+        return replace(given, must=must, cannot=self.of[given.cannot].reshape(-1, 2), sources=sources)
 
 
 def distinct_records(
@@ -80,7 +81,7 @@ def distinct_records(
         Those that are compared.
     """
     limits = constraints or Constraints()
-    if limits.sources is not None or not columns or not table.num_rows:
+    if (limits.one_per_source and limits.sources is not None) or not columns or not table.num_rows:
         return None
     key, empty = np.zeros(table.num_rows, np.uint64), np.ones(table.num_rows, bool)
     for name in columns:

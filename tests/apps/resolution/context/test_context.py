@@ -9,7 +9,7 @@ import pytest
 
 from factorwise.apps.resolution.comparisons import Cuts
 from factorwise.apps.resolution.context import ContextFeature, ContextModel, PairContext
-from factorwise.apps.resolution.context.features import LINK_MEASURES, PAIR, context_features
+from factorwise.apps.resolution.context.features import LINK_MEASURES, context_features
 from factorwise.apps.resolution.explaining import Explainer, contributions
 from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.knowledge import Knowledge
@@ -139,7 +139,7 @@ def known():
     features = [one for one in context_features(normalize(PEOPLE, plain.fields)) if one.form != "last"]
     cuts = tuple(Cuts((-1.0, 0.0, 1.0), 4) for _ in features)
     values = np.random.default_rng(2).normal(size=3 + 4 * len(features))
-    context = ContextModel(tuple(features), cuts, LevelWeights((4,) * len(features), values))
+    context = ContextModel(tuple(features), cuts, LevelWeights((4,) * len(features), values), slope=0.7)
     return replace(plain, context=context)
 
 
@@ -147,6 +147,7 @@ def test_the_context_is_part_of_the_model_file(known, tmp_path):
     known.save(tmp_path / "m.fw")
     found = Knowledge.load(tmp_path / "m.fw")
     assert (found.context.features, found.context.cuts) == (known.context.features, known.context.cuts)
+    assert found.context.slope == 0.7
     assert found.weights_by_name() == known.weights_by_name()
     assert any(name.startswith("entities, links: mean score") for name in known.weights_by_name())
 
@@ -196,9 +197,3 @@ def test_new_records_meet_the_known_entities_as_clusters(known):
             team=ALONE,
         ).linked.scores.tolist()
     )
-
-
-def test_the_pair_score_comes_first_and_is_always_used():
-    names = context_features(normalize(TABLE, FIELDS))
-    assert names[0] == ContextFeature(PAIR, PAIR, PAIR)
-    assert names[0].name == "pair score"

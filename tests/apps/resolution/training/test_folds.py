@@ -67,7 +67,7 @@ def test_the_score_of_all_records_is_b_cubed_and_unknown_ones_count_for_nothing(
     assert (len(known), known.sum()) == (116, 114)  # those that are linked with known ones, too
     labels = np.random.default_rng(0).integers(0, 40, 116)
     expected = b_cubed(found.among.entity[known], labels[known]).f1
-    assert found.judge(labels).score.f1 == pytest.approx(expected, abs=1e-12)
+    assert found.judge(labels, flat_scores(found)).score.f1 == pytest.approx(expected, abs=1e-12)
 
 
 def test_the_lead_has_a_standard_error_that_says_when_it_is_chance():
@@ -78,12 +78,39 @@ def test_the_lead_has_a_standard_error_that_says_when_it_is_chance():
         [],
         [],
     )
+    flat = flat_scores(found)
     for _ in range(200):
         one, two = (np.where(rng.random(800) < 0.1, 1_000 + np.arange(800), found.data.entity) for _ in "ab")
-        lead, error = found.judge(one).lead_over(found.judge(two))
+        lead, error = found.judge(one, flat).lead_over(found.judge(two, flat))
         leads.append(lead)
         errors.append(error)
     assert abs(np.mean(leads)) < 3.0 * np.std(leads) / 200**0.5
     assert np.mean(errors) == pytest.approx(np.std(leads), rel=0.2)
-    same = found.judge(found.data.entity)
-    assert same.lead_over(same) == (0.0, 0.0)
+    same = found.judge(found.data.entity, flat)
+    assert same.lead_over(same) == same.loss_saved_over(same) == (0.0, 0.0)
+
+
+def test_the_loss_of_pairs_has_a_standard_error_too():
+    """Scores that tell the truth but for noise: the error of what is saved is about its spread over draws."""
+    found, rng, saved, errors = (
+        hold_out(training_data(entities=200), seed=0),
+        np.random.default_rng(2),
+        [],
+        [],
+    )
+    graph, entity = found.among.graph, found.among.entity
+    sign = np.where(entity[graph.first] == entity[graph.second], 1.0, -1.0)
+    for _ in range(200):
+        one, two = (found.judge(entity, 2.0 * sign + rng.normal(size=len(sign)) * 3.0) for _ in "ab")
+        gain, error = one.loss_saved_over(two)
+        saved.append(gain)
+        errors.append(error)
+    assert abs(np.mean(saved)) < 3.0 * np.std(saved) / 200**0.5
+    assert np.mean(errors) == pytest.approx(np.std(saved), rel=0.2)
+    clear, noisy = (found.judge(entity, 2.0 * sign + rng.normal(size=len(sign)) * s) for s in (1.0, 3.0))
+    gain, error = clear.loss_saved_over(noisy)
+    assert gain > 5.0 * error
+
+
+def flat_scores(found):
+    return np.zeros(len(found.among.graph.first))

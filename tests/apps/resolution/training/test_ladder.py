@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from factorwise.apps.resolution.training import ladder
+from factorwise.apps.resolution.training.folds import Judgement
 from factorwise.apps.resolution.training.ladder import (
     BY_WALKS,
     RUNGS,
@@ -11,6 +12,7 @@ from factorwise.apps.resolution.training.ladder import (
     Start,
     climb_ladder,
     cluster_by,
+    is_better,
     unlinked_pair_weight,
 )
 from factorwise.apps.resolution.training.link_learning import LinkTraining, Weights
@@ -59,6 +61,28 @@ def test_walks_and_context_are_put_on_top_where_held_out_entities_are_better_for
     assert found.scores[found.method].f1 > found.scores["poor"].f1
     table = found.weights.links.tables()[0]
     assert table[2] > table[1]
+
+
+@pytest.mark.parametrize(
+    ("right", "loss", "better"),
+    [(60, 1.0, True), (50, 1.0, False), (50, 0.5, True), (49, 0.5, True), (10, 0.5, False)],
+)
+def test_a_method_is_better_by_its_clusters_or_by_its_pairs_if_its_clusters_are_no_worse(right, loss, better):
+    group, noise = np.arange(100), np.tile([0.1, -0.1], 50)
+    ones = np.ones(100)
+
+    def judged(right, loss):
+        return Judgement((group < right) * 0.5 + 0.5, ones, group, loss * ones + noise)
+
+    held = judged(50, 1.0)._replace(loss=ones)
+    assert is_better(judged(right, loss), held) == better
+
+
+def test_the_mean_of_two_rungs_has_the_mean_of_their_weights():
+    given = training_data().pair_examples(np.ones(120, bool))
+    fitted = {rung.name: rung.fit(given, START).values for rung in RUNGS}
+    (mean,) = (rung for rung in RUNGS if rung.mean_of)
+    np.testing.assert_allclose(fitted[mean.name], np.mean([fitted[name] for name in mean.mean_of], axis=0))
 
 
 def test_with_few_entities_unlabelled_weights_are_scaled_and_nothing_is_held_out():

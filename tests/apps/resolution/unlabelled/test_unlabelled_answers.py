@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from factorwise import EntityResolver
-from factorwise.errors import InvalidArgumentError, ModelFileError
+from factorwise.apps.resolution.constraints import Constraints
+from factorwise.errors import ModelFileError, ShapeError
 from factorwise.io.models import read_model, write_model
 from factorwise.metrics.clustering import b_cubed
 from unlabelled_cases import coded_products, editions, firms, households, mentions, persons, products, word
@@ -91,7 +92,8 @@ def test_columns_that_say_nothing_do_not_split_what_is_equal():
 def test_a_user_may_say_that_each_source_has_an_entity_once():
     table, _ = persons(60)
     sources = np.tile([0, 1], 60)
-    model = fitted(table, sources=sources, one_per_source=True).knowledge_.unlabelled
+    limits = Constraints(sources=sources, one_per_source=True)
+    model = fitted(table, constraints=limits).knowledge_.unlabelled
     assert (model.one_per_source, model.source) == (True, None)
 
 
@@ -195,5 +197,5 @@ def test_damaged_model_files_are_refused(tmp_path, part):
 
 
 def test_sources_that_do_not_fit_are_refused():
-    with pytest.raises(InvalidArgumentError, match="no column 'shop'"):
-        fitted(PEOPLE, sources="shop")
+    with pytest.raises(ShapeError, match="500 records need a source each, not 2"):
+        fitted(PEOPLE, constraints=Constraints(sources=["a", "b"]))

@@ -30,7 +30,7 @@ from factorwise.apps.resolution.forms import Lists, NormalTable, Numbers, String
 from factorwise.kernels.clusterings.cluster_overlaps import cluster_overlaps
 from factorwise.types import Floats, Ints
 
-PAIR, LINKS = "pair score", "links"
+LINKS = "links"
 VALUES: dict[str, tuple[str, ...]] = {
     "name": ("full", "last"),
     "text": ("text",),
@@ -66,17 +66,12 @@ class ContextFeature(NamedTuple):
     @property
     def name(self) -> str:
         """What it is called where weights are listed."""
-        return (
-            self.measure if self.field == PAIR else f"entities, {self.field}: {self.measure} of {self.form}"
-        )
+        return f"entities, {self.field}: {self.measure} of {self.form}"
 
 
 def context_features(normal: NormalTable) -> list[ContextFeature]:
-    """Name all that can be said of the clusters of records with these fields; the pair score comes first."""
-    found = [
-        ContextFeature(PAIR, PAIR, PAIR),
-        *(ContextFeature(LINKS, LINKS, name) for name in LINK_MEASURES),
-    ]
+    """Name all that can be said of the clusters of records with these fields."""
+    found = [ContextFeature(LINKS, LINKS, name) for name in LINK_MEASURES]
     for field in normal.values():
         for forms, measures in ((VALUES, OF_VALUES), (WORDS, OF_WORDS), (NUMBERS, OF_NUMBERS)):
             for form in forms.get(field.kind, ()):
@@ -101,12 +96,10 @@ class PairContext:
 
     def values(self, feature: ContextFeature) -> NDArray[np.float32]:
         """Return a feature of each pair; NaN where a side has nothing to compare."""
-        return self.score if feature.field == PAIR else self.pairs.values(self._sides(feature))
+        return self.pairs.values(self._sides(feature))
 
     def levels(self, feature: ContextFeature, cuts: Cuts) -> NDArray[np.uint8]:
         """Return the level of a feature of each pair."""
-        if feature.field == PAIR:
-            return cuts.levels(self.score)
         return self.pairs.levels(self._sides(feature), cuts)
 
     def _sides(self, feature: ContextFeature) -> Sides:

@@ -1,14 +1,14 @@
 """A second look at pairs: their scores among the clusters that a first, strict pass found.
 
 The records are clustered once by the scores of the pairs, strictly: pairs count as if they were less alike by
-`STRICTNESS`. Every candidate pair then has features of the clusters of its two records, and its score is a
-sum of tables over their levels, of which one is over the score of the pair by itself. The search for the
-entities uses these scores.
+`STRICTNESS`. Every candidate pair then has features of the clusters of its two records. Its score in context
+is that of the pair by itself times a slope, a shift, and a sum of tables over the levels of these features.
+The search for the entities uses these scores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from factorwise.apps.resolution.context.features import ContextFeature, PairCont
 from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.model.level_weights import LevelWeights
 from factorwise.types import Ints
+from factorwise.validation import as_number, check_weights
 
 STRICTNESS = float(
     np.log(0.8 / 0.2)
@@ -35,15 +36,22 @@ class ContextModel:
         What is computed of them, and where its levels begin.
     weights
         Of a pair whatever its levels, and of the levels.
+    slope
+        By which the score of the pair by itself is multiplied.
     """
 
     features: tuple[ContextFeature, ...]
     cuts: tuple[Cuts, ...]
     weights: LevelWeights
+    slope: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_weights("weights of the context", self.weights.values)
+        check_weights("slope of the context", np.array([self.slope]))
 
     def scores(self, context: PairContext) -> NDArray[np.float32]:
         """Return the scores of pairs in their context."""
-        found = np.full(len(context.score), np.float32(self.weights.link))
+        found = np.float32(self.slope) * context.score + np.float32(self.weights.link)
         for feature, cuts, table in zip(self.features, self.cuts, self.weights.tables(), strict=True):
             found += table.astype(np.float32)[context.levels(feature, cuts)]
         return found
@@ -60,21 +68,24 @@ class ContextModel:
         ]
         found = []
         for score, *features in zip(context.score[pairs].tolist(), *steps, strict=True):
-            rescaled = self.weights.link + features[0][1] - score  # the pair score comes first
-            told = sorted((step for step in features[1:] if step[1]), key=lambda step: -abs(step[1]))
-            found.append([("pair score in context", rescaled), *told])
+            rescaled = self.weights.link + (self.slope - 1.0) * score
+            effects = sorted((step for step in features if step[1]), key=lambda step: -abs(step[1]))
+            found.append([("pair score in context", rescaled), *effects])
         return found
 
-    def as_dict(self) -> list[dict[str, Any]]:
-        """Return the features as plain values, for a model file."""
-        return [
+    def as_dict(self) -> dict[str, Any]:
+        """Return the slope and the features as plain values, for a model file."""
+        features = [
             {**feature._asdict(), "edges": list(cuts.edges), "size": cuts.size}
             for feature, cuts in zip(self.features, self.cuts, strict=True)
         ]
+        return {"slope": self.slope, "features": features}
 
     @classmethod
-    def from_dict(cls, saved: Sequence[dict[str, Any]], weights: NDArray[np.float64]) -> ContextModel:
+    def from_dict(cls, saved: Mapping[str, Any], weights: NDArray[np.float64]) -> ContextModel:
         """Read what `as_dict` gave."""
-        features = tuple(ContextFeature(one["field"], one["form"], one["measure"]) for one in saved)
-        cuts = tuple(Cuts(tuple(one["edges"]), one["size"]) for one in saved)
-        return cls(features, cuts, LevelWeights(tuple(one.size for one in cuts), weights))
+        entries = saved["features"]
+        features = tuple(ContextFeature(one["field"], one["form"], one["measure"]) for one in entries)
+        cuts = tuple(Cuts(tuple(one["edges"]), one["size"]) for one in entries)
+        levels = LevelWeights(tuple(one.size for one in cuts), weights)
+        return cls(features, cuts, levels, as_number("slope", saved["slope"]))

@@ -1,8 +1,8 @@
 """Weights of comparison levels by gradient boosting: a sum of tables, one for each comparison.
 
-Every tree of the ensemble looks at one comparison alone, so that the ensemble is additive and can be read off
-as a weight for each level. No weight falls where pairs become more alike. Boosting takes the comparison that
-tells most at each step, and so shares what correlated comparisons say among them.
+Every round looks at one comparison alone, so that the sum can be read off as a weight for each level. No
+weight falls where pairs become more alike. Boosting takes the comparison that tells most at each step, and so
+shares what correlated comparisons say among them.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from factorwise.apps.resolution.training.examples import PairExamples
-from factorwise.kernels.clusterings.links import LINK_WEIGHT
+from factorwise.kernels.clusterings.links import FIXED_WEIGHTS, LINK_WEIGHT
+from factorwise.kernels.numeric.level_tables import boost_level_tables
 from factorwise.model.level_weights import LevelWeights
 
 MOST_PAIRS = 60_000
@@ -44,48 +43,25 @@ def boost_tables(
 ) -> LevelWeights:
     """Fit the weights of links and of their comparison levels to pairs that are known to be the same, or not.
 
+    The weights are for what is added to the scores that the pairs start from.
+
     sizes
         Levels of each comparison, without level 0.
     directions
         For each comparison 1 where higher levels are more alike, -1 where lower ones are, 0 for neither.
     """
-    from sklearn.ensemble import HistGradientBoostingClassifier  # takes a second to import
-
     weights = LevelWeights.zeros(sizes)
     if examples.teach_nothing:
         return weights
-    levels, same, share = examples.sample(MOST_PAIRS, seed)
-    ensemble = HistGradientBoostingClassifier(
-        max_iter=boosting.rounds,
-        learning_rate=boosting.rate,
-        max_leaf_nodes=boosting.leaves,
-        min_samples_leaf=boosting.least_pairs,
-        l2_regularization=boosting.ridge,
-        interaction_cst=[{comparison} for comparison in range(len(sizes))],
-        monotonic_cst=list(directions),
-        early_stopping=False,
-        random_state=seed,
+    levels, same, share, offset = examples.sample(MOST_PAIRS, seed)
+    weights.values[LINK_WEIGHT] = boost_level_tables(
+        np.ascontiguousarray(levels.T),
+        same,
+        share / share.mean(),
+        np.zeros(len(same)) if offset is None else offset.copy(),
+        np.append(0, np.cumsum(sizes)).astype(np.int64),
+        np.asarray(directions, np.int8),
+        *boosting,
+        weights.values[FIXED_WEIGHTS:],
     )
-    features = _features(levels)
-    features[:, np.isnan(features).all(axis=0)] = 0.0  # which the ensemble cannot bin
-    with threadpool_limits(1, user_api="openmp"):  # sums are rounded alike whatever the number of threads
-        ensemble.fit(features, same, share / share.mean())
-        scores = ensemble.decision_function(_features(_one_level_each(sizes)))
-    weights.values[LINK_WEIGHT] = scores[0]
-    weights.values[weights.offsets[0] :] = scores[1:] - scores[0]
     return weights
-
-
-def _features(levels: NDArray[np.uint8]) -> NDArray[np.float32]:
-    features = levels.astype(np.float32)
-    features[levels == 0] = np.nan
-    return features
-
-
-def _one_level_each(sizes: Sequence[int]) -> NDArray[np.uint8]:
-    """Return levels of pairs with nothing to compare, and then with one level of one comparison each."""
-    comparison = np.repeat(np.arange(len(sizes)), sizes)
-    level = np.concatenate([np.zeros(0, np.int64), *(np.arange(1, size + 1) for size in sizes)])
-    levels = np.zeros((len(level) + 1, len(sizes)), np.uint8)
-    levels[np.arange(1, len(level) + 1), comparison] = level
-    return levels

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from factorwise.apps.resolution.comparisons import Cuts
-from factorwise.apps.resolution.context.features import PAIR, PairContext, context_features
+from factorwise.apps.resolution.context.features import PairContext, context_features
 from factorwise.apps.resolution.context.model import ContextModel
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.training.boosted_tables import Boosting, boost_tables
 from factorwise.apps.resolution.training.examples import PairExamples
-from factorwise.apps.resolution.training.folds import HeldOut, Scorer
+from factorwise.apps.resolution.training.folds import HeldOut
+from factorwise.apps.resolution.training.pair_regression import fit_slope_and_shift
+from factorwise.kernels.clusterings.links import LINK_WEIGHT
 from factorwise.model.level_weights import LevelWeights
 from factorwise.types import Floats, Ints
 
@@ -26,35 +27,38 @@ class ContextTraining:
     """Pairs of held-out records with the levels of their context, in folds as before.
 
     held_out
-        The same records and folds, but the levels are those of the features of clusters.
+        The same records and folds, but the levels are those of the features of clusters, and what pairs start
+        from is the score that they have by themselves, with the slope and shift of ``model``.
     model
-        The features and their cuts; its weights are zero.
+        The features, their cuts, slope and shift; the weights of levels are zero.
     """
 
     held_out: HeldOut
     model: ContextModel
     seed: int
 
-    def fit(self, examples: PairExamples) -> ContextModel:
-        """Learn the weights of the levels from labelled pairs."""
-        directions = [1 if feature.field == PAIR else 0 for feature in self.model.features]
-        weights = boost_tables(examples, self.model.weights.sizes, directions, BOOSTING, seed=self.seed)
-        return replace(self.model, weights=weights)
+    def out_of_fold_scores(self) -> Floats:
+        """Return the score in context of each linked pair, by weights learned without its records' folds."""
+        offset = self.held_out.among.offset
+        assert offset is not None
+        return offset + self.held_out.out_of_fold_scores(lambda examples: self._boost(examples).link_scores)
 
     def fit_all(self) -> ContextModel:
         """Learn from all records that are compared on; features that have no say are left out."""
-        held_out = self.held_out
-        model = self.fit(held_out.data.pair_examples(held_out.judged))
-        used = sorted({0, *model.weights.used()})  # the pair score always has a place
+        held_out, model = self.held_out, self.model
+        weights = self._boost(held_out.data.pair_examples(held_out.judged))
+        used = weights.used()
+        weights.values[LINK_WEIGHT] += model.weights.link
         return ContextModel(
             tuple(model.features[k] for k in used),
             tuple(model.cuts[k] for k in used),
-            model.weights.only(used),
+            weights.only(used),
+            model.slope,
         )
 
-    def scorer(self) -> Callable[[PairExamples], Scorer]:
-        """Return what fits weights to pairs, and scores others by them."""
-        return lambda examples: self.fit(examples).weights.link_scores
+    def _boost(self, examples: PairExamples) -> LevelWeights:
+        sizes = self.model.weights.sizes
+        return boost_tables(examples, sizes, [0] * len(sizes), BOOSTING, seed=self.seed)
 
 
 def train_context(
@@ -78,12 +82,19 @@ def train_context(
         values = context.values(feature)[some]
         edges = Cuts.by_shares(values)
         found = context.levels(feature, edges)
-        if feature.field == PAIR or len(np.unique(found)) > 1:
+        if len(np.unique(found)) > 1:
             features.append(feature)
             cuts.append(edges)
             levels.append(found)
+    base = np.asarray(score, np.float64)
+    table = np.stack(levels, axis=1) if levels else np.zeros((len(base), 0), np.uint8)
+    of_context = replace(among, levels=table, labelled=None, templates=(), offset=base)
+    pairs = of_context.pair_examples(held_out.judged)
+    assert pairs.offset is not None
+    slope, shift = fit_slope_and_shift(pairs.offset, pairs.same, pairs.share)
+    of_context = replace(of_context, offset=slope * base + shift)
+    taught = replace(of_context, entity=np.where(held_out.judged, among.entity, -1).astype(np.int32))
     weights = LevelWeights.zeros([one.size for one in cuts])
-    compared = replace(among, levels=np.stack(levels, axis=1), labelled=None, templates=())
-    taught = replace(compared, entity=np.where(held_out.judged, among.entity, -1).astype(np.int32))
-    moved = replace(held_out, data=taught, fold=held_out.fold_among, among=compared)
-    return ContextTraining(moved, ContextModel(tuple(features), tuple(cuts), weights), seed)
+    weights.values[LINK_WEIGHT] = shift
+    moved = replace(held_out, data=taught, fold=held_out.fold_among, among=of_context)
+    return ContextTraining(moved, ContextModel(tuple(features), tuple(cuts), weights, slope), seed)

@@ -23,11 +23,14 @@ class PairExamples(NamedTuple):
         Whether they are of one entity.
     share : float64[pairs]
         How much each pair counts for.
+    offset : float64[pairs] or None
+        The score that each pair starts from; None for zero.
     """
 
     levels: NDArray[np.uint8]
     same: Bools
     share: NDArray[np.float64]
+    offset: NDArray[np.float64] | None = None
 
     @property
     def teach_nothing(self) -> bool:
@@ -47,7 +50,8 @@ class PairExamples(NamedTuple):
                 share[drawn] *= share[rows].sum() / share[drawn].sum()
             chosen.append(drawn)
         rows = np.sort(np.concatenate(chosen))
-        return PairExamples(self.levels[rows], self.same[rows], share[rows])
+        offset = None if self.offset is None else self.offset[rows]
+        return PairExamples(self.levels[rows], self.same[rows], share[rows], offset)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +62,8 @@ class TrainingData:
         Templates of one's own over the records.
     sources : uint64[records] or None
         Bits of the source of each record, if an entity has one record of each source; else None.
+    offset : float64[pairs] or None
+        The score that each compared pair starts from; None for zero.
     """
 
     graph: LinkGraph
@@ -66,6 +72,7 @@ class TrainingData:
     labelled: ComparedLabels | None = None
     templates: tuple[AnyTemplate, ...] = ()
     sources: NDArray[np.uint64] | None = None
+    offset: NDArray[np.float64] | None = None
 
     def part(self, records: Ints) -> TrainingData:
         """Return what concerns some of the records, ascending, which are numbered anew."""
@@ -78,30 +85,36 @@ class TrainingData:
         labelled = None if self.labelled is None else self.labelled.part(chosen)
         templates = tuple(template.restrict_to(np.asarray(records)) for template in self.templates)
         sources = None if self.sources is None else self.sources[records]
-        return TrainingData(graph, self.levels[pairs], dense, labelled, templates, sources)
+        offset = None if self.offset is None else self.offset[pairs]
+        return TrainingData(graph, self.levels[pairs], dense, labelled, templates, sources, offset)
 
     def pair_examples(self, usable: Bools) -> PairExamples:
-        """Return the linked pairs of usable records whose entities are known, and those labelled singly.
-
-        The pairs of a record with others of its entity count for one in all, and so do those with others:
-        what is learned is neither the ways of the largest entities nor that most candidates are of two.
-        """
-        first, second, entity = self.graph.first, self.graph.second, self.entity
-        inside = usable & (entity >= 0)
-        known = inside[first] & inside[second]
-        first, second = first[known], second[known]
-        levels, same = self.levels[known], entity[first] == entity[second]
-        share = np.empty(len(same))
-        for kind in (same, ~same):
-            degree = np.bincount(np.append(first[kind], second[kind]), minlength=len(entity))
-            share[kind] = 1.0 / np.minimum(degree[first[kind]], degree[second[kind]])
+        """Return the linked pairs of usable records whose entities are known, and those labelled singly."""
+        known, same, share = self.known_pairs(usable)
+        levels = self.levels[known]
         if self.labelled is not None:
             pairs = self.labelled.pairs
             kept = usable[pairs.first] & usable[pairs.second]
             levels = np.concatenate([levels, self.labelled.levels[kept]])
             same = np.append(same, pairs.same[kept])
             share = np.append(share, np.ones(len(same) - len(share)))
-        return PairExamples(levels, same, share)
+        return PairExamples(levels, same, share, None if self.offset is None else self.offset[known])
+
+    def known_pairs(self, usable: Bools) -> tuple[Ints, Bools, NDArray[np.float64]]:
+        """Return the linked pairs of usable records whose entities are known, whether same, and their shares.
+
+        The pairs of a record with others of its entity count for one in all, and so do those with others:
+        what is learned is neither the ways of the largest entities nor that most candidates are of two.
+        """
+        inside = usable & (self.entity >= 0)
+        known = np.flatnonzero(inside[self.graph.first] & inside[self.graph.second])
+        first, second = self.graph.first[known], self.graph.second[known]
+        same = self.entity[first] == self.entity[second]
+        share = np.empty(len(same))
+        for kind in (same, ~same):
+            degree = np.bincount(np.append(first[kind], second[kind]), minlength=len(self.entity))
+            share[kind] = 1.0 / np.minimum(degree[first[kind]], degree[second[kind]])
+        return known, same, share
 
     def linked_share(self) -> float:
         """Return the share of the pairs of known entities that are linked at all."""

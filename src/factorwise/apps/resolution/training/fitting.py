@@ -74,6 +74,7 @@ def learn(
     rules: Sequence[Rule] | None = None,
     templates: Sequence[TemplateMaker] = (),
     template_weights: Mapping[str, ArrayLike] | None = None,
+    context: bool = True,
     learner: LinkTraining,
     search: LinkSearch,
     seed: int,
@@ -91,6 +92,8 @@ def learn(
         What is known for certain; pairs that must or must not be together teach as labelled ones do.
     templates, template_weights
         Templates of one's own, and by name the weights that some of them begin with; the others' are zero.
+    context
+        Whether the clusters of two records may say something of the pair.
     mixer
         Who takes the walks that learn, in shards; None for one walk here.
     """
@@ -129,7 +132,9 @@ def learn(
         learner,
         search,
         team=team,
-        normal=None if own else normal,  # templates of one's own say themselves what entities are like
+        normal=normal
+        if context and not own
+        else None,  # templates of one's own say themselves what entities are like
         mixer=mixer,
         on_pass=on_pass,
     )

@@ -17,6 +17,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from factorwise.apps.resolution.training.examples import PairExamples, TrainingData
+from factorwise.apps.resolution.training.pair_regression import fit_slope_and_shift
 from factorwise.metrics.clustering import ClusterScore, Tally
 from factorwise.types import Bools, Floats, Ints
 
@@ -30,17 +31,20 @@ Scorer = Callable[[NDArray[np.uint8]], Floats]
 
 
 class Judgement(NamedTuple):
-    """How well a clustering does on some records.
+    """How well out-of-fold scores, and a clustering by them, do on some records.
 
     precision, recall : float64[records]
         The B-cubed precision and recall of each.
     group : int64[records]
         The entity, or block of entities, that each belongs to.
+    loss : float64[groups]
+        Logistic loss of the scores, with the slope and shift that suit them best, of the pairs of each group.
     """
 
     precision: Floats
     recall: Floats
     group: Ints
+    loss: Floats
 
     @property
     def score(self) -> ClusterScore:
@@ -60,6 +64,12 @@ class Judgement(NamedTuple):
         count = len(by_group)
         error = np.sqrt(float((by_group**2).sum()) * count / max(count - 1, 1)) / max(len(part), 1)
         return mine.f1 - its.f1, float(error)
+
+    def loss_saved_over(self, other: Judgement) -> tuple[float, float]:
+        """Return by how much its loss of pairs is lower than another's, and the standard error."""
+        saved = other.loss - self.loss
+        count = len(saved)
+        return float(saved.sum()), float(saved.std() * np.sqrt(count * count / max(count - 1, 1)))
 
     def _influence(self, score: ClusterScore) -> Floats:
         both = max(score.precision + score.recall, 1e-12)
@@ -108,8 +118,11 @@ class HeldOut:
             count[rows] += 1.0
         return np.asarray(total / count)
 
-    def judge(self, labels: Ints) -> Judgement:
-        """Judge a clustering of ``among``; records of unknown entities count for nothing."""
+    def judge(self, labels: Ints, score: Floats) -> Judgement:
+        """Judge out-of-fold scores of the pairs of ``among``, and a clustering by them.
+
+        Records of unknown entities count for nothing.
+        """
         known = self.among.entity >= 0
         true, cluster = self.among.entity[known].astype(np.int64), labels[known].astype(np.int64)
         cells = true * (int(cluster.max(initial=0)) + 1) + cluster
@@ -118,7 +131,19 @@ class HeldOut:
         chosen = self.judged[known]
         precision = (both / np.bincount(cluster)[cluster])[chosen]
         recall = (both / np.bincount(true)[true])[chosen]
-        return Judgement(precision, recall, self.group[known][chosen])
+        return Judgement(precision, recall, self.group[known][chosen], self._loss_by_group(score))
+
+    def _loss_by_group(self, score: Floats) -> Floats:
+        """Return the loss of judged pairs, summed by the group of the first record of each."""
+        pairs, same, share = self.among.known_pairs(self.judged)
+        slope, shift = fit_slope_and_shift(score[pairs], same, share)
+        loss = share * np.logaddexp(0.0, np.where(same, -1.0, 1.0) * (slope * score[pairs] + shift))
+        number = np.unique(self.group[self.judged], return_inverse=True)[1]
+        place = np.full(len(self.judged), -1, np.int64)
+        place[self.judged] = number
+        groups = int(number.max(initial=-1)) + 1
+        sums = np.bincount(place[self.among.graph.first[pairs]], weights=loss, minlength=groups)
+        return np.asarray(sums, np.float64)
 
 
 def hold_out(data: TrainingData, seed: int) -> HeldOut | None:

@@ -38,7 +38,8 @@ from factorwise.metrics.clustering import ClusterScore, b_cubed
 from factorwise.model.level_weights import LevelWeights
 from factorwise.types import Floats
 
-CHANCE = 1.0  # standard errors by which a rung must do better than the one that is held
+CHANCE = 1.0  # standard errors of B-cubed by which a rung must do better than the one that is held
+CLEARLY = 2.0  # standard errors of the loss of pairs by which it may do better instead
 ROUNDS = 4  # of a search that compares rungs
 BY_WALKS, IN_CONTEXT = ", by walks", ", in context"  # what the name of a rung is followed by
 
@@ -58,10 +59,15 @@ class Start(NamedTuple):
 
 
 class Rung(NamedTuple):
-    """A training method: what it is called, and how it learns weights from labelled pairs."""
+    """A training method: what it is called, and how it learns weights from labelled pairs.
+
+    mean_of
+        Names of lower rungs, if its weights are the mean of theirs.
+    """
 
     name: str
     fit: Callable[[PairExamples, Start], LevelWeights]
+    mean_of: tuple[str, ...] = ()
 
     def scorer(self, start: Start) -> Callable[[PairExamples], Scorer]:
         """Return what fits weights to pairs, and scores others by them."""
@@ -84,12 +90,20 @@ def _boosted(examples: PairExamples, start: Start) -> LevelWeights:
     return boost_tables(examples, start.unlabelled.sizes, start.directions, seed=start.seed)
 
 
+def _mean(examples: PairExamples, start: Start) -> LevelWeights:
+    both = [method(examples, start).values for method in (_levels, _boosted)]
+    return LevelWeights(start.unlabelled.sizes, np.mean(both, axis=0))
+
+
+LEVELS, TABLES = "labelled pairs", "boosted tables"
+
 #: From the one that needs the fewest labels to the one that needs most.
 RUNGS = (
     Rung("unlabelled weights, scaled", _scaled),
     Rung("unlabelled weights, corrected", _corrected),
-    Rung("labelled pairs", _levels),
-    Rung("boosted tables", _boosted),
+    Rung(LEVELS, _levels),
+    Rung(TABLES, _boosted),
+    Rung(f"mean of {LEVELS} and {TABLES}", _mean, (LEVELS, TABLES)),
 )
 
 
@@ -202,13 +216,18 @@ def _climb(
     """Return the highest rung that each step up to it was worth; note the score of every rung."""
     quick = _quick(search)
     held: _Held | None = None
+    by_rung: dict[str, Floats] = {}
     for rung in RUNGS:
         links = _with_unlinked(LevelWeights.zeros(start.unlabelled.sizes), unlinked)
-        score = held_out.out_of_fold_scores(rung.scorer(start))
+        if rung.mean_of:
+            score = np.mean([by_rung[name] for name in rung.mean_of], axis=0)
+        else:
+            score = held_out.out_of_fold_scores(rung.scorer(start))
+        by_rung[rung.name] = score
         walk = cluster_by(
             held_out.among, score, Weights(links, np.zeros(0)), quick, seed=start.seed, team=team
         )
-        judgement = held_out.judge(walk.labels)
+        judgement = held_out.judge(walk.labels, score)
         scores[rung.name] = judgement.score
         if held is None or is_better(judgement, held.judgement):
             held = _Held(rung.name, rung, judgement, walk, score)
@@ -242,7 +261,7 @@ def _add_walks(
     score = held_out.scores_by_fold(fit)
     weights = Weights(_with_unlinked(LevelWeights.zeros(()), unlinked), np.zeros(0))
     walk = cluster_by(among, score, weights, _quick(search), seed=start.seed, team=team)
-    judgement, method = held_out.judge(walk.labels), f"{held.method}{BY_WALKS}"
+    judgement, method = held_out.judge(walk.labels, score), f"{held.method}{BY_WALKS}"
     scores[method] = judgement.score
     if not is_better(judgement, held.judgement):
         return held
@@ -266,9 +285,9 @@ def _add_context(
     first = cluster_by(among, held.score - STRICTNESS, weights, FIRST_PASS, seed=seed, team=team)
     records = normal if len(held_out.records) == normal.n_rows else normal.rows(held_out.records)
     training = train_context(records, held_out, held.score, first.labels, seed)
-    score = training.held_out.out_of_fold_scores(training.scorer())
+    score = training.out_of_fold_scores()
     walk = cluster_by(among, score, weights, _quick(search), seed=seed, team=team)
-    judgement, method = held_out.judge(walk.labels), f"{held.method}{IN_CONTEXT}"
+    judgement, method = held_out.judge(walk.labels, score), f"{held.method}{IN_CONTEXT}"
     scores[method] = judgement.score
     if not is_better(judgement, held.judgement):
         return held
@@ -280,9 +299,14 @@ def _quick(search: LinkSearch) -> LinkSearch:
 
 
 def is_better(new: Judgement, held: Judgement) -> bool:
-    """Return whether a clustering does better on held-out entities by more than chance would explain."""
+    """Return whether a training method does better on held-out entities by more than chance would explain.
+
+    Few entities decide over B-cubed, where many pairs would tell: a method is better, too, if its loss of
+    pairs is clearly lower while its B-cubed is not clearly worse.
+    """
     lead, error = new.lead_over(held)
-    return lead > CHANCE * error
+    saved, error_of_loss = new.loss_saved_over(held)
+    return lead > CHANCE * error or (saved > CLEARLY * error_of_loss and lead >= -CLEARLY * error)
 
 
 def unlinked_pair_weight(linked_share: float) -> float:

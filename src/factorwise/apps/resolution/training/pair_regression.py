@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from factorwise.apps.resolution.training.examples import PairExamples
 from factorwise.kernels.clusterings.links import FIXED_WEIGHTS, LINK_WEIGHT
 from factorwise.model.level_weights import LevelWeights
-from factorwise.types import Floats
+from factorwise.types import Bools, Floats
 
 MOST_PAIRS = 60_000
 RIDGE = 10.0  # of the steps between levels, per pair of mean share
@@ -27,35 +27,41 @@ ITERATIONS, SETTLED = 100, 1e-6  # and the relative gain of an iteration at whic
 
 
 def scale_weights(examples: PairExamples, weights: LevelWeights) -> LevelWeights:
-    """Fit two numbers to labelled pairs: the slope by which weights are multiplied, and a shift of links.
-
-    Before anything is seen, the slope is taken to be about 1 and the shift about 0. A record counts for one
-    pair of either kind, as the shares of the pairs say.
-    """
+    """Fit two numbers to labelled pairs: the slope by which weights are multiplied, and a shift of links."""
     if examples.teach_nothing:
         return weights
-    score, sign = weights.link_scores(examples.levels), np.where(examples.same, 1.0, -1.0)
-
-    def loss(numbers: Floats) -> tuple[float, Floats]:
-        slope, shift = numbers
-        value, residual = _logistic_loss(slope * score + shift, sign, examples.share)
-        prior = (slope - 1.0) / SLOPE_SPREAD, shift / SHIFT_SPREAD
-        gradient = np.array([residual @ score, residual.sum()])
-        gradient += prior[0] / SLOPE_SPREAD, prior[1] / SHIFT_SPREAD
-        return value + 0.5 * (prior[0] ** 2 + prior[1] ** 2), gradient
-
-    slope, shift = _least(loss, np.array([1.0, 0.0]))
+    slope, shift = fit_slope_and_shift(weights.link_scores(examples.levels), examples.same, examples.share)
     values = weights.values.copy()
     values[LINK_WEIGHT] = slope * values[LINK_WEIGHT] + shift
     values[FIXED_WEIGHTS:] *= slope
     return LevelWeights(weights.sizes, values)
 
 
+def fit_slope_and_shift(score: Floats, same: Bools, share: Floats) -> tuple[float, float]:
+    """Fit two numbers to labelled pairs: what scores are multiplied by, and what is then added.
+
+    Before anything is seen, the slope is taken to be about 1 and the shift about 0. A record counts for one
+    pair of either kind, as the shares of the pairs say.
+    """
+    sign = np.where(same, 1.0, -1.0)
+
+    def loss(numbers: Floats) -> tuple[float, Floats]:
+        slope, shift = numbers
+        value, residual = _logistic_loss(slope * score + shift, sign, share)
+        prior = (slope - 1.0) / SLOPE_SPREAD, shift / SHIFT_SPREAD
+        gradient = np.array([residual @ score, residual.sum()])
+        gradient += prior[0] / SLOPE_SPREAD, prior[1] / SHIFT_SPREAD
+        return value + 0.5 * (prior[0] ** 2 + prior[1] ** 2), gradient
+
+    slope, shift = _least(loss, np.array([1.0, 0.0])).tolist()
+    return slope, shift
+
+
 def regress_levels(examples: PairExamples, start: LevelWeights, *, seed: int) -> LevelWeights:
     """Fit a weight for every level to labelled pairs, near those that it starts from."""
     if examples.teach_nothing:
         return start
-    levels, same, share = examples.sample(MOST_PAIRS, seed)
+    levels, same, share, _ = examples.sample(MOST_PAIRS, seed)
     share = share / share.mean()
     offset, sign = start.link_scores(levels), np.where(same, 1.0, -1.0)
     seen, size = _levels_seen(levels, start), len(start.values) - FIXED_WEIGHTS
