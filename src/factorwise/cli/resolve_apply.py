@@ -260,7 +260,7 @@ def _finite(score: float) -> float | None:
 
 def _check_columns(options: Options, records: Records, resolver: EntityResolver, known: Known | None) -> None:
     """Refuse records with other columns than the model was learned from; remark on further ones."""
-    from factorwise.apps.resolution.agreement import check_present, extra_columns
+    from factorwise.apps.resolution.agreement import check_present, describe_unread_values, extra_columns
 
     fields = resolver.knowledge_.fields
     tables = {records.name: records.table} | ({} if known is None else {known.name: known.table})
@@ -269,6 +269,8 @@ def _check_columns(options: Options, records: Records, resolver: EntityResolver,
             check_present(
                 table, fields, records.leave_out
             )  # what they hold is looked at where they are resolved
+        for text in describe_unread_values(table, fields):
+            notice(options, f"{name}: {text}")
     further = extra_columns(records.table, fields, records.leave_out)
     if further:
         notice(options, f"the model does not know, and does not compare, the columns {', '.join(further)}.")

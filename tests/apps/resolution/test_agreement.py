@@ -3,7 +3,13 @@
 import pyarrow as pa
 import pytest
 
-from factorwise.apps.resolution.agreement import FEWEST, check_columns, check_declared, extra_columns
+from factorwise.apps.resolution.agreement import (
+    FEWEST,
+    check_columns,
+    check_declared,
+    describe_unread_values,
+    extra_columns,
+)
 from factorwise.apps.resolution.fields import KINDS, FieldSpec
 from factorwise.errors import InvalidArgumentError
 
@@ -48,6 +54,17 @@ def test_a_column_of_which_no_value_can_be_read_is_refused_and_one_with_a_few_su
     check_columns(table("soon", FEWEST - 1), field)
     mixed = pa.table({"x": ["soon"] * FEWEST + [VALUES[kind]]})
     check_columns(mixed, field)
+
+
+@pytest.mark.parametrize("kind", ["number", "date"])
+def test_values_that_cannot_be_read_are_reported_if_they_are_many(kind):
+    field = [FieldSpec("x", kind)]
+    some_unread = pa.table({"x": ["soon"] * 3 + [VALUES[kind]] * 7})
+    (text,) = describe_unread_values(some_unread, field)
+    assert text.startswith(f"30% of the values of column 'x' cannot be read as a {kind}, such as 'soon'")
+    assert describe_unread_values(pa.table({"x": ["soon"] + [VALUES[kind]] * 30}), field) == []
+    assert describe_unread_values(pa.table({"x": [None, ""] * 9 + [VALUES[kind]] * 9}), field) == []
+    assert describe_unread_values(pa.table({"x": [1.0] * 9}), field) == []
 
 
 @pytest.mark.parametrize("form", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])

@@ -11,8 +11,10 @@ from factorwise.apps.resolution.fields import KINDS, FieldSpec
 from factorwise.apps.resolution.normal_forms import normal_forms
 from factorwise.errors import InvalidArgumentError
 from factorwise.io.listing import some
+from factorwise.types import Bools
 
 SAMPLE = 1_000  # values looked at in each column
+MANY_UNREAD = 0.1  # share of the values of a column that cannot be read, from which on to say so
 FEWEST = 5  # values that must all be of another kind for the column to be taken for another
 _LISTED = 8
 _OF_LETTERS = {"name", "email", "address", "list"}  # kinds that no column of numbers can be
@@ -76,12 +78,38 @@ def _mismatch(column: pa.ChunkedArray, field: FieldSpec) -> str:
         return f"{expected}, but its type is {column.type}"
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return ""
-    rows = np.linspace(0, len(column) - 1, min(len(column), SAMPLE), dtype=np.int64)
-    given = column.take(pa.array(rows)).drop_null()  # from all over: the first may be from one odd source
-    there = ~normal_forms(given, FieldSpec(field.name, "category"))["text"].missing
-    if there.sum() < FEWEST or not all(form.missing.all() for form in normal_forms(given, field).values()):
+    sample, there, unread = _sample_unread(column, field)
+    if there.sum() < FEWEST or (there & ~unread).any():
         return ""
-    return f"{expected}, but holds text that is none, such as {given[int(there.argmax())].as_py()!r}"
+    return f"{expected}, but holds text that is none, such as {sample[int(there.argmax())].as_py()!r}"
+
+
+def describe_unread_values(table: pa.Table, fields: Sequence[FieldSpec]) -> list[str]:
+    """Say of which columns of dates and numbers many values cannot be read, so that they count as missing."""
+    texts = []
+    for field in fields:
+        if field.kind not in ("date", "number") or field.name not in table.column_names:
+            continue
+        column = table.column(field.name)
+        if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+            continue
+        sample, there, unread = _sample_unread(column, field)
+        share = float(unread.sum()) / max(int(there.sum()), 1)
+        if there.sum() >= FEWEST and share >= MANY_UNREAD:
+            texts.append(
+                f"{share:.0%} of the values of column {field.name!r} cannot be read as a {field.kind}, such"
+                f" as {sample[int(unread.argmax())].as_py()!r}: they count as missing."
+            )
+    return texts
+
+
+def _sample_unread(column: pa.ChunkedArray, field: FieldSpec) -> tuple[pa.ChunkedArray, Bools, Bools]:
+    """Return a sample of a column's values, which of them say something, and which of these are not read."""
+    rows = np.linspace(0, len(column) - 1, min(len(column), SAMPLE), dtype=np.int64)
+    sample = column.take(pa.array(rows)).drop_null()  # from all over: the first may be from one odd source
+    there = ~normal_forms(sample, FieldSpec(field.name, "category"))["text"].missing
+    missing = np.all([form.missing for form in normal_forms(sample, field).values()], axis=0)
+    return sample, there, there & missing
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -39,7 +39,7 @@ from factorwise.apps.resolution.unlabelled.prior import (
     seen_among_candidates,
     strata_shifts,
 )
-from factorwise.apps.resolution.unlabelled.related import find_related
+from factorwise.apps.resolution.unlabelled.related import NO_RELATED, find_related
 from factorwise.apps.resolution.unlabelled.sources import is_one_per_source
 from factorwise.apps.resolution.unlabelled.views import Views
 from factorwise.types import Floats, Ints
@@ -63,22 +63,21 @@ class Sums(NamedTuple):
         return calibrate(self.anchors, self.weight, self.null if null is None else null)
 
 
-class Fitted(NamedTuple):
+class UnlabelledFit(NamedTuple):
     """A model, and the candidates that it was fitted on: levels of identities and evidence C.
 
     Where each source has an entity once, the candidates are those across sources.
     """
 
     model: UnlabelledModel
-    prepared: PreparedPairs
+    views: Views
     pairs: CandidatePairs
     levels: NDArray[np.uint8]
     worth: NDArray[np.float64]
 
     def log_odds(self, model: UnlabelledModel) -> NDArray[np.float64]:
         """Return the log odds of the candidates by the model, or by one with another rule."""
-        self.prepared.model = model
-        return self.prepared.combine(*self.pairs, self.levels, self.worth)
+        return PreparedPairs(model, self.views).combine(*self.pairs, self.levels, self.worth)
 
 
 def fit_unlabelled(
@@ -89,7 +88,7 @@ def fit_unlabelled(
     source: str | None = None,
     one_per_source: bool = False,
     seed: int = 0,
-) -> Fitted:
+) -> UnlabelledFit:
     """Measure how the columns of a table behave within an entity and between two.
 
     source
@@ -119,7 +118,9 @@ def fit_unlabelled(
     added = add_up(columns, views.witnesses, views.frequencies, *pool)
     worth = evidence.worth(added, levels)
     prior = fit_prior(views, worth, anchors, contexts, pool, levels, rng)
-    related = find_related(views, pool, levels, columns, evidence.calibration, prior, anchors, rng)
+    related = NO_RELATED  # mentions with other names are never joined, whatever they share
+    if not contexts:
+        related = find_related(views, pool, levels, columns, evidence.calibration, prior, anchors, rng)
     if len(related.rows) >= FEWEST_RELATED:
         evidence = replace(
             evidence,
@@ -142,13 +143,13 @@ def fit_unlabelled(
             "anchors": round(seen, 1),
             "null_pairs": len(sums.null),
             "chance": round(anchors.chance, 3),
-            "unconfirmed": round(null_share(sums), 3) if columns and not contexts else 0.0,
+            "unconfirmed": 0.0 if views.identity.is_person else round(null_share(sums), 3),
             "share": round(anchors.share, 3),
             "columns": [one.name for one in columns],
             "related": len(related.rows),
         },
     )
-    return Fitted(model, PreparedPairs(model, views), pool, levels, worth)
+    return UnlabelledFit(model, views, pool, levels, worth)
 
 
 def fit_evidence(
@@ -156,9 +157,9 @@ def fit_evidence(
 ) -> tuple[list[ColumnEvidence], Sums]:
     """Return the weights of columns, and the sums of anchors and null pairs.
 
-    Where many anchors may be chance, or look like null pairs, they are a mixture of one entity and null. Not
-    so of mentions, whose columns describe a paper and may all differ within an entity; and not if the columns
-    cannot tell the two apart.
+    Where many anchors may be chance, or are texts that look like null pairs, they are a mixture of one entity
+    and null. Looks do not count of persons, whose namesakes are known from the parts of their names, and who
+    move; nor if the columns cannot tell the two apart.
     """
     levels = (
         [one.levels(anchors.first, anchors.second) for one in views.witnesses],
@@ -168,7 +169,7 @@ def fit_evidence(
     columns, sums = _fit_rounds(
         views, anchors, null, levels, chance=anchors.chance if is_chancy else None, trim=not mentions
     )
-    if is_chancy or mentions or not columns:
+    if is_chancy or views.identity.is_person or not columns:
         return columns, sums
     chance = null_share(sums)
     if chance > CHANCE:

@@ -39,6 +39,9 @@ class RelatedPairs(NamedTuple):
     counts: NDArray[np.float64]
 
 
+NO_RELATED = RelatedPairs(np.zeros(0, np.int64), np.zeros(TOP + 1))
+
+
 def find_related(
     views: Views,
     pool: CandidatePairs,
