@@ -168,7 +168,7 @@ def _alignment(
     judge: Callable[[NDArray[np.float64], str], dict[str, float]],
 ) -> Task:
     world = alignment_world(candidates, entity)
-    start = world.model.blocks.flat(starting_weights(candidates, one_to_one=True))
+    start = world.model.blocks.flat(starting_weights(np.zeros(len(candidates.names)), one_to_one=True))
     return Task(name, [world], start, (CROWDING,), judge)
 
 

@@ -83,6 +83,8 @@ LINES = (
     "align fit a.jsonl b.jsonl --reference known.tsv --passes 1 --steps 10 --search-steps 5 --model out.fw"
     " --report out.html",
     "align apply a.jsonl b.jsonl --model align.fw -o out.tsv --report out.html",
+    "align apply a.jsonl b.jsonl -o out.sssom.tsv",
+    "align explain a.jsonl b.jsonl a1 b1 --model align.fw",
     "align score align-found.tsv --truth known.tsv",
     "flows fit counts.csv --flows true.csv --model out.fw",
     "flows fit counts.csv --features pairs.csv --places places.csv --parents tree.csv --passes 2"

@@ -121,7 +121,7 @@ def test_every_verb_has_the_shared_options_and_ends_its_help_with_an_example(run
 def test_the_defaults_are_those_of_the_estimator():
     defaults = OntologyAligner().get_params()
     given = {option.name: option.default for option in align_fit.command.params}
-    named = set(defaults) - {"random_state", "verbose"}
+    named = set(defaults) - {"random_state", "verbose", "general"}
     assert {name: given[name] for name in named} == {name: defaults[name] for name in named}
 
 
@@ -151,7 +151,7 @@ def test_the_summary_has_data_curve_weights_times_and_memory(fit, tmp_path):
     document = fit()
     by_name = OntologyAligner.load(tmp_path / "m.fw").weights_by_name()
     assert document["model"] == {"file": "m.fw", "bytes": (tmp_path / "m.fw").stat().st_size}
-    assert document["data"] == {"concepts": [8, 9], "matches": 7}
+    assert document["data"] == {"concepts": [8, 9], "matches": 7, "pairs": 1}
     assert len(document["curve"]) == 2
     expected = [{"name": name, "weight": weight} for name, weight in list(by_name.items())[:TOP]]
     assert document["weights"]["largest"] == expected

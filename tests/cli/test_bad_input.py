@@ -135,6 +135,8 @@ OWN = [
     ("tag fit", "--global known.tsv --model known.tsv", "--model 'known.tsv' is also read from"),
     ("tag fit", "--held-out tags.txt --held-out-share 0.1", "exclude each other: give one of them"),
     ("tag fit", "--held-out none.txt", "none.txt: there is no such file"),
+    ("align explain", "a1=a7", "a.jsonl has no concept 'a7'. "),
+    ("align fit", "--pair a.jsonl b.jsonl none.tsv", "none.tsv: there is no such file"),
     ("tag fit", "--gazetteer none.txt", "none.txt: cannot be read: No such file or directory."),
     ("tag fit", "--word-classes templates.txt", "word classes 'templates', line 1: 1 columns"),
     ("tag classes", "--vectors", "'the cat sat' is not a word and its numbers"),

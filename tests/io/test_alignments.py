@@ -82,3 +82,33 @@ def test_bad_alignments_are_refused_with_place_and_remedy(content, place, remedy
 def test_a_missing_file_says_what_to_do(tmp_path):
     with pytest.raises(FileNotFoundError, match="Check the path"):
         read_alignment(tmp_path / "none.tsv")
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.sssom.tsv", "a.rdf", "a.xml"])
+def test_every_form_is_read_back(tmp_path, name):
+    rows = [
+        Correspondence("http://a.org/x#Ab_1", "http://b.org/y/Z\u00f6", "=", 0.75),
+        Correspondence("http://a.org/x#Q", "http://b.org/y/R", "<", 0.5),
+        Correspondence("MA 1", "NCI/<&'2:3"),
+    ]
+    write_alignment(tmp_path / name, rows)
+    assert read_alignment(tmp_path / name) == rows
+
+
+def test_sssom_of_others_is_read():
+    text = """#curie_map:
+#  MA: "http://purl.org/MA_"
+#  wrong
+subject_id\tsubject_label\tpredicate_id\tpredicate_modifier\tobject_id
+MA:1\theart\towl:equivalentClass\t\tNCI:2
+MA:1\theart\tskos:exactMatch\tNot\tNCI:3
+MA:4\tlung\tskos:closeMatch\t\tNCI:4
+"""
+    assert parse_alignment(text.encode()) == [
+        Correspondence("http://purl.org/MA_1", "NCI:2"),
+        Correspondence("http://purl.org/MA_4", "NCI:4", "skos:closeMatch"),
+    ]
+    with pytest.raises(DataFileError, match="f:2: subject_id or object_id is empty"):
+        parse_alignment(b"subject_id\tobject_id\n\ta\n", name="f")
+    with pytest.raises(DataFileError, match="f:2: the confidence '7' is not a number from 0 to 1"):
+        parse_alignment(b"subject_id\tobject_id\tconfidence\na\tb\t7\n", name="f")

@@ -42,8 +42,8 @@ def test_an_id_is_enough_and_serves_as_label():
     assert parse_jsonl(b'{"id": "Greek"}').concepts == (Concept("Greek", "Greek"),)
 
 
-def test_properties_are_passed_over_and_blank_lines_and_a_byte_order_mark_do_no_harm():
-    content = b"\xef\xbb\xbf" + jsonl({"id": "p", "kind": "object_property"}, {"id": "a"}) + b"\r\n\n  \n"
+def test_individuals_are_passed_over_and_blank_lines_and_a_byte_order_mark_do_no_harm():
+    content = b"\xef\xbb\xbf" + jsonl({"id": "p", "kind": "individual"}, {"id": "a"}) + b"\r\n\n  \n"
     assert [concept.id for concept in parse_jsonl(content).concepts] == ["a"]
 
 
@@ -86,7 +86,7 @@ def test_parents_outside_the_file_are_kept_and_listed():
         (b'{"id": "a", "label": ["b"]}', "f.jsonl:1: 'label'", "must be a string"),
         (b'{"id": "a", "instances": [["x", "y", "z"]]}', "f.jsonl:1", "[name, description]"),
         (b'{"id": "a", "instances": "x"}', "f.jsonl:1", "[name, description]"),
-        (b'{"id": "a", "kind": "thing"}', "kind 'thing' is not known", "'class' or none"),
+        (b'{"id": "a", "kind": "thing"}', "no concepts", "1 lines of the kind 'thing' are passed over"),
         (b"[" * 100_000, "f.jsonl:1", "one object on each line"),
     ],
 )
@@ -97,20 +97,76 @@ def test_bad_lines_are_refused_with_place_and_remedy(content, place, remedy):
     assert remedy in str(caught.value)
 
 
-def test_a_circle_is_refused_with_the_line_and_the_way_round():
+def test_concepts_of_a_circle_are_equivalent_and_share_their_parents():
     content = jsonl(
         {"id": "r"},
         {"id": "a", "parents": ["r", "c"]},
         {"id": "b", "parents": ["a"]},
-        {"id": "c", "parents": ["b"]},
+        {"id": "c", "parents": ["b", "s"]},
+        {"id": "d", "parents": ["c"]},
+        {"id": "s", "parents": ["s"]},
     )
-    with pytest.raises(DataFileError, match=r"f:2: .*a -> c -> b -> a\. Remove one"):
-        parse_jsonl(content, name="f")
+    ontology = parse_jsonl(content, name="f")
+    assert [concept.parents for concept in ontology.concepts[:5]] == [(), *[("r", "s")] * 3, ("c",)]
+    (note,) = ontology.notes
+    assert "runs in 1 circle, which says that 'a', 'c', 'b' are equivalent" in note
 
 
-def test_a_concept_may_not_be_its_own_parent():
-    with pytest.raises(DataFileError, match="a -> a"):
-        Ontology((Concept("a", "a", parents=("a",)),))
+def test_properties_are_read_and_written_with_domain_and_range(tmp_path):
+    lines = jsonl(
+        {"id": "A"},
+        {"id": "p", "kind": "data_property", "domain": ["A"], "range": ["text"]},
+        {"id": "q", "kind": "object_property"},
+        {"id": "x", "kind": "widget"},
+    )
+    ontology = parse_jsonl(lines)
+    assert [concept.kind for concept in ontology.concepts] == [
+        "class",
+        "datatype_property",
+        "object_property",
+    ]
+    assert ontology.concepts[1].domain == ("A",)
+    assert ontology.outside == ("text",)
+    assert "1 lines of the kind 'widget' are passed over" in ontology.notes[0]
+    write_jsonl(tmp_path / "o.jsonl", ontology)
+    assert read_ontology(tmp_path / "o.jsonl").concepts == ontology.concepts
+
+
+def test_obo_is_read(tmp_path):
+    text = """format-version: 1.2
+import: http://x.org/other.obo
+
+[Term]
+id: A:1
+name: heart
+synonym: "cor \\"the pump\\"" EXACT []
+def: "It beats." [someone]
+is_a: A:2 ! organ
+relationship: part_of A:3 ! body
+
+[Term]
+id: A:2
+name: organ
+
+[Term]
+id: A:9
+is_obsolete: true
+
+[Typedef]
+id: beats_in
+name: beats in
+domain: A:1
+range: A:3
+"""
+    (tmp_path / "o.obo").write_text(text)
+    ontology = read_ontology(tmp_path / "o.obo")
+    heart = Concept("A:1", "heart", ('cor "the pump"',), ("A:2",), ("A:3",), "It beats.")
+    beats_in = Concept("beats_in", "beats in", kind="object_property", domain=("A:1",), range=("A:3",))
+    assert ontology.concepts == (heart, Concept("A:2", "organ"), beats_in)
+    assert "imports are not fetched (http://x.org/other.obo)" in ontology.notes[0]
+    (tmp_path / "o.obo").write_text("[Term]\nid A1\n")
+    with pytest.raises(DataFileError, match=r"o.obo:2: 'id A1' is neither 'tag: value'"):
+        read_ontology(tmp_path / "o.obo")
 
 
 def test_a_diamond_is_no_circle():
@@ -206,7 +262,8 @@ class TestRdf:
         (tmp_path / "o.ttl").write_text(TURTLE)
         ontology = read_ontology(tmp_path / "o.ttl")
         name = "http://x.org/o#"
-        assert list(ontology.by_id) == [name + "heart", name + "lung", name + "organ"]
+        classes = [concept.id for concept in ontology.concepts if not concept.is_property]
+        assert classes == [name + "heart", name + "lung", name + "organ"]
         heart = ontology.by_id[name + "heart"]
         assert heart.parents == (name + "organ",)
         assert heart.part_of == (name + "body",)
@@ -250,10 +307,23 @@ class TestRdf:
         assert (a.label, a.synonyms, b.parents, c.parents) == ("A", ("first",), (a.id,), (b.id,))
         assert (c.label, c.comment) == ("c", "third")
 
-    def test_a_circle_of_classes_is_refused(self):
+    def test_a_circle_of_classes_is_no_error_and_imports_are_not_fetched(self):
         text = PREFIXES + ":a a owl:Class ; rdfs:subClassOf :b . :b a owl:Class ; rdfs:subClassOf :a ."
-        with pytest.raises(DataFileError, match="runs in a circle"):
-            parse_rdf(text.encode(), name="o.ttl")
+        ontology = parse_rdf(f"{text} <http://o> owl:imports <http://p> .".encode(), name="o.ttl")
+        assert [concept.parents for concept in ontology.concepts] == [(), ()]
+        assert "imports are not fetched (http://p)" in ontology.notes[0]
+        assert "runs in 1 circle" in ontology.notes[1]
+
+    def test_properties_have_kinds_domains_of_unions_and_ranges(self):
+        text = PREFIXES + (
+            ":a a owl:Class . :b a owl:Class . :p a owl:ObjectProperty ; rdfs:range :b ;"
+            " rdfs:domain [ a owl:Class ; owl:unionOf (:a :b) ] . :q a owl:DatatypeProperty ;"
+            " rdfs:subPropertyOf :p ; rdfs:range <http://www.w3.org/2001/XMLSchema#string> ."
+        )
+        p, q = parse_rdf(text.encode(), name="o.ttl").concepts[2:]
+        assert (p.kind, q.kind) == ("object_property", "datatype_property")
+        assert [one.rpartition("#")[2] for one in (*p.domain, *p.range, *q.parents)] == ["a", "b", "b", "p"]
+        assert q.range == ()
 
     @pytest.mark.parametrize(
         ("content", "name", "place"),

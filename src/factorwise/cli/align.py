@@ -6,6 +6,7 @@ from factorwise.cli.group import Registry, verb_group
 
 VERBS: Registry = {
     "apply": ("factorwise.cli.align_apply", "Match the concepts of two ontologies."),
+    "explain": ("factorwise.cli.align_explain", "Say why two concepts match, or do not."),
     "fit": ("factorwise.cli.align_fit", "Learn from two ontologies and known matches."),
     "score": ("factorwise.cli.align_score", "Compare the matches found with the true ones."),
 }

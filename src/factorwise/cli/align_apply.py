@@ -9,22 +9,24 @@ from typing import Any
 
 import click
 
-from factorwise.cli.align_data import ontology_options, read_side
+from factorwise.cli.align_data import adapted_aligner, load_aligner, ontology_options, read_side
 from factorwise.cli.files import STANDARD, check_different, check_target, writing
-from factorwise.cli.learned import check_kind
 from factorwise.cli.numbers import Real, Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory, tell_compiling
 from factorwise.cli.reports import Page, check_report, report_options, report_row
-from factorwise.io.alignments import Correspondence, format_alignment
+from factorwise.io.alignments import FORMS, Correspondence, form_of, format_alignment
 
 
 @verb(example="factorwise align apply mouse.owl human.owl --model anatomy.fw -o found.tsv")
 @click.argument("left", metavar="A")
 @click.argument("right", metavar="B")
 @click.option(
-    "--model", required=True, type=click.Path(path_type=Path), metavar="MODEL.fw", help="The aligner."
+    "--model",
+    type=click.Path(path_type=Path),
+    metavar="MODEL.fw",
+    help="The aligner.  [default: weights that come with factorwise and adapt to A and B]",
 )
 @click.option(
     "-o",
@@ -32,6 +34,18 @@ from factorwise.io.alignments import Correspondence, format_alignment
     default=STANDARD,
     metavar="OUT.tsv",
     help="File to write, whole or not at all.  [default: standard output]",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMS),
+    help="Lines with tabs, SSSOM, or the RDF of the Alignment API.  [default: by the name of OUT: .sssom.tsv,"
+    " .rdf, .xml, or lines]",
+)
+@click.option(
+    "--many-to-many",
+    is_flag=True,
+    help="Without a model: a concept may have several matches.",
 )
 @click.option(
     "--threshold",
@@ -50,8 +64,10 @@ def command(
     options: Options,
     left: str,
     right: str,
-    model: Path,
+    model: Path | None,
     output: str,
+    form: str | None,
+    many_to_many: bool,
     threshold: float,
     search_steps: int | None,
     report: Path | None,
@@ -61,25 +77,29 @@ def command(
 ) -> None:
     """Match the concepts of the ontologies A and B, the surest matches first.
 
-    Writes a line for each match with the ids of the concept of A and that of B, '=' and a confidence from 0
-    to 1, separated by tabs. With --json the result is one JSON document, or a summary of it if a file is
-    written.
+    Writes a line for each match with the ids of the concept of A and that of B, '=' and the probability of
+    the match, separated by tabs. Classes match classes, properties match properties. Without --model no
+    known matches are needed: weights that come with factorwise learn from the matches that they are sure of.
+    With --json the result is one JSON document, or a summary of it if a file is written.
     """
     if output != STANDARD:
         check_target("--output", Path(output), left, right, model)
     check_different({"--output": output, "--report": report})
     check_report(report, no_values, left, right, model)
-
-    # scikit-learn takes its time to load: help, and mistakes in options, do not wait for it
-    from factorwise.apps.alignment.estimator import KIND, OntologyAligner
-
-    check_kind(model, KIND)
-    chosen = {} if search_steps is None else {"search_steps": search_steps}
-    aligner = OntologyAligner.load(model, random_state=options.seed, **chosen)
+    if model is not None and many_to_many:
+        raise click.UsageError(
+            "--many-to-many is for matches without --model: the model has it from `align fit`."
+        )
+    aligner = None if model is None else load_aligner(model, options.seed, search_steps)
     clock = Clock()
     with clock.part("reading"):
         sides = [read_side(options, path, syntax, language) for path in (left, right)]
     tell_compiling(options)
+    if aligner is None:
+        with clock.part("learning"):
+            aligner = adapted_aligner(
+                sides, options.seed, search_steps=search_steps or 200, one_to_one=not many_to_many
+            )
     began = time.perf_counter()
     matches = aligner.predict(*(side.ontology for side in sides))
     found = [
@@ -92,7 +112,7 @@ def command(
         notice(options, _none_found(len(matches), threshold))
     document: dict[str, Any] = {
         "output": "standard output" if output == STANDARD else Path(output).name,
-        "model": model.name,
+        "model": None if model is None else model.name,
         "concepts": [len(side.ontology) for side in sides],
         "matches": len(found),
         "seconds": clock.seconds(),
@@ -103,7 +123,7 @@ def command(
         emit({"matches": [match._asdict() for match in found]}, (), as_json=True)
     else:
         with writing(output) as stream:
-            stream.writelines(format_alignment(found))
+            stream.writelines(format_alignment(found, form or form_of(output)))
     if report is not None:
         from factorwise.cli.walk_reports import write_matches_report
 

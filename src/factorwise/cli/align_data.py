@@ -7,11 +7,12 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
 from factorwise.cli.files import STANDARD, reading, shown
+from factorwise.cli.learned import check_kind
 from factorwise.cli.options import Options
 from factorwise.cli.output import notice
 from factorwise.errors import DataFileError
@@ -20,8 +21,11 @@ from factorwise.io.listing import some
 from factorwise.io.ontologies import JSON_SUFFIXES, KEYS, Ontology, read_ontology
 from factorwise.io.rdf import FORMATS
 
+if TYPE_CHECKING:
+    from factorwise.apps.alignment.estimator import OntologyAligner
+
 F = TypeVar("F", bound=Callable[..., Any])
-SYNTAXES = ("jsonl", "xml", "turtle", "nt", "n3", "json-ld")
+SYNTAXES = ("jsonl", "obo", "xml", "turtle", "nt", "n3", "json-ld")
 
 
 class Side(NamedTuple):
@@ -67,12 +71,14 @@ def read_side(options: Options, path: str, syntax: str | None, language: str | N
 def _told_syntax(path: str) -> str | None:
     """Return the syntax that the suffix of a file tells."""
     suffix = Path(path).suffix.lower()
-    return "jsonl" if suffix in JSON_SUFFIXES else FORMATS.get(suffix)
+    return "jsonl" if suffix in JSON_SUFFIXES else "obo" if suffix == ".obo" else FORMATS.get(suffix)
 
 
 def _notice_unused(options: Options, side: Side) -> None:
     """Tell of keys that are not read, of parents that are not there, and of concepts without a label."""
     ontology = side.ontology
+    for note in ontology.notes:
+        notice(options, f"{side.name}: {note}.")
     if ontology.unread:
         close = [difflib.get_close_matches(key, KEYS, n=1) for key in ontology.unread]
         meant = some(found[0] for found in close if found)
@@ -120,6 +126,57 @@ def read_reference(options: Options, path: str) -> list[Correspondence]:
             f" one on the right and {EQUIVALENT!r}, separated by tabs."
         )
     return matches
+
+
+def load_aligner(model: Path, seed: int, search_steps: int | None = None) -> OntologyAligner:
+    """Read an aligner from a model file."""
+    # scikit-learn takes its time to load: help, and mistakes in options, do not wait for it
+    from factorwise.apps.alignment.estimator import KIND, OntologyAligner
+
+    check_kind(model, KIND)
+    chosen = {} if search_steps is None else {"search_steps": search_steps}
+    return OntologyAligner.load(model, random_state=seed, **chosen)
+
+
+def adapted_aligner(sides: Sequence[Side], seed: int, **settings: Any) -> OntologyAligner:
+    """Return an aligner for two ontologies of which no match is known."""
+    from factorwise.apps.alignment.estimator import OntologyAligner
+
+    aligner = OntologyAligner(random_state=seed, **settings)
+    return aligner.fit_unlabelled(*(side.ontology for side in sides))
+
+
+def read_pair(
+    options: Options,
+    files: tuple[str, str, str],
+    syntax: str | None,
+    language: str | None,
+    *,
+    one_to_one: bool,
+) -> tuple[Ontology, Ontology, list[tuple[str, str]]]:
+    """Read two ontologies and their known matches, and check that these fit."""
+    left, right = (read_side(options, path, syntax, language) for path in files[:2])
+    known, name = read_reference(options, files[2]), shown(files[2])
+    check_known(known, name, left, right)
+    if one_to_one:
+        notice_many(options, known, name)
+    return left.ontology, right.ontology, [(row.source, row.target) for row in known]
+
+
+def concept_named(side: Side, text: str) -> str:
+    """Return the id of the concept that a text names: its id, the end of its id, or its label."""
+    by_id = side.ontology.by_id
+    if text in by_id:
+        return text
+    ends = [one for one in by_id if one.endswith((f"#{text}", f"/{text}", f":{text}"))]
+    found = ends or [concept.id for concept in by_id.values() if concept.label == text]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise DataFileError(f"{side.name}: {text!r} may be {some(found)}. Give the whole id.")
+    close = difflib.get_close_matches(text, [*by_id, *(c.label for c in by_id.values())], n=1)
+    guess = f" Did you mean {close[0]!r}?" if close else ""
+    raise DataFileError(f"{side.name} has no concept {text!r}.{guess} Give an id, its last part, or a label.")
 
 
 def check_known(matches: Sequence[Correspondence], name: str, left: Side, right: Side) -> None:

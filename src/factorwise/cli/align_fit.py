@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
-from factorwise.cli.align_data import check_known, notice_many, ontology_options, read_reference, read_side
+from factorwise.cli.align_data import ontology_options, read_pair
 from factorwise.cli.files import check_different, check_target, files_among, shown, speaking_of
 from factorwise.cli.learned import TOP, curve, curve_lines, largest, weight_lines
 from factorwise.cli.learning import check_complete, learning_options, watch
@@ -22,9 +22,16 @@ from factorwise.io.provenance import provenance
 
 
 @verb(example="factorwise align fit mouse.owl human.owl --reference known.tsv --partial --model anatomy.fw")
-@click.argument("left", metavar="A")
-@click.argument("right", metavar="B")
-@click.option("--reference", required=True, metavar="FILE.tsv", help="Matches that are known.")
+@click.argument("left", metavar="[A]", required=False)
+@click.argument("right", metavar="[B]", required=False)
+@click.option("--reference", metavar="FILE", help="Matches that are known: lines with tabs, SSSOM or RDF.")
+@click.option(
+    "--pair",
+    nargs=3,
+    multiple=True,
+    metavar="A B FILE",
+    help="Two more ontologies and their known matches; can be given often.",
+)
 @click.option(
     "--model",
     required=True,
@@ -57,18 +64,27 @@ from factorwise.io.provenance import provenance
 def command(options: Options, **given: Any) -> None:
     """Learn which concepts of the ontologies A and B are the same.
 
-    A and B are JSON lines (a concept a line: 'id', 'label', 'synonyms', 'parents', 'instances' ...), or OWL,
-    RDF Schema or SKOS. A line of the reference has the ids of a concept of A and one of B and '=', separated
-    by tabs. SampleRank learns the weights while it walks from alignment to alignment. Prints the learning
-    curve and the largest weights, with --verbose each pass as it ends and all weights. The model is written
-    whole or not at all.
+    A and B are JSON lines (a concept a line: 'id', 'label', 'synonyms', 'parents', 'instances' ...), OBO,
+    OWL, RDF Schema or SKOS. A line of the reference has the ids of a concept of A and one of B and '=',
+    separated by tabs. With --pair, one model is learned from several pairs of ontologies. SampleRank learns
+    the weights while it walks from alignment to alignment, beginning with those that come with the package.
+    Prints the learning curve and the largest weights, with --verbose each pass as it ends and all weights.
+    The model is written whole or not at all.
     """
     report, no_values = given.pop("report"), given.pop("no_values")
-    inputs = (given["left"], given["right"], given["reference"])
+    alone = (given.pop("left"), given.pop("right"), given.pop("reference"))
+    if any(alone) and not all(alone):
+        raise click.UsageError("A, B and --reference belong together: give all three, or --pair A B FILE.")
+    pairs = [*([alone] if all(alone) else []), *given.pop("pair")]
+    if not pairs:
+        raise click.UsageError(
+            "there is nothing to learn from: give A B --reference FILE, or --pair A B FILE."
+        )
+    inputs = tuple(file for pair in pairs for file in pair)
     check_target("--model", given["model"], *inputs)
     check_different({"--model": given["model"], "--report": report})
     check_report(report, no_values, *inputs)
-    document, weights = fit(options, **given)
+    document, weights = fit(options, pairs, **given)
     document["report"] = None
     if report is not None:
         from factorwise.cli.walk_reports import write_walk_fit_report
@@ -79,9 +95,7 @@ def command(options: Options, **given: Any) -> None:
 
 def fit(
     options: Options,
-    left: str,
-    right: str,
-    reference: str,
+    pairs: Sequence[tuple[str, str, str]],
     model: Path,
     syntax: str | None,
     language: str | None,
@@ -90,24 +104,20 @@ def fit(
     """Learn, save, and return the summary and all weights; ``settings`` are those of `OntologyAligner`."""
     clock = Clock()
     with clock.part("reading"):
-        ours, theirs = (read_side(options, path, syntax, language) for path in (left, right))
-        known = read_reference(options, reference)
-        check_known(known, shown(reference), ours, theirs)
-        if settings["one_to_one"]:
-            notice_many(options, known, shown(reference))
+        read = [
+            read_pair(options, pair, syntax, language, one_to_one=settings["one_to_one"]) for pair in pairs
+        ]
     tell_compiling(options)
     with clock.part("loading"):  # scikit-learn takes its time: help, and mistakes in files, do not wait
         from factorwise.apps.alignment.estimator import KIND, OntologyAligner
         from factorwise.io.learned import LearnedWeights, write_learned
 
     aligner = OntologyAligner(**settings, random_state=options.seed, verbose=show_progress(options))
-    with clock.part("training"), speaking_of(shown(reference)):
-        pairs = [(row.source, row.target) for row in known]
-        tell = watch(options, settings["metric"])
-        aligner.fit(ours.ontology, theirs.ontology, pairs, callback=tell)
+    with clock.part("training"), speaking_of(*(shown(reference) for *_, reference in pairs)):
+        aligner.fit_pairs(read, callback=watch(options, settings["metric"]))
         check_complete(aligner.history_, settings["passes"])
     with clock.part("writing"):
-        files = files_among((left, right, reference))
+        files = files_among(dict.fromkeys(file for pair in pairs for file in pair))
         record = provenance(configuration=aligner.settings_, seed=options.seed, data=files)
         learned = LearnedWeights(
             aligner.weights_, aligner.weight_names_, aligner.settings_, aligner.history_, record
@@ -116,7 +126,11 @@ def fit(
     weights = aligner.weights_by_name()
     document = {
         "model": {"file": model.name, "bytes": model.stat().st_size},
-        "data": {"concepts": [len(ours.ontology), len(theirs.ontology)], "matches": len(known)},
+        "data": {
+            "concepts": [sum(len(pair[side]) for pair in read) for side in (0, 1)],
+            "matches": sum(len(known) for *_, known in read),
+            "pairs": len(read),
+        },
         "weights": {
             "all": len(aligner.weights_),
             "active": int(np.count_nonzero(aligner.weights_)),
@@ -138,7 +152,8 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
     rows = [
         (
             "data",
-            f"{data['concepts'][0]} and {data['concepts'][1]} concepts, {data['matches']} known matches",
+            f"{data['concepts'][0]} and {data['concepts'][1]} concepts, {data['matches']} known matches"
+            + (f", {data['pairs']} pairs of ontologies" if data["pairs"] > 1 else ""),
         ),
         ("matches", f"{kind}, reference {'complete' if training['complete'] else 'partial'}"),
         ("weights", f"{weights['all']}, {weights['active']} active"),

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import click
 
-NOT_IN_FILES = frozenset({"config", "help", "version"})
+NOT_IN_FILES = frozenset({"config", "help", "version", "pair"})  # a pair is input, as arguments are
 
 
 class Key(NamedTuple):

@@ -2,7 +2,7 @@
 
 The plain form is a line for each correspondence, ``source<TAB>target<TAB>=``, with a confidence as an
 optional fourth column. The alignment format of the OAEI campaigns, XML with a ``Cell`` for each
-correspondence, is read as well.
+correspondence, and SSSOM (`factorwise.io.sssom`) are read and written as well.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
+from xml.sax.saxutils import escape, quoteattr
 
 from factorwise.errors import DataFileError, InvalidArgumentError
 from factorwise.io.atomic import atomic_text
@@ -20,6 +21,9 @@ from factorwise.io.file_kinds import refuse_other_kind
 from factorwise.io.ontologies import shown
 
 EQUIVALENT = "="
+FORMS = ("tsv", "sssom", "rdf")
+_ALIGNMENT = "http://knowledgeweb.semanticweb.org/heterogeneity/alignment"
+_RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _COLUMNS = "source, target and relation, separated by tabs, such as 'c1<TAB>w1<TAB>='"
 
 
@@ -33,7 +37,7 @@ class Correspondence(NamedTuple):
 
 
 def read_alignment(path: str | os.PathLike[str]) -> list[Correspondence]:
-    """Read an alignment: XML if the file begins like it, otherwise lines with tabs."""
+    """Read an alignment: XML if the file begins like it, SSSOM by its columns, otherwise lines with tabs."""
     name = os.fspath(path)
     try:
         content = Path(path).read_bytes()
@@ -49,25 +53,67 @@ def parse_alignment(content: bytes, *, name: str = "input") -> list[Corresponden
     content = content.removeprefix(b"\xef\xbb\xbf")
     if content.lstrip().startswith(b"<"):
         return list(_cells(content, name))
-    return list(_rows(content, name))
+    from factorwise.io.sssom import is_sssom, parse_sssom  # which is made of correspondences
+
+    text = content.decode(errors="replace")
+    if not is_sssom(text):
+        return list(_rows(content, name))
+    found = []
+    seen: dict[tuple[str, str, str], int] = {}
+    for number, row, confidence in parse_sssom(text, name):
+        where = f"{name}:{number}"
+        found.append(row._replace(confidence=_confidence(confidence, where)))
+        _note(seen, row, number, where, "line")
+    return found
 
 
-def write_alignment(path: str | os.PathLike[str], alignment: Iterable[Correspondence]) -> None:
-    """Write an alignment as lines with source, target, relation and confidence, whole or not at all."""
+def write_alignment(
+    path: str | os.PathLike[str], alignment: Iterable[Correspondence], form: str | None = None
+) -> None:
+    """Write an alignment, whole or not at all, in a form of `FORMS`; None: as the suffix of the path says."""
     with atomic_text(path) as stream:
-        stream.writelines(format_alignment(alignment))
+        stream.writelines(format_alignment(alignment, form or form_of(path)))
 
 
-def format_alignment(alignment: Iterable[Correspondence]) -> Iterator[str]:
-    """Yield the lines of an alignment: source, target, relation and confidence."""
-    for row in alignment:
+def form_of(path: str | os.PathLike[str]) -> str:
+    """Return the form that a path says: ``.sssom.tsv``; ``.rdf`` or ``.xml``; otherwise lines."""
+    name = os.fspath(path).lower()
+    if name.endswith((".sssom", ".sssom.tsv")):
+        return "sssom"
+    return "rdf" if name.endswith((".rdf", ".xml")) else "tsv"
+
+
+def format_alignment(alignment: Iterable[Correspondence], form: str = "tsv") -> Iterator[str]:
+    """Yield the lines of an alignment in a form of `FORMS`."""
+    rows = [row._replace(confidence=_checked(row.confidence)) for row in alignment]
+    if form == "sssom":
+        from factorwise.io.sssom import format_sssom  # which is made of correspondences
+
+        yield from format_sssom(rows)
+        return
+    if form == "rdf":
+        yield from _format_cells(rows)
+        return
+    for row in rows:
         for column in row[:3]:
             if not column or any(mark in column for mark in "\t\r\n"):
                 raise InvalidArgumentError(
                     f"{column!r} cannot stand in a column of an alignment: ids and relations are not empty"
                     " and have no tabs or line ends. Rename the concept."
                 )
-        yield f"{row.source}\t{row.target}\t{row.relation}\t{_checked(row.confidence):.9g}\n"
+        yield f"{row.source}\t{row.target}\t{row.relation}\t{row.confidence:.9g}\n"
+
+
+def _format_cells(alignment: Iterable[Correspondence]) -> Iterator[str]:
+    yield "<?xml version='1.0' encoding='utf-8'?>\n"
+    yield f"<rdf:RDF xmlns='{_ALIGNMENT}' xmlns:rdf='{_RDF}'>\n<Alignment>\n<xml>yes</xml>\n"
+    yield "<level>0</level>\n<type>??</type>\n"
+    for row in alignment:
+        source, target = quoteattr(row.source), quoteattr(row.target)
+        yield f"<map><Cell><entity1 rdf:resource={source}/><entity2 rdf:resource={target}/>"
+        yield f"<measure rdf:datatype='http://www.w3.org/2001/XMLSchema#float'>{row.confidence:.9g}</measure>"
+        yield f"<relation>{escape(row.relation)}</relation></Cell></map>\n"
+    yield "</Alignment>\n</rdf:RDF>\n"
 
 
 def _rows(content: bytes, name: str) -> Iterator[Correspondence]:
@@ -85,6 +131,7 @@ def _rows(content: bytes, name: str) -> Iterator[Correspondence]:
             continue
         columns = [column.strip() for column in line.split("\t")]
         if not 2 <= len(columns) <= 4 or not all(columns):
+            refuse_other_kind(content, name, "a text with a match on each line")
             raise DataFileError(f"{where}: {shown(line)} is not a correspondence. Write {_COLUMNS}.")
         confidence = _confidence(columns[3], where) if len(columns) == 4 else 1.0
         relation = columns[2] if len(columns) > 2 else EQUIVALENT

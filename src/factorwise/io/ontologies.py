@@ -1,15 +1,19 @@
-"""Ontologies and taxonomies: concepts with names, places in a hierarchy and texts.
+"""Ontologies and taxonomies: classes and properties with names, places in a hierarchy and texts.
 
-Two kinds of files are read. JSON lines hold one concept each::
+Three kinds of files are read. JSON lines hold one concept each::
 
     {"id": "c2", "label": "Latin", "synonyms": ["..."], "parents": ["c1"], "part_of": [], "comment": "...",
      "instances": [["name", "description"], ...]}
 
-Only ``id`` is required; without a ``label`` the id is the label. Lines whose ``kind`` is a property or an
-individual are passed over. OWL, RDF Schema and SKOS are read by `factorwise.io.rdf`, through rdflib.
+Only ``id`` is required; without a ``label`` the id is the label. ``kind`` is "class" unless it says
+"object_property", "datatype_property" or "property"; properties have a "domain" and a "range", lists of ids.
+Lines of other kinds are passed over. OWL, RDF Schema and SKOS are read by `factorwise.io.rdf`, through
+rdflib, and OBO by `factorwise.io.obo`. Imports are not fetched.
 
-A concept may name parents that the file does not hold: taxonomies in the wild refer to the outside. They
-stay in `Concept.parents`, and `Ontology.outside` lists them. A hierarchy that runs in a circle is refused.
+Files in the wild are not tidy. A concept may name parents that the file does not hold: they stay in
+`Concept.parents`, and `Ontology.outside` lists them. A hierarchy that runs in a circle says that the concepts
+of the circle are equivalent: each gets the parents of all, and none of the circle. `Ontology.notes` tells of
+both and of lines that were passed over.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,9 +31,20 @@ from typing import Any
 from factorwise.errors import DataFileError
 from factorwise.io.file_kinds import refuse_other_kind
 
-_CONCEPT_KINDS = {"class", "concept", "category"}
-_OTHER_KINDS = {"object_property", "datatype_property", "annotation_property", "property", "individual"}
+CLASS, OBJECT_PROPERTY, DATATYPE_PROPERTY, PROPERTY = (
+    "class",
+    "object_property",
+    "datatype_property",
+    "property",
+)
+_KINDS = {kind: kind for kind in (CLASS, OBJECT_PROPERTY, DATATYPE_PROPERTY, PROPERTY)} | {
+    "concept": CLASS,
+    "category": CLASS,
+    "data_property": DATATYPE_PROPERTY,
+}
+_PASSED_OVER = {"annotation_property", "individual"}  # without a note
 JSON_SUFFIXES = {".jsonl", ".json", ".ndjson"}
+_OBO_SUFFIX = ".obo"
 _RDF_SUFFIXES = {".owl", ".rdf", ".xml", ".ttl", ".nt", ".n3", ".jsonld"}
 _GENERATED = re.compile(
     r"(_:)?(genid|bnode|node|autos?)[-_]?[0-9a-z]*\d[0-9a-z]*|[a-z]+://\S+", re.IGNORECASE
@@ -45,6 +60,10 @@ class Concept:
         Ids of the concepts above it by is-a and by part-of.
     instances
         Name and description of things filed under it.
+    kind
+        ``"class"``, ``"object_property"``, ``"datatype_property"`` or ``"property"``.
+    domain, range
+        Of a property: ids of the classes of its subjects and objects.
     """
 
     id: str
@@ -54,10 +73,18 @@ class Concept:
     part_of: tuple[str, ...] = ()
     comment: str = ""
     instances: tuple[tuple[str, str], ...] = ()
+    kind: str = CLASS
+    domain: tuple[str, ...] = ()
+    range: tuple[str, ...] = ()
+
+    @property
+    def is_property(self) -> bool:
+        """Whether it relates things, instead of being a class of them."""
+        return self.kind != CLASS
 
 
 #: What is read of a JSON line.
-KEYS = ("kind", *Concept.__slots__)
+KEYS = Concept.__slots__
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,26 +93,34 @@ class Ontology:
 
     unread
         Keys of JSON lines that say nothing to the reader.
+
+    Notes
+        What was found in the file and is not as it should be, in sentences.
     """
 
     concepts: tuple[Concept, ...]
     name: str = "ontology"
     unread: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.concepts:
             raise DataFileError(
                 f"{self.name}: no concepts. Check that this is the right file: an ontology has at least one."
+                + "".join(f" Note: {note}." for note in self.notes)
             )
         if len(self.by_id) < len(self.concepts):
             (twice, _), *_ = Counter(concept.id for concept in self.concepts).most_common(1)
             raise DataFileError(f"{self.name}: id {twice!r} is there twice. Give every concept its own id.")
-        circle = _circle({concept.id: concept.parents for concept in self.concepts})
-        if circle:
-            raise DataFileError(
-                f"{self.name}: the hierarchy runs in a circle: {' -> '.join(circle)}. Remove one of these"
-                " parents, or merge the concepts."
+        circles = _circles({concept.id: concept.parents for concept in self.concepts})
+        if circles:
+            object.__setattr__(self, "concepts", _without_circles(self.concepts, circles))
+            self.__dict__.pop("by_id")
+            note = (
+                f"the hierarchy runs in {len(circles)} circle{'s' * (len(circles) > 1)}, which says that"
+                f" {', '.join(map(repr, circles[0][:4]))} are equivalent: each got the parents of all of them"
             )
+            object.__setattr__(self, "notes", (*self.notes, note))
 
     def __len__(self) -> int:
         return len(self.concepts)
@@ -98,7 +133,11 @@ class Ontology:
     @property
     def outside(self) -> tuple[str, ...]:
         """Ids that parents and wholes refer to and the file does not describe, sorted."""
-        above = {i for concept in self.concepts for i in (*concept.parents, *concept.part_of)}
+        above = {
+            i
+            for concept in self.concepts
+            for i in (*concept.parents, *concept.part_of, *concept.domain, *concept.range)
+        }
         return tuple(sorted(above - self.by_id.keys()))
 
 
@@ -108,8 +147,9 @@ def read_ontology(
     """Read an ontology from JSON lines, or from OWL, RDF Schema or SKOS in any form that rdflib reads.
 
     syntax
-        ``"jsonl"``, or a format of rdflib (``"turtle"``, ``"xml"``, ``"nt"``, ``"json-ld"``, ...). By default
-        the suffix decides: .jsonl, .json or .ndjson; .owl, .rdf, .xml, .ttl, .nt, .n3 or .jsonld.
+        ``"jsonl"``, ``"obo"``, or a format of rdflib (``"turtle"``, ``"xml"``, ``"nt"``, ``"json-ld"``, ...).
+        By default the suffix decides: .jsonl, .json or .ndjson; .obo; .owl, .rdf, .xml, .ttl, .nt, .n3 or
+        .jsonld.
     language
         For RDF: labels in this language (such as ``"en"``) come first and those in others are left out.
     """
@@ -123,6 +163,10 @@ def read_ontology(
         ) from None
     if syntax == "jsonl" or (syntax is None and suffix in JSON_SUFFIXES):
         return parse_jsonl(content, name=name)
+    if syntax == "obo" or (syntax is None and suffix == _OBO_SUFFIX):
+        from factorwise.io.obo import parse_obo  # made of what is below here
+
+        return parse_obo(content, name=name)
     if syntax is None and suffix not in _RDF_SUFFIXES:
         raise DataFileError(
             f"{name}: the suffix {suffix!r} does not tell what the file is. Give syntax='jsonl', or one of"
@@ -138,11 +182,14 @@ def parse_jsonl(content: bytes, *, name: str = "input") -> Ontology:
     lines: dict[str, int] = {}
     concepts = []
     unread: dict[str, None] = {}
+    unknown: Counter[str] = Counter()
     for number, record in json_lines(content, name):
         where = f"{name}:{number}"
-        concept = _concept(record, where)
-        if concept is None:
+        kind = record.get("kind", CLASS)
+        if not isinstance(kind, str) or kind not in _KINDS:
+            unknown[str(kind)] += kind not in _PASSED_OVER
             continue
+        concept = _concept(record, where)
         if concept.id in lines:
             raise DataFileError(
                 f"{where}: id {concept.id!r} was already used on line {lines[concept.id]}. Give every concept"
@@ -151,13 +198,12 @@ def parse_jsonl(content: bytes, *, name: str = "input") -> Ontology:
         lines[concept.id] = number
         concepts.append(concept)
         unread |= dict.fromkeys(key for key in record if key not in KEYS)
-    circle = _circle({concept.id: concept.parents for concept in concepts})
-    if circle:
-        raise DataFileError(
-            f"{name}:{lines[circle[0]]}: the hierarchy runs in a circle: {' -> '.join(circle)}. Remove one of"
-            " these parents, or merge the concepts."
-        )
-    return Ontology(tuple(concepts), name, tuple(unread))
+    notes = [
+        f"{count} lines of the kind {kind!r} are passed over: read are {', '.join(_KINDS)}"
+        for kind, count in unknown.items()
+        if count
+    ]
+    return Ontology(tuple(concepts), name, tuple(unread), tuple(notes))
 
 
 def write_jsonl(path: str | os.PathLike[str], ontology: Ontology) -> None:
@@ -168,6 +214,8 @@ def write_jsonl(path: str | os.PathLike[str], ontology: Ontology) -> None:
         for concept in ontology.concepts:
             record = {key: getattr(concept, key) for key in Concept.__slots__}
             kept = {key: value for key, value in record.items() if value or key in ("id", "label")}
+            if not concept.is_property:
+                del kept["kind"]
             stream.write(json.dumps(kept, ensure_ascii=False) + "\n")
 
 
@@ -185,6 +233,7 @@ def json_lines(content: bytes, name: str) -> Iterator[tuple[int, dict[str, Any]]
                 " UTF-8."
             ) from None
         except (json.JSONDecodeError, RecursionError) as fault:
+            refuse_other_kind(content, name, "a text with a JSON object on each line")
             raise DataFileError(
                 f"{name}:{number}: {shown(line.decode())} is not JSON ({fault}). Write one object on each"
                 ' line, such as {"id": "c1", "label": "Latin"}.'
@@ -208,15 +257,7 @@ def shown(line: str) -> str:
     return repr(line if len(line) <= _LONGEST_SHOWN else line[:_LONGEST_SHOWN] + "...")
 
 
-def _concept(record: Mapping[str, Any], where: str) -> Concept | None:
-    kind = record.get("kind", "class")
-    if kind in _OTHER_KINDS:
-        return None
-    if kind not in _CONCEPT_KINDS:
-        raise DataFileError(
-            f"{where}: kind {kind!r} is not known. Concepts have the kind 'class' or none; lines of the kinds"
-            f" {', '.join(sorted(_OTHER_KINDS))} are passed over."
-        )
+def _concept(record: Mapping[str, Any], where: str) -> Concept:
     identity = record.get("id")
     if not isinstance(identity, str) or not identity:
         given = f"its id is {identity!r}" if "id" in record else f"it has the keys {list(record)}"
@@ -234,6 +275,9 @@ def _concept(record: Mapping[str, Any], where: str) -> Concept | None:
         tuple(_texts(record, "part_of", where)),
         _text(record, "comment", where),
         tuple(_instances(record, where)),
+        _KINDS[record.get("kind", CLASS)],
+        tuple(_texts(record, "domain", where)),
+        tuple(_texts(record, "range", where)),
     )
 
 
@@ -273,26 +317,52 @@ def _instances(record: Mapping[str, Any], where: str) -> Iterator[tuple[str, str
         yield pair[0], pair[1] if len(pair) == 2 else ""
 
 
-def _circle(parents: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return the ids of one circle of parents, the first repeated at the end; nothing if there is none."""
-    done: set[str] = set()
-    for start in parents:
-        path: dict[str, Iterator[str]] = {}
-        node: str | None = start
-        while node is not None:
-            if node not in done and node not in path:
-                path[node] = iter(parents.get(node, ()))
-            if not path:
-                break
-            last = next(reversed(path))
-            step = next(path[last], None)
+def _circles(parents: Mapping[str, Iterable[str]]) -> list[list[str]]:
+    """Return the ids of each circle of parents: strongly connected components of two and more, by Tarjan."""
+    order: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    on_stack: set[str] = set()
+    circles = []
+    for root in parents:
+        path = [] if root in order else [(root, iter(parents[root]))]
+        if path:
+            order[root] = low[root] = len(order)
+            stack.append(root)
+            on_stack.add(root)
+        while path:
+            node, above = path[-1]
+            step = next((p for p in above if p in parents and (p not in order or p in on_stack)), None)
             if step is None:
-                path.pop(last)
-                done.add(last)
-                node = last if path else None
-            elif step in path:
-                ring = list(path)
-                return [*ring[ring.index(step) :], step]
+                path.pop()
+                if path:
+                    low[path[-1][0]] = min(low[path[-1][0]], low[node])
+                if low[node] == order[node]:
+                    members = stack[stack.index(node) :]
+                    del stack[-len(members) :]
+                    on_stack -= set(members)
+                    if len(members) > 1:
+                        circles.append(members)
+            elif step in order:
+                low[node] = min(low[node], order[step])
             else:
-                node = step
-    return []
+                order[step] = low[step] = len(order)
+                stack.append(step)
+                on_stack.add(step)
+                path.append((step, iter(parents[step])))
+    return circles
+
+
+def _without_circles(concepts: Iterable[Concept], circles: Iterable[Iterable[str]]) -> tuple[Concept, ...]:
+    """Give the concepts of each circle the parents of all of them, and none of the circle."""
+    concepts = tuple(concepts)
+    members = {concept: frozenset(circle) for circle in circles for concept in circle}
+    above: dict[frozenset[str], dict[str, None]] = {}
+    for concept in concepts:
+        if concept.id in members:
+            shared = above.setdefault(members[concept.id], {})
+            shared |= dict.fromkeys(p for p in concept.parents if p not in members[concept.id])
+    return tuple(
+        replace(concept, parents=tuple(above[members[concept.id]])) if concept.id in members else concept
+        for concept in concepts
+    )

@@ -4,7 +4,10 @@ A concept is whatever is declared ``owl:Class``, ``rdfs:Class`` or ``skos:Concep
 and is not deprecated; its id is the whole IRI. Parents come from ``rdfs:subClassOf`` and ``skos:broader`` (or
 ``skos:narrower`` the other way), wholes from a property called "part of", given directly or in a restriction
 ``someValuesFrom``. Synonyms that are nodes of their own are looked up: many exports put the text one step
-away.
+away. Properties are what is declared ``owl:ObjectProperty``, ``owl:DatatypeProperty`` or ``rdf:Property``,
+with ``rdfs:subPropertyOf``, ``rdfs:domain`` and ``rdfs:range``, of which unions are taken apart. What
+``owl:imports`` names is not fetched, and the vocabularies of OWL, RDF, RDF Schema, SKOS and oboInOwl
+themselves are no concepts.
 """
 
 from __future__ import annotations
@@ -16,7 +19,15 @@ from typing import Any
 
 from factorwise.errors import DataFileError, MissingExtraError
 from factorwise.io.file_kinds import refuse_other_kind
-from factorwise.io.ontologies import Concept, Ontology, is_generated
+from factorwise.io.ontologies import (
+    CLASS,
+    DATATYPE_PROPERTY,
+    OBJECT_PROPERTY,
+    PROPERTY,
+    Concept,
+    Ontology,
+    is_generated,
+)
 
 FORMATS = {
     ".owl": "xml",
@@ -28,6 +39,7 @@ FORMATS = {
     ".jsonld": "json-ld",
 }
 _OBO = "http://www.geneontology.org/formats/oboInOwl#"
+_XSD = "http://www.w3.org/2001/XMLSchema#"
 _DEFINITION = "http://purl.obolibrary.org/obo/IAO_0000115"
 _PART_OF = re.compile(r"(is)?partof|bfo0000050")
 
@@ -62,13 +74,14 @@ def parse_rdf(
             f"{name}{_line(fault)}: this is not RDF in the format {form!r} ({_first_line(fault)}). Repair the"
             f" file, or give the syntax that it has: syntax={first!r}, or {', '.join(others)}."
         ) from fault
-    concepts = _Reader(graph, rdflib, language).concepts()
+    reader = _Reader(graph, rdflib, language)
+    concepts = reader.concepts()
     if not concepts:
         raise DataFileError(
             f"{name}: {len(graph)} statements, and no concept in them. Declare concepts as owl:Class,"
             " rdfs:Class or skos:Concept."
         )
-    return Ontology(concepts, name)
+    return Ontology(concepts, name, notes=reader.notes())
 
 
 class _Reader:
@@ -83,7 +96,16 @@ class _Reader:
         obo = rdflib.Namespace(_OBO)
         self.type = rdf.type
         self.kinds = (owl.Class, rdfs.Class, skos.Concept)
+        self.properties = {
+            owl.ObjectProperty: OBJECT_PROPERTY,
+            owl.DatatypeProperty: DATATYPE_PROPERTY,
+            rdf.Property: PROPERTY,
+        }
         self.not_concepts = {owl.Thing, owl.Nothing, rdfs.Resource}
+        self.vocabularies = (str(owl), str(rdf), str(rdfs), str(skos), _OBO)
+        self.imports = owl.imports
+        self.union = owl.unionOf
+        self.domain, self.range = rdfs.domain, rdfs.range
         self.deprecated = owl.deprecated
         self.labels = (rdfs.label, skos.prefLabel)
         self.synonyms = (skos.altLabel, skos.hiddenLabel, obo.hasExactSynonym, obo.hasRelatedSynonym)
@@ -93,7 +115,7 @@ class _Reader:
             rdf.value,
         )
         self.comments = (rdfs.comment, skos.definition, self.iri(_DEFINITION))
-        self.above = (rdfs.subClassOf, skos.broader)
+        self.above = (rdfs.subClassOf, skos.broader, rdfs.subPropertyOf)
         self.below = skos.narrower
         self.restricted = owl.onProperty
         self.some = owl.someValuesFrom
@@ -102,11 +124,26 @@ class _Reader:
 
     def concepts(self) -> tuple[Concept, ...]:
         """Return all concepts in the order of their ids, which does not depend on how the graph is kept."""
-        found = {node for kind in self.kinds for node in self.graph.subjects(self.type, kind)}
-        named = (node for node in found - self.not_concepts if isinstance(node, self.iri))
-        return tuple(self._concept(node) for node in sorted(named) if not self._is_deprecated(node))
+        kinds: dict[Any, str] = {}
+        for kind, name in [*dict.fromkeys(self.kinds, CLASS).items(), *self.properties.items()]:
+            for node in self.graph.subjects(self.type, kind):
+                kinds.setdefault(node, name)
+        named = (node for node in kinds if isinstance(node, self.iri) and node not in self.not_concepts)
+        own = (node for node in named if not str(node).startswith(self.vocabularies))
+        return tuple(
+            self._concept(node, kinds[node]) for node in sorted(own) if not self._is_deprecated(node)
+        )
 
-    def _concept(self, node: Any) -> Concept:
+    def notes(self) -> tuple[str, ...]:
+        """Tell of imports."""
+        imported = sorted(map(str, self.graph.objects(None, self.imports)))
+        if not imported:
+            return ()
+        return (
+            f"imports are not fetched ({', '.join(imported[:3])}): merge them into the file first if needed",
+        )
+
+    def _concept(self, node: Any, kind: str) -> Concept:
         labels = self._texts(node, self.labels)
         synonyms = dict.fromkeys((*labels[1:], *self._texts(node, self.synonyms)))
         label = labels[0] if labels else _local(node)
@@ -120,7 +157,19 @@ class _Reader:
             part_of=self._ids(node, self._wholes(node)),
             comment=" ".join(self._texts(node, self.comments)),
             instances=tuple(sorted(self._instances(node))),
+            kind=kind,
+            domain=self._ids(node, self._classes(node, self.domain)),
+            range=self._ids(node, self._classes(node, self.range)),
         )
+
+    def _classes(self, node: Any, predicate: Any) -> Iterator[Any]:
+        """Yield the classes that a property has as its domain or range, those of a union one by one."""
+        for target in self.graph.objects(node, predicate):
+            named = isinstance(target, self.iri) and target not in self.not_concepts
+            if named and not str(target).startswith(_XSD):
+                yield target
+            for union in self.graph.objects(target, self.union):
+                yield from self.graph.items(union)
 
     def _wholes(self, node: Any) -> Iterator[Any]:
         for part_of in self.part_of:

@@ -325,9 +325,9 @@ def test_a_reference_that_nothing_can_be_learned_from_is_refused(reference, faul
 
 @pytest.mark.parametrize("one_to_one", [True, False])
 def test_the_seed_decides(one_to_one):
-    first = fitted(one_to_one=one_to_one)
-    again, other = (
-        aligner(one_to_one=one_to_one, random_state=seed).fit(LEFT, RIGHT, REFERENCE) for seed in (0, 1)
+    first, again, other = (
+        aligner(one_to_one=one_to_one, random_state=seed, general={}).fit(LEFT, RIGHT, REFERENCE)
+        for seed in (0, 0, 1)
     )
     assert again.weights_.tobytes() == first.weights_.tobytes()
     assert again.history_ == first.history_

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from factorwise.apps.alignment.matching import (
     BIAS,
     CROWDING,
+    DISCOURAGED,
     FORBIDDEN,
     MATCHES,
     Candidates,
@@ -161,12 +162,12 @@ def test_a_crowded_cluster_counts_every_further_concept_of_a_side(left, right):
     assert statistics.tolist() == [float(left > 0 and right > 0), max(left - 1, 0), max(right - 1, 0)]
 
 
-def test_weights_begin_at_zero_but_for_what_is_forbidden():
+def test_crowded_clusters_are_forbidden_or_discouraged_from_the_beginning():
     candidates = graph(3, 3, EDGES, [1.0] * 5)
-    blocks = matching_model(candidates).blocks
-    strict, free = (blocks.flat(starting_weights(candidates, one_to_one=flag)) for flag in (True, False))
-    assert strict.tolist() == [0.0, FORBIDDEN, FORBIDDEN]
-    assert free.tolist() == [0.0, 0.0, 0.0]
+    blocks, first = matching_model(candidates).blocks, np.array([0.5])
+    strict, free = (blocks.flat(starting_weights(first, one_to_one=flag)) for flag in (True, False))
+    assert strict.tolist() == [0.5, FORBIDDEN, FORBIDDEN]
+    assert free.tolist() == [0.5, DISCOURAGED, DISCOURAGED]
 
 
 def test_a_world_to_learn_from_has_a_cluster_for_each_entity():

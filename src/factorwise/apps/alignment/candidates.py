@@ -3,7 +3,8 @@
 All pairs of two ontologies are too many to score and nearly all of them absurd. Considered are, for every
 concept of either side, those of the other that are nearest by the words of their names, by the letters of
 their names, by the texts about them and their instances, and by the words of their names with those of the
-concepts right above; and the children and parts of concepts that surely match.
+concepts right above; and the children and parts of concepts that surely match. Classes are paired with
+classes, properties with properties.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ def candidate_pairs(
         found.append(nearest(*text_vectors(left, right), config.texts))
     if config.relatives:
         found.append(_relatives(left, right))
-    return np.unique(np.concatenate(found), axis=0)
+    pairs = np.unique(np.concatenate(found), axis=0)
+    kinds = np.array(left.is_property)[pairs[:, 0]], np.array(right.is_property)[pairs[:, 1]]
+    return np.asarray(pairs[kinds[0] == kinds[1]], dtype=np.int64)
 
 
 def _translated(bags: list[list[str]], lexicon: Lexicon) -> list[list[str]]:

@@ -42,6 +42,7 @@ STOP_WORDS = frozenset(
         " am aus bei das dem den der des die ein eine fuer im mit oder und vom von zu zum zur",
     )
 )
+PROPERTY_WORDS = frozenset({"has", "have", "is", "are", "be", "was", "hat", "ist"})  # of properties' names
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -121,7 +122,11 @@ class ConceptTable:
     names
         Label first, then synonyms, without repetitions.
     parents, wholes
-        Numbers of the concepts above each by is-a and by part-of; what lies outside the file is left out.
+        Numbers of the concepts above each by is-a and by part-of; what lies outside the file is left out. The
+        wholes of a property are the classes of its domain and range: they speak for the property, and it, as
+        a part of theirs, for them.
+    is_property
+        Whether each is a property; properties match properties, and classes match classes.
     comments, instances
         Texts about the concept, and about the things filed under it.
     """
@@ -130,6 +135,7 @@ class ConceptTable:
     names: tuple[tuple[Name, ...], ...]
     parents: tuple[tuple[int, ...], ...]
     wholes: tuple[tuple[int, ...], ...]
+    is_property: tuple[bool, ...]
     comments: tuple[str, ...]
     instances: tuple[tuple[tuple[str, str], ...], ...]
     number: dict[str, int] = field(repr=False)
@@ -143,7 +149,11 @@ class ConceptTable:
             ids=tuple(number),
             names=tuple(map(_names, concepts)),
             parents=tuple(_known(number, concept, concept.parents) for concept in concepts),
-            wholes=tuple(_known(number, concept, concept.part_of) for concept in concepts),
+            wholes=tuple(
+                _known(number, concept, (*concept.part_of, *concept.domain, *concept.range))
+                for concept in concepts
+            ),
+            is_property=tuple(concept.is_property for concept in concepts),
             comments=tuple(concept.comment for concept in concepts),
             instances=tuple(concept.instances for concept in concepts),
             number=number,
@@ -185,6 +195,8 @@ def _names(concept: Concept) -> tuple[Name, ...]:
     found: dict[tuple[str, ...], Name] = {}
     for text in (concept.label, *concept.synonyms):
         name = Name.of(text)
+        if concept.is_property:
+            name = Name(text, tuple(w for w in name.words if w not in PROPERTY_WORDS) or name.words)
         if name.words:
             found.setdefault(name.words, name)
     return tuple(found.values()) or (Name(concept.label, ()),)

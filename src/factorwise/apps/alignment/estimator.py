@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, NamedTuple, Self
 
@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
+from factorwise.apps.alignment.general import general_weights, self_trained
 from factorwise.apps.alignment.matching import (
     CROWDING,
     Candidates,
@@ -27,7 +28,7 @@ from factorwise.errors import InvalidArgumentError, require
 from factorwise.inference.mcmc.acceptances import AcceptanceName
 from factorwise.io.learned import damaged, plain_settings
 from factorwise.io.ontologies import Ontology
-from factorwise.learning.samplerank.learner import Callback, SampleRank
+from factorwise.learning.samplerank.learner import Callback, Learned, SampleRank
 from factorwise.learning.samplerank.preferences import MetricName
 from factorwise.learning.updates import UpdateRule, capped_rule
 from factorwise.metrics.alignment import score_matches
@@ -46,8 +47,31 @@ class Match(NamedTuple):
     confidence: float
 
 
+class Explanation(NamedTuple):
+    """Why two concepts match, or do not.
+
+    probability
+        That they are the same.
+    is_match
+        Whether `OntologyAligner.predict` would say so.
+    reasons
+        What speaks for and against it: features and their weights, the largest in size first. Their sum is
+        the score.
+    rivals
+        Other candidates of either concept, with the probabilities of these matches, the most probable first.
+    """
+
+    probability: float
+    is_match: bool
+    reasons: list[tuple[str, float]]
+    rivals: list[Match]
+
+
 class OntologyAligner(LearnedEstimator):
-    """Match the concepts of two ontologies, with weights learned by SampleRank from known matches.
+    """Match the concepts of two ontologies: classes with classes, properties with properties.
+
+    Weights come with the package, adapt to two ontologies without labels (`fit_unlabelled`), and are learned
+    by SampleRank from known matches (`fit`, or `fit_pairs` for several pairs of ontologies).
 
     one_to_one
         A concept has one match at most; the best matching is then found exactly. Otherwise clusters of any
@@ -61,9 +85,12 @@ class OntologyAligner(LearnedEstimator):
         and at what temperature, and the metric ("pairwise", "b-cubed", "rand") whose gains say which of two
         neighbouring alignments is better.
     passes, steps
-        The training pair is walked over ``passes`` times, ``steps`` steps per concept each time.
+        Each pair of ontologies is walked over ``passes`` times, ``steps`` steps per concept each time (of the
+        mean pair, where there are several).
     search_steps
         Steps of annealing per concept when matches are predicted, where they are not one to one.
+    general
+        Weights to begin with, by the names of features; None for those that come with the package.
     random_state
         A seed: the same one gives the same weights and matches.
     verbose
@@ -100,6 +127,7 @@ class OntologyAligner(LearnedEstimator):
         passes: int = 10,
         steps: int = 100,
         search_steps: int = 200,
+        general: Mapping[str, float] | None = None,
         random_state: int = 0,
         verbose: bool = False,
     ) -> None:
@@ -113,6 +141,7 @@ class OntologyAligner(LearnedEstimator):
         self.passes = passes
         self.steps = steps
         self.search_steps = search_steps
+        self.general = general
         self.random_state = random_state
         self.verbose = verbose
 
@@ -120,29 +149,41 @@ class OntologyAligner(LearnedEstimator):
         self, left: Ontology, right: Ontology, reference: Reference, *, callback: Callback | None = None
     ) -> Self:
         """Learn from two ontologies and pairs of ids that are known to match."""
+        return self.fit_pairs([(left, right, reference)], callback=callback)
+
+    def fit_pairs(
+        self, pairs: Iterable[tuple[Ontology, Ontology, Reference]], *, callback: Callback | None = None
+    ) -> Self:
+        """Learn one model from several pairs of ontologies, each with ids that are known to match."""
         require(self.steps >= 1, "steps", self.steps, "at least 1")
         rule = capped_rule(self.update, self.cap)
-        everything = Candidates.of(left, right)
-        entity = entities_of(left, right, list(reference))
-        candidates, entity = to_learn_from(everything, entity, self.complete)
+        parts = []
+        for left, right, reference in pairs:
+            entity = entities_of(left, right, list(reference))
+            parts.append(to_learn_from(Candidates.of(left, right), entity, self.complete))
+        if not parts:
+            raise InvalidArgumentError("there are no ontologies to learn from: give at least one pair.")
         learner = SampleRank(
             update=rule,
             accept=self.accept,
             temperature=self.temperature,
             fixed=(CROWDING,) if self.one_to_one else (),
         )
-        world = training_world(candidates, entity, metric=self.metric)
+        worlds = [training_world(candidates, entity, metric=self.metric) for candidates, entity in parts]
+        model, names = worlds[0].model, parts[0][0].names
+        start = starting_weights(self._general(names), one_to_one=self.one_to_one)
         learned = learner.fit(
-            [world],
+            worlds,
             passes=self.passes,
-            steps=self.steps * candidates.n_concepts,
+            steps=self.steps * -(-sum(candidates.n_concepts for candidates, _ in parts) // len(parts)),
             seed=self._seed(),
-            weights=world.model.blocks.flat(starting_weights(candidates, one_to_one=self.one_to_one)),
+            weights=model.blocks.flat(start),
             progress=bool(self.verbose),
             callback=callback,
         )
-        self._keep(learned, world.model)
-        scores, true = self._scores(candidates), np.equal(*entity[candidates.edges].T)
+        self._keep(learned, model)
+        scores = np.concatenate([self._scores(candidates) for candidates, _ in parts])
+        true = np.concatenate([np.equal(*entity[candidates.edges].T) for candidates, entity in parts])
         self.calibration_: tuple[float, float] = _calibrated(scores, true)
         self.reliability_: Reliability | None = reliability(self._probability(scores), true)
         self.settings_ = plain_settings(
@@ -165,19 +206,29 @@ class OntologyAligner(LearnedEstimator):
         )
         return self
 
+    def fit_unlabelled(self, left: Ontology, right: Ontology) -> Self:
+        """Adapt the weights that come with the package to two ontologies of which no match is known."""
+        candidates = Candidates.of(left, right)
+        weights = self_trained(candidates, self._general(candidates.names))
+        model = matching_model(candidates)
+        flat = model.blocks.flat(starting_weights(weights, one_to_one=self.one_to_one))
+        self._keep(Learned(flat, flat, flat, 0.0, [], interrupted=False), model)
+        self.calibration_, self.reliability_ = (1.0, 0.0), None
+        self.settings_ = plain_settings(
+            {
+                "one_to_one": self.one_to_one,
+                "search_steps": self.search_steps,
+                "random_state": self._seed(),
+                "calibration": list(self.calibration_),
+                "reliability": None,
+                "learning": {"update": "self-training"},
+            }
+        )
+        return self
+
     def predict(self, left: Ontology, right: Ontology) -> list[Match]:
         """Return the matches of two ontologies, the surest first."""
-        self._check_fitted()
-        candidates = Candidates.of(left, right)
-        model = matching_model(candidates)
-        self._give_weights(model)
-        scores = self._scores(candidates)
-        if self.one_to_one:
-            chosen = best_matching(candidates, scores)
-        else:
-            require(self.search_steps >= 1, "search_steps", self.search_steps, "at least 1")
-            steps = self.search_steps * candidates.n_concepts
-            chosen = annealed_matching(candidates, model, steps=steps, seed=self._seed())
+        candidates, scores, chosen = self._matched(left, right)
         sure = self._probability(scores[chosen])
         chosen, sure = chosen[np.argsort(-sure, kind="stable")], np.sort(sure)[::-1]
         ours, theirs = list(left.by_id), list(right.by_id)
@@ -185,6 +236,46 @@ class OntologyAligner(LearnedEstimator):
             Match(ours[a], theirs[b - candidates.n_left], float(confidence))
             for (a, b), confidence in zip(candidates.edges[chosen].tolist(), sure, strict=True)
         ]
+
+    def explain(self, left: Ontology, right: Ontology, ours: str, theirs: str) -> Explanation:
+        """Say why a concept of the left and one of the right, given by their ids, match or do not."""
+        number = [list(side.by_id).index(one) for side, one in ((left, ours), (right, theirs))]
+        candidates, scores, chosen = self._matched(left, right)
+        edges = candidates.edges - np.array([0, candidates.n_left])
+        at = np.flatnonzero((edges == number).all(axis=1))
+        if not len(at):
+            return Explanation(0.0, False, [("nothing in common, so that they are not compared", 0.0)], [])
+        row = candidates.features[at[0]] * self.weights_[: len(candidates.names)]
+        reasons = [(candidates.names[k], float(row[k])) for k in np.argsort(-np.abs(row)) if row[k]]
+        beside = np.flatnonzero((edges == number).any(axis=1))
+        beside = beside[np.argsort(-scores[beside], kind="stable")]
+        left_ids, right_ids = list(left.by_id), list(right.by_id)
+        rivals = [
+            Match(left_ids[edges[k, 0]], right_ids[edges[k, 1]], float(self._probability(scores[k])))
+            for k in beside.tolist()
+            if k != at[0]
+        ]
+        return Explanation(float(self._probability(scores[at[0]])), at[0] in chosen, reasons, rivals)
+
+    def _matched(
+        self, left: Ontology, right: Ontology
+    ) -> tuple[Candidates, NDArray[np.float64], NDArray[np.int64]]:
+        """Return the candidate pairs, their scores, and the numbers of those that match."""
+        self._check_fitted()
+        candidates = Candidates.of(left, right)
+        model = matching_model(candidates)
+        self._give_weights(model)
+        scores = self._scores(candidates)
+        if self.one_to_one:
+            return candidates, scores, best_matching(candidates, scores)
+        require(self.search_steps >= 1, "search_steps", self.search_steps, "at least 1")
+        steps = self.search_steps * candidates.n_concepts
+        return candidates, scores, annealed_matching(candidates, model, steps=steps, seed=self._seed())
+
+    def _general(self, names: Sequence[str]) -> NDArray[np.float64]:
+        """Return the weights to begin with; zero for features that they do not have."""
+        known = general_weights() if self.general is None else self.general
+        return np.array([known.get(name, 0.0) for name in names])
 
     def score(self, left: Ontology, right: Ontology, reference: Reference) -> float:
         """Return the F1 of the predicted matches."""

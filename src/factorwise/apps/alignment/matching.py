@@ -33,6 +33,7 @@ from factorwise.world.partition import Partition
 
 MATCHES, CROWDING = "matches", "further concepts of a side"
 BIAS = "any match"
+DISCOURAGED = -1.0  # first weight of each further concept of a side where there may be many
 FORBIDDEN = -1e3  # score of each further concept of a side where matches are one to one
 
 
@@ -109,10 +110,9 @@ def concept_mover(candidates: Candidates) -> PartitionMixture:
     return PartitionMixture([to_candidate, RelocateToNew()], [0.7, 0.3])
 
 
-def starting_weights(candidates: Candidates, *, one_to_one: bool) -> dict[str, NDArray[np.float64]]:
-    """Return the weights to begin with: zero, but for what forbids crowded clusters."""
-    crowding = np.full(2, FORBIDDEN if one_to_one else 0.0)
-    return {MATCHES: np.zeros(len(candidates.names)), CROWDING: crowding}
+def starting_weights(matches: NDArray[np.float64], *, one_to_one: bool) -> dict[str, NDArray[np.float64]]:
+    """Return the weights to begin with: those of matches, and those against crowded clusters."""
+    return {MATCHES: matches, CROWDING: np.full(2, FORBIDDEN if one_to_one else DISCOURAGED)}
 
 
 def training_world(
