@@ -5,8 +5,9 @@
 
 Half of the entities (of aminer110 half of the names) are labelled, the other half is resolved; a salt draws
 the halves. With --curve all records of the first half are given, but the labels of 0, 10, 50, 200 and all of
-its entities, drawn at random. abt_buy and dblp_acm have one record of an entity in each source. Printed are
-B-cubed F1 on the second half, what held-out entities of the first half had said, and the training method.
+its entities, drawn at random; with --no-context clusters have no say about pairs. abt_buy and dblp_acm have
+one record of an entity in each source. Printed are B-cubed F1 on the second half, what held-out entities of
+the first half had said, and the training method.
 """
 
 from __future__ import annotations
@@ -78,7 +79,9 @@ def run(name: str, salt: str, count: int | None, options: argparse.Namespace) ->
         Constraints(sources=sources_of(half), one_per_source=True) if hidden else None
         for half in (train, test)
     )
-    resolver = EntityResolver(random_state=options.seed, n_jobs=options.threads)
+    resolver = EntityResolver(
+        context=not options.no_context, random_state=options.seed, n_jobs=options.threads
+    )
     begun = time.process_time()
     labels = labels_of(train, count, options.seed)
     resolver.fit(train.drop_columns(["entity"]), labels, id="id", leave_out=hidden, constraints=known)
@@ -101,6 +104,7 @@ def main() -> None:
     parser.add_argument("sets", nargs="*", default=list(SETS), help=f"which: {', '.join(SETS)}")
     parser.add_argument("--salts", nargs="+", default=["a", "b", "c"], help="one split for each")
     parser.add_argument("--curve", action="store_true", help="with 0, 10, 50, 200 and all labelled entities")
+    parser.add_argument("--no-context", action="store_true", help="without what clusters say of pairs")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1, help="results do not depend on it")
     options = parser.parse_args()
