@@ -732,3 +732,25 @@ def test_columns_of_numbers_are_values(run, tmp_path):
     refused = run("tag", "fit", tmp_path / "train.txt", *numbers, "--label-column", "1")
     assert refused.code == 2
     assert "--number-columns names column 1" in refused.err
+
+
+def test_a_plain_text_gets_spans_with_places_in_it(run, tmp_path):
+    train = "we O\nsaw O\nRome B-CITY\n. O\n\nAnn O\nleft O\nRome B-CITY\n. O\n" * 3
+    (tmp_path / "train.txt").write_text(train)
+    (tmp_path / "plain.txt").write_text("Ann saw Rome.\nWe left  Rome, too.")
+    assert run("tag", "fit", tmp_path / "train.txt", "--model", tmp_path / "m.fw").code == 0
+    result = run("tag", "apply", tmp_path / "plain.txt", "--model", tmp_path / "m.fw", "--text")
+    assert (result.code, result.err) == (0, "")
+    spans = [json.loads(line) for line in result.out.splitlines()]
+    assert [(span["start"], span["end"], span["type"], span["text"]) for span in spans] == [
+        (8, 12, "CITY", "Rome"),
+        (23, 27, "CITY", "Rome"),
+    ]
+    assert all(0.5 < span["confidence"] <= 1 for span in spans)
+
+
+def test_a_plain_text_needs_a_tagger_of_words(run, folder, tmp_path):
+    (tmp_path / "plain.txt").write_text("Ann sings.")
+    result = run("tag", "apply", tmp_path / "plain.txt", "--model", folder / "m.fw", "--text")
+    assert result.code == 2
+    assert "train one on words alone" in result.err

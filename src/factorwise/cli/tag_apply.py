@@ -18,7 +18,14 @@ from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory
 from factorwise.cli.reports import Page, check_report, report_options, report_row
-from factorwise.cli.tag_options import NBEST, ColumnNumbers, Layout, layout_options, read_table
+from factorwise.cli.tag_options import (
+    NBEST,
+    ColumnNumbers,
+    Layout,
+    layout_options,
+    read_plain_text,
+    read_table,
+)
 from factorwise.cli.tag_report import Labeled, truth_of, write_apply_report
 from factorwise.errors import DataFileError
 from factorwise.io.conll import ColumnFile, format_columns
@@ -48,6 +55,11 @@ NO_LABEL = "_"  # in the columns of --nbest, where a sentence has fewer label se
     metavar="K",
     help="Write the K most probable label sequences, in K columns.",
 )
+@click.option(
+    "--text",
+    is_flag=True,
+    help="IN is plain text: find its words and sentences, and write spans with places in the text as JSON lines.",
+)
 @click.option("--spans", is_flag=True, help="Write spans with their confidence instead, as JSON lines.")
 @click.option(
     "--columns",
@@ -64,6 +76,7 @@ def command(
     output: str,
     marginals: bool,
     nbest: int | None,
+    text: bool,
     spans: bool,
     columns: tuple[int, ...] | None,
     report: Path | None,
@@ -78,15 +91,21 @@ def command(
     label in one more column. --nbest K writes K columns of labels, the most probable sequence first, and
     before each sentence a comment with the probabilities of the sequences: '# nbest=0.81,0.10'. --spans
     writes a JSON object a line: sentence and tokens counted from 0, the end exclusive. How the file is
-    written is taken from the training data unless said otherwise. With --json the result is one JSON
+    written is taken from the training data unless said otherwise. --text takes plain text and a tagger of
+    words alone, and writes a JSON object a line: characters counted from 0, the end exclusive. With --json the result is one JSON
     document, or a summary of it if a file is written. '-' reads standard input.
     """
     if sum([marginals, nbest is not None, spans]) > 1:
         raise click.UsageError("--marginals, --nbest and --spans exclude each other: give one of them.")
+    if text and (marginals or nbest is not None or columns is not None or report is not None):
+        raise click.UsageError("--text writes spans: leave out --marginals, --nbest, --columns and --report.")
     if output != STANDARD:
         check_target("--output", Path(output), input_file, model)
     check_different({"--output": output, "--report": report})
     check_report(report, no_values, input_file, model)
+    if text:
+        _apply_to_text(options, input_file, model, output, encoding or "utf-8")
+        return
     from factorwise.cli.tag_prediction import Predictions, columns_for, load_model
     from factorwise.kernels.compile.threads import Team
 
@@ -131,6 +150,24 @@ def command(
     if output != STANDARD:
         document["bytes"] = Path(output).stat().st_size
         emit(document, _lines(document), as_json=options.json)
+
+
+def _apply_to_text(options: Options, input_file: str, model: Path, output: str, encoding: str) -> None:
+    """Write the spans of a plain text as JSON lines."""
+    from factorwise.apps.tagging.estimator import ChainCRF
+    from factorwise.apps.tagging.raw_text import find_text_spans
+
+    text = read_plain_text(input_file, encoding)
+    found = [span._asdict() for span in find_text_spans(ChainCRF.load(model, n_jobs=options.threads), text)]
+    if output == STANDARD and options.json:
+        emit({"spans": found}, (), as_json=True)
+        return
+    with _opened(output, "utf-8") as stream:
+        stream.writelines(json.dumps(span, ensure_ascii=False) + "\n" for span in found)
+    if output != STANDARD:
+        document = {"output": Path(output).name, "characters": len(text), "spans": len(found)}
+        told = f"{document['output']}  ({len(found)} spans in {len(text)} characters, written)"
+        emit(document, [told], as_json=options.json)
 
 
 def _columns(

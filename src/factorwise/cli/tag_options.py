@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import click
@@ -135,6 +136,18 @@ def read_table(path: str, layout: Layout) -> ColumnFile:
         )
     with reading(path):
         return read_columns(path, separator=layout.separator, encoding=encoding, comment=layout.comment)
+
+
+def read_plain_text(path: str, encoding: str) -> str:
+    """Read a text from a file, or from standard input if the path is ``-``."""
+    with reading(path):
+        content = sys.stdin.buffer.read() if path == STANDARD else Path(path).read_bytes()
+    try:
+        return content.decode(encoding)
+    except (UnicodeDecodeError, LookupError) as error:
+        raise DataFileError(
+            f"{shown(path)}: not text in {encoding} ({error}). Give its --encoding, or save it in UTF-8."
+        ) from None
 
 
 def column_number(file: ColumnFile, number: int, option: str, name: str) -> int:
