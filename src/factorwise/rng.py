@@ -54,7 +54,9 @@ class Stream:
     state: NDArray[np.uint64]
 
     def __init__(self, seed: int, *keys: int) -> None:
+        require(isinstance(seed, int | np.integer), "seed", seed, "a whole number")
         require(seed >= 0, "seed", seed, "zero or more")
+        seed = int(seed)
         word = split_mix(seed & _MASK)
         for part in (_folded(seed >> 64), *keys):
             # the sum keeps a word that a part gave from meeting the same part and cancelling out
@@ -94,4 +96,4 @@ def as_stream(seed: int | np.random.Generator | Stream, *keys: int) -> Stream:
         return Stream(seed.bits(), *keys)
     if isinstance(seed, np.random.Generator):
         return Stream(int(seed.integers(0, 2**63)), *keys)
-    return Stream(int(seed), *keys)
+    return Stream(seed, *keys)

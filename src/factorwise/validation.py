@@ -27,11 +27,11 @@ def as_ints(
     if array.size == 0:
         return np.zeros(0, wanted)
     if array.dtype.kind not in "biu":
-        raise InvalidArgumentError(f"{name} must be whole numbers, but {_shown(array)} was given.")
+        raise InvalidArgumentError(f"{name} must be whole numbers, but {shown(array)} was given.")
     limits = np.iinfo(wanted)
     if array.dtype != wanted and (int(array.min()) < limits.min or int(array.max()) > limits.max):
         raise InvalidArgumentError(
-            f"{name} must be from {limits.min} to {limits.max}, but {_shown(array)} was given."
+            f"{name} must be from {limits.min} to {limits.max}, but {shown(array)} was given."
         )
     return np.ascontiguousarray(array, wanted)
 
@@ -42,7 +42,7 @@ def as_floats(
     """Return numbers in one dimension, ``size`` of them if that is given, as an array of ``dtype``."""
     array = _as_vector(name, values, size)
     if array.size and array.dtype.kind not in "biuf":
-        raise InvalidArgumentError(f"{name} must be numbers, but {_shown(array)} was given.")
+        raise InvalidArgumentError(f"{name} must be numbers, but {shown(array)} was given.")
     return np.ascontiguousarray(array, dtype)
 
 
@@ -51,7 +51,7 @@ def as_whole(name: str, value: object, least: int = 0, most: int = 2**62) -> int
     if isinstance(value, int | np.integer) and not isinstance(value, bool) and least <= value <= most:
         return int(value)
     limit = f"from {least} on" if most == 2**62 else f"from {least} to {most}"
-    raise InvalidArgumentError(f"{name} must be a whole number {limit}, but {_shown(value)} was given.")
+    raise InvalidArgumentError(f"{name} must be a whole number {limit}, but {shown(value)} was given.")
 
 
 def as_number(name: str, value: object) -> float:
@@ -63,20 +63,72 @@ def as_number(name: str, value: object) -> float:
             number = math.nan
         if math.isfinite(number):
             return number
-    raise InvalidArgumentError(f"{name} must be a finite number, but {_shown(value)} was given.")
+    raise InvalidArgumentError(f"{name} must be a finite number, but {shown(value)} was given.")
 
 
-def check_number(name: str, value: object) -> None:
-    """Complain of what is no number at all; which numbers it may be, the caller says."""
-    if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
-        raise InvalidArgumentError(f"{name} must be a number, but {_shown(value)} was given.")
+def check_count(name: str, value: object, least: int = 1) -> None:
+    """Complain of what is no whole number, or less than ``least``."""
+    wanted = "zero or more" if least == 0 else f"at least {least}"
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value >= 2**63:
+        wanted = f"a whole number, {wanted}"
+    elif value >= least:
+        return
+    raise InvalidArgumentError(f"{name} must be {wanted}, but {shown(value)} was given.")
+
+
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    below: float | None = None,
+    most: float | None = None,
+    finite: bool = False,
+) -> None:
+    """Complain of what is no number, or is not within the limits; NaN is within none.
+
+    above, below
+        Limits that are not allowed themselves.
+    least, most
+        Limits that are.
+    """
+    limits = (above, least, below, most)
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if (
+        not is_number
+        or (above is not None and not value > above)
+        or (least is not None and not value >= least)
+        or (below is not None and not value < below)
+        or (most is not None and not value <= most)
+        or (finite and not abs(value) < math.inf)
+    ):
+        wanted = _limits_in_words(*limits)
+        if finite or not is_number:
+            kind = "a finite number" if finite else "a number"
+            wanted = f"{kind}{' ' if wanted.startswith('greater') else ', ' if wanted else ''}{wanted}"
+        raise InvalidArgumentError(f"{name} must be {wanted}, but {shown(value)} was given.")
+
+
+def _limits_in_words(
+    above: float | None, least: float | None, below: float | None, most: float | None
+) -> str:
+    if least is not None and most is not None:
+        return f"between {least:g} and {most:g}"
+    if above is not None and below is not None:
+        return f"between {above:g} and {below:g}, neither included"
+    lower = f"greater than {above:g}" if above is not None else f"at least {least:g}" if least else ""
+    if most is not None or below is not None:
+        upper = f"at most {most:g}" if most is not None else f"less than {below:g}"
+        return f"{lower or 'zero or more'} and {upper}"
+    return "zero or more" if least == 0 else "greater than zero" if above == 0 else lower
 
 
 def as_text(name: str, value: object) -> str:
     """Return a text."""
     if isinstance(value, str):
         return value
-    raise InvalidArgumentError(f"{name} must be a text, but {_shown(value)} was given.")
+    raise InvalidArgumentError(f"{name} must be a text, but {shown(value)} was given.")
 
 
 def check_range(name: str, array: Ints, end: int) -> None:
@@ -120,7 +172,7 @@ def check_weights(name: str, array: NDArray[Any]) -> None:
     check_finite(name, array)
     if array.size and float(np.abs(array).max()) > LARGEST_WEIGHT:
         raise InvalidArgumentError(
-            f"{name} must be at most {LARGEST_WEIGHT:g} in size, but {_shown(array)} was given."
+            f"{name} must be at most {LARGEST_WEIGHT:g} in size, but {shown(array)} was given."
         )
 
 
@@ -130,25 +182,36 @@ def as_array(name: str, values: object) -> NDArray[Any]:
         array = np.asarray(values)
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidArgumentError(
-            f"{name} must be an array of numbers, but {_shown(values)} was given."
+            f"{name} must be an array of numbers, but {shown(values)} was given."
         ) from error
     if array.dtype.kind == "O":
-        raise InvalidArgumentError(f"{name} must be an array of numbers, but {_shown(values)} was given.")
+        raise InvalidArgumentError(f"{name} must be an array of numbers, but {shown(values)} was given.")
     return array
+
+
+def as_numbers(name: str, values: object, dtype: DTypeLike = np.float64) -> NDArray[Any]:
+    """Return numbers in any shape as an array of ``dtype``; only whole ones if that holds whole ones."""
+    array = as_array(name, values)
+    wanted = np.dtype(dtype)
+    if array.size and array.dtype.kind not in ("biu" if wanted.kind == "i" else "biuf"):
+        whole = "whole numbers" if wanted.kind == "i" else "numbers"
+        raise InvalidArgumentError(f"{name} must be {whole}, but {shown(values)} was given.")
+    return array.astype(wanted, copy=False)
 
 
 def _as_vector(name: str, values: object, size: int | None) -> NDArray[Any]:
     array = as_array(name, values)
     if array.ndim != 1:
         raise ShapeError(
-            f"{name} must have one dimension, but {_shown(values)} of shape {array.shape} was given."
+            f"{name} must have one dimension, but {shown(values)} of shape {array.shape} was given."
         )
     if size is not None and len(array) != size:
         raise ShapeError(f"{name} must have {size} entries, but has {len(array)}.")
     return array
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Return a value as it is written in a message: in short."""
     text = (
         f"{value.dtype} {value.tolist()!r}"
         if isinstance(value, np.ndarray) and value.size < 10

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -93,3 +94,57 @@ def test_a_run_that_is_ended_leaves_the_old_file_or_a_whole_one(verb, whole, tmp
             run(line, whole, place)
             assert (place / name).read_bytes() == complete, case
     assert outside < MOMENTS
+
+
+#: A folder on a disk of its own, for one command: full after so many bytes.
+SMALL_DISK = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
+ON_SMALL_DISK = (
+    'mount -t tmpfs -o size="$1",nr_inodes=64 none "$2" && cp "$3" "$2"/ && shift 3 && "$@"; code=$?;'
+    ' cd "$OLDPWD" 2>/dev/null; ls -A "$FOLDER" >&3; cat "$FOLDER/$NAME" >&4; exit $code'
+)
+
+
+def has_small_disks():
+    tried = [*SMALL_DISK, "mount -t tmpfs -o size=4k none /mnt"]
+    return (
+        shutil.which("unshare") is not None
+        and subprocess.run(tried, check=False, capture_output=True).returncode == 0
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", LINES)
+def test_a_full_disk_is_told_and_breaks_nothing(verb, whole, tmp_path):
+    if not has_small_disks():
+        pytest.skip("file systems cannot be mounted here")
+    (tmp_path / "first").mkdir()
+    run(LINES[verb], whole, tmp_path / "first")
+    complete, name = output(tmp_path / "first").read_bytes(), output(tmp_path / "first").name
+    before = tmp_path / name
+    before.write_bytes(OLD)
+    rng, refused = random.Random(verb), 0
+    for number in range(max(MOMENTS // 5, 3)):
+        place = tmp_path / str(number)
+        place.mkdir()
+        pages = 1 + rng.randrange(-(-len(complete) // 4096))  # one for the old file, and too few for the new
+        size = 4096 * pages
+        words = LINES[verb].format(out=place / name, kept=place / "kept").split()
+        listed, held = tmp_path / f"{number}.list", tmp_path / f"{number}.held"
+        process = subprocess.run(
+            [
+                *SMALL_DISK, f"exec 3>{listed} 4>{held}; {ON_SMALL_DISK}", "sh", str(size), str(place),
+                str(before), sys.executable, "-m", "factorwise", *words, "--threads", "1",
+            ],
+            cwd=whole, env=os.environ | {"FOLDER": str(place), "NAME": name, "TMPDIR": str(place)},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        case = f"{verb}, {size} bytes: exit code {process.returncode}, {process.stderr[-300:]}"
+        if process.returncode == 0:
+            assert held.read_bytes() == complete, case
+            continue
+        refused += 1
+        assert "error:" in process.stderr, case
+        assert "Traceback" not in process.stderr, case
+        assert held.read_bytes() == OLD, case
+        assert not [left for left in listed.read_text().split() if left.endswith(".part")], case
+    assert refused > 0

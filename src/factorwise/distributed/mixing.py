@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.distributed.executors import Executor
-from factorwise.errors import InvalidArgumentError, require
+from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.shards.search import parts
 from factorwise.learning.samplerank.learner import PassRecord, SampleRank
 from factorwise.learning.samplerank.walkers import TrainingWorld
 from factorwise.rng import Stream, split_mix_words
 from factorwise.types import Ints
+from factorwise.validation import check_count
 from factorwise.world.links import LinkGraph
 
 
@@ -46,7 +47,7 @@ def split_items(graph: LinkGraph, truth: Ints, shards: int, seed: int = 0) -> li
     truth
         The entity of each item, a number from 0 on; -1 where it is not known.
     """
-    require(shards >= 1, "shards", shards, "at least 1")
+    check_count("shards", shards)
     n = graph.n_items
     entity = np.asarray(truth, np.int32)
     known = entity >= 0

@@ -16,7 +16,7 @@ from factorwise.errors import InvalidArgumentError, LostItemsError, require
 from factorwise.inference.mcmc.shards.search import Found, LinkSearch, Progress, Standing
 from factorwise.io.checkpoints import restoring
 from factorwise.io.shard_files import Manifest, ShardStore
-from factorwise.validation import as_whole
+from factorwise.validation import as_whole, check_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class ShardKeeping:
     every: int = 4
 
     def __post_init__(self) -> None:
-        require(self.every >= 1, "every", self.every, "at least 1")
+        check_count("every", self.every)
 
 
 def search_shards(

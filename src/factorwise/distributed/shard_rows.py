@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.distributed.shard_models import ShardModel, split_model
-from factorwise.errors import InvalidArgumentError, require
+from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.shards.link_walk import LinkWalk
 from factorwise.inference.mcmc.shards.sharded_walk import ShardedWalk, walk_along
 from factorwise.rng import split_mix_words
 from factorwise.types import Ints
-from factorwise.validation import as_floats, as_ints, check_starts
+from factorwise.validation import as_floats, as_ints, check_count, check_starts
 from factorwise.variables.sparse_rows import take_rows
 from factorwise.world.links import LinkGraph
 from factorwise.world.pairs import pairs_among
@@ -114,7 +114,7 @@ def shard_walk(walk: ShardedWalk, shards: int, seed: int) -> list[ShardRows]:
 
     What scores the shards besides is `shard_model` of the walk.
     """
-    require(shards >= 1, "shards", shards, "at least 1")
+    check_count("shards", shards)
     graph, (columns, _) = walk.links, split_model(walk)
     whole = ShardRows(
         np.arange(walk.n_items),

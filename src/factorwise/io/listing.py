@@ -11,9 +11,9 @@ def some(values: Iterable[object], most: int = 3) -> str:
     >>> some(["a", "b", "a", "c", "d", "e"])
     "'a', 'b', 'c' and 2 more"
     """
-    different = list(dict.fromkeys(values))
+    different = list(dict.fromkeys(map(repr, values)))
     more = f" and {len(different) - most} more" if len(different) > most else ""
-    return ", ".join(map(repr, different[:most])) + more
+    return ", ".join(different[:most]) + more
 
 
 def difference(expected: Sequence[str], given: Sequence[str]) -> str:

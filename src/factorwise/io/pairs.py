@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from factorwise.errors import require
 from factorwise.io.scratch import scratch_folder
 from factorwise.types import Ints
+from factorwise.validation import check_count
 
 Words = NDArray[np.uint64]
 
@@ -93,7 +94,7 @@ class PairJoins:
         sources: Ints | None = None,
     ) -> None:
         require(n_items <= 1 << ITEM_BITS, "n_items", n_items, f"at most {1 << ITEM_BITS}")
-        require(threads >= 1, "threads", threads, "at least 1")
+        check_count("threads", threads)
         self._settings: dict[str, Any] = {
             "memory_limit": memory_limit,
             "threads": threads,

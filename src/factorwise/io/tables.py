@@ -157,7 +157,7 @@ def _from_memory(source: Any, origin: str) -> pa.Table:
             return pa.table(source)
         if isinstance(source, Mapping):
             return pa.table(dict(source))
-    except (pa.ArrowException, ValueError, TypeError) as error:
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise DataFileError(
             f"{origin} cannot be made an Arrow table: {error}."
             " Give every column values of one type, for example text, and all columns one length."

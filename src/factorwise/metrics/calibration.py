@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from factorwise.errors import InvalidArgumentError, ShapeError, require
+from factorwise.errors import InvalidArgumentError, ShapeError
+from factorwise.validation import check_count
 
 
 class Reliability(NamedTuple):
@@ -57,7 +58,7 @@ def reliability(
     """
     chance, true = np.asarray(probability, dtype=np.float64), np.asarray(outcome, dtype=np.float64)
     counts = np.ones(chance.shape) if weight is None else np.asarray(weight, dtype=np.float64)
-    require(bins >= 1, "bins", bins, "at least 1")
+    check_count("bins", bins)
     if not chance.shape == true.shape == counts.shape or chance.ndim != 1:
         raise ShapeError(f"{chance.shape} probabilities and {true.shape} outcomes: give one for each case.")
     if not ((chance >= 0) & (chance <= 1)).all():

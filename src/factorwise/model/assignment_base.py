@@ -22,6 +22,7 @@ from factorwise.model.label_statistics import Crossed, StatisticRows, written_ou
 from factorwise.model.template import Template, finite_difference
 from factorwise.model.weights import SparseVector
 from factorwise.types import Floats
+from factorwise.validation import as_array, as_numbers
 from factorwise.variables.sparse_rows import take_rows
 from factorwise.variables.variable import Column, Variables
 from factorwise.world.assignment import Assignment, Relabel
@@ -310,7 +311,7 @@ def replaced(scopes: Int64s, labels: Int64s, diff: Relabel) -> Int64s:
 
 def scope_array(template: str, given: Any, arity: int | None = None) -> Int64s:
     """Check scopes given by a user and return them as int64[factors, arity]."""
-    scopes = np.asarray(given)
+    scopes = as_array(f"the scopes of template {template!r}", given)
     if scopes.size == 0:
         return np.zeros((0, arity or 1), dtype=np.int64)
     if scopes.ndim != 2 or (arity is not None and scopes.shape[1] != arity):
@@ -336,7 +337,7 @@ def scope_array(template: str, given: Any, arity: int | None = None) -> Int64s:
 
 def log_potentials(template: str, given: ArrayLike) -> Float64s:
     """Check log-potentials given by a user: finite, or -inf to forbid."""
-    tables = np.asarray(given, dtype=np.float64)
+    tables = as_numbers(f"tables of template {template!r}", given)
     wrong = np.isnan(tables) | np.isposinf(tables)
     if wrong.any():
         raise InvalidArgumentError(

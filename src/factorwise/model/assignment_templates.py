@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.model.assignment_base import (
     Float64s,
@@ -24,6 +25,7 @@ from factorwise.model.assignment_base import (
 from factorwise.model.label_statistics import Crossed
 from factorwise.model.weights import SparseVector
 from factorwise.types import Floats
+from factorwise.validation import as_numbers
 from factorwise.variables.features import Features
 from factorwise.variables.variable import Column, Variables
 
@@ -71,6 +73,7 @@ class Bias(SharedTable):
 
     column: Column
 
+    @check_types
     def __init__(self, column: Column, *, name: str | None = None) -> None:
         self.column = column
         self.name = name or f"{column.name} bias"
@@ -93,6 +96,7 @@ class UnaryFeatures(FeatureTemplate):
         One row per row of ``column``.
     """
 
+    @check_types
     def __init__(self, column: Column, features: Features, *, name: str | None = None) -> None:
         self.column = column
         self.features = features
@@ -128,6 +132,7 @@ class Transitions(SharedTable):
 
     column: Column
 
+    @check_types
     def __init__(
         self,
         column: Column,
@@ -159,6 +164,7 @@ class SkipEdges(Transitions):
         Keep one weight only: how many links join two equal labels.
     """
 
+    @check_types
     def __init__(
         self, column: Column, pairs: ArrayLike, *, same_label: bool = False, name: str | None = None
     ) -> None:
@@ -205,6 +211,7 @@ class FeatureTransitions(FeatureTemplate):
         As for `Transitions`.
     """
 
+    @check_types
     def __init__(
         self,
         column: Column,
@@ -250,6 +257,7 @@ class Tables(ScopedTemplate):
 
     size = 0
 
+    @check_types
     def __init__(
         self,
         variables: Variables,
@@ -309,6 +317,7 @@ class WeightedTables(SharedTable):
         Flat variable numbers; every scope has the same cardinalities.
     """
 
+    @check_types
     def __init__(self, variables: Variables, scopes: ArrayLike, *, name: str = "weighted tables") -> None:
         self.name = name
         self.scopes = scope_array(name, scopes)
@@ -382,7 +391,7 @@ def _linked(name: str, column: Column, pairs: ArrayLike | None, chains: ArrayLik
         return scopes
     first = np.arange(max(len(column) - 1, 0), dtype=np.int64)
     if chains is not None:
-        ends = np.asarray(chains, dtype=np.int64)
+        ends = as_numbers("chains", chains, np.int64)
         if (
             ends.ndim != 1
             or len(ends) < 2

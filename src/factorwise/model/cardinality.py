@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
 from factorwise.model.assignment_base import Float64s, Int64s, column_start, log_potentials, ranges
 from factorwise.model.assignment_program import LabelProgram
@@ -16,6 +17,7 @@ from factorwise.model.contributions import Contributions
 from factorwise.model.template import Template, finite_difference
 from factorwise.model.weights import SparseVector
 from factorwise.types import Floats
+from factorwise.validation import check_count
 from factorwise.variables.variable import Column, Variables
 from factorwise.world.assignment import Assignment, Relabel
 
@@ -39,6 +41,7 @@ class Cardinality(Template[Assignment, Relabel]):
 
     layout = LabelProgram
 
+    @check_types
     def __init__(
         self,
         column: Column,
@@ -67,8 +70,7 @@ class Cardinality(Template[Assignment, Relabel]):
             self.basis = np.zeros((largest + 1, 0))
         else:
             top = largest if maximum is None else maximum
-            if top < 0:
-                raise InvalidArgumentError(f"maximum must be zero or more, but {maximum} was given.")
+            check_count("maximum", top, 0)
             self.basis = np.eye(top + 1)[np.minimum(np.arange(largest + 1), top)]
         self.size = self.basis.shape[1]
         self.fixed = None if fixed is None else log_potentials(self.name, fixed)

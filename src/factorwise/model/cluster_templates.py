@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.kernels.clusterings.functions import ClusterTerm, PairAggregateTerm
 from factorwise.kernels.compile.composition import Source, source_of
@@ -37,6 +38,7 @@ class ClusterTemplate(PartitionTemplate):
 
     examined = "whole"
 
+    @check_types
     def __init__(
         self,
         name: str,
@@ -112,6 +114,7 @@ class ClusterAggregate(ClusterTemplate):
         Any of all, exists, count, majority (of values that are not zero), min, max, mean, distinct.
     """
 
+    @check_types
     def __init__(self, name: str, fields: Fields, field: str, aggregates: Iterable[str]) -> None:
         chosen = list(aggregates)
         unknown = [a for a in chosen if a not in AGGREGATES]
@@ -144,6 +147,7 @@ class ClusterAggregate(ClusterTemplate):
 class ClusterSize(ClusterTemplate):
     """How many clusters there are, and how many of them have one member: a prior on granularity."""
 
+    @check_types
     def __init__(self, name: str = "cluster size") -> None:
         super().__init__(name, None, _count_and_singleton, ["clusters", "singletons"])
 
@@ -160,6 +164,7 @@ class PairAggregate(ClusterTemplate):
         adds the values up. A cluster of one has no pairs: all its statistics are zero.
     """
 
+    @check_types
     def __init__(
         self,
         name: str,

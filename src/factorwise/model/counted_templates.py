@@ -19,6 +19,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError, ShapeError
 from factorwise.kernels.clusterings import counted
 from factorwise.kernels.clusterings.functions import PairTerm
@@ -45,6 +46,7 @@ _WORDS = {"equal": "equal", "conflict": "in conflict"}
 _LARGEST = 2**31 - 1
 
 
+@check_types
 @dataclass(frozen=True, slots=True)
 class Key:
     """Something of which an item has a value, or several, and in which two items agree or not.
@@ -95,6 +97,7 @@ class CountedTemplate(PairTemplate):
 
     asks_for_groups = True
 
+    @check_types
     def __init__(
         self,
         name: str,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
 from factorwise.model.assignment_base import Float64s, Int64s, ScopedTemplate, TableGroup, scope_array
 from factorwise.model.assignment_program import LabelProgram
@@ -36,6 +37,7 @@ class TupleTemplate(ScopedTemplate):
         Columns of one entry per factor.
     """
 
+    @check_types
     def __init__(
         self,
         name: str,
@@ -155,6 +157,7 @@ class DynamicTemplate(Template[Assignment, Relabel]):
 
     layout = LabelProgram
 
+    @check_types
     def __init__(
         self,
         name: str,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, TemplateError
 from factorwise.model.contributions import Contributions
 from factorwise.model.template import AnyTemplate, Template
@@ -24,6 +25,7 @@ class Model:
     :math:`c` the scores that no weight multiplies.
     """
 
+    @check_types
     def __init__(
         self,
         templates: Sequence[AnyTemplate],
@@ -100,8 +102,13 @@ class Model:
             placed(t, t.difference(world, diff), offset, "difference") for t, offset in self.parts()
         )
 
+    @check_types
     def score(self, world: Any) -> float:
         """Unnormalised natural-log probability of ``world``."""
+        if not hasattr(world, "apply"):
+            raise InvalidArgumentError(
+                f"a model scores worlds, such as a Partition or Assignment, not {world!r}."
+            )
         constant = sum(template.constant(world) for template in self.templates)
         return self.statistics(world).dot(self._weights) + constant
 

@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
 from factorwise.kernels.clusterings.functions import PairTerm, VectorTerm
 from factorwise.kernels.compile.composition import Source, source_of
@@ -27,6 +28,7 @@ from factorwise.model.programs import model_programs
 from factorwise.model.restrictions import copy_with, refuse_repulsion
 from factorwise.model.template import Template
 from factorwise.model.weights import SparseVector
+from factorwise.validation import as_numbers, check_count, check_range
 from factorwise.variables.fields import Fields
 from factorwise.variables.sparse_rows import take_rows
 from factorwise.world.diff import NEW, PartitionDiff, Retype, Transfer
@@ -53,6 +55,7 @@ class PartitionTemplate(Template[Partition, PartitionDiff]):
     #: examined; "whole", always examined together; "" where only `contributions` can say.
     examined = ""
 
+    @check_types
     def __init__(self, name: str, statistics: Sequence[str]) -> None:
         self.name = name
         self.statistic_names = tuple(statistics)
@@ -150,6 +153,7 @@ class PairTemplate(PartitionTemplate):
     pairwise = True
     examined = "pairs"
 
+    @check_types
     def __init__(
         self,
         name: str,
@@ -264,6 +268,7 @@ class VectorPairTemplate(PairTemplate):
         ``function(p, q)`` of two numbers, applied to each dimension of ``field``; one weight each.
     """
 
+    @check_types
     def __init__(
         self,
         name: str,
@@ -309,6 +314,7 @@ class EdgeTemplate(PartitionTemplate):
 
     pairwise = True
 
+    @check_types
     def __init__(
         self,
         name: str,
@@ -322,8 +328,14 @@ class EdgeTemplate(PartitionTemplate):
         super().__init__(name, statistics)
         self.n_items = n_items
         self.repels = repels
-        self.edges = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
-        self.features = np.asarray(features, dtype=np.float64)
+        check_count("n_items", n_items)
+        self.edges = as_numbers("edges", edges, np.int64)
+        if self.edges.size % 2:
+            raise ShapeError(
+                f"edges must be pairs of items, but an array of shape {self.edges.shape} was given."
+            )
+        self.edges = self.edges.reshape(-1, 2)
+        self.features = as_numbers("features", features)
         if self.features.shape != (len(self.edges), self.size):
             raise ShapeError(
                 f"{len(self.edges)} edges with {self.size} statistics need features of shape"
@@ -335,10 +347,7 @@ class EdgeTemplate(PartitionTemplate):
                 f"feature {self.statistic_names[column]!r} of edge {row} is {self.features[row, column]}:"
                 " features are finite numbers."
             )
-        if len(self.edges) and (self.edges.min() < 0 or self.edges.max() >= n_items):
-            raise InvalidArgumentError(
-                f"edges must connect items 0 to {n_items - 1}, but reach {self.edges.max()}."
-            )
+        check_range("edges", self.edges, n_items)
         ordered = np.sort(self.edges, axis=1)
         if (ordered[:, 0] == ordered[:, 1]).any() or len(np.unique(ordered, axis=0)) != len(ordered):
             raise InvalidArgumentError("edges must connect two different items and name each pair once.")

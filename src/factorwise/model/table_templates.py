@@ -14,6 +14,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.clusterings.tables import AGGREGATE_CODES
 from factorwise.model.contributions import Contributions
@@ -43,6 +44,7 @@ class PairTableTemplate(PartitionTemplate):
 
     examined = "whole"
 
+    @check_types
     def __init__(
         self,
         name: str,

@@ -20,6 +20,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
 from factorwise.kernels.clusterings.tallies import in_units, tally_functions
 from factorwise.kernels.compile.programs import Program
@@ -70,6 +71,7 @@ class TallyTemplate(PartitionTemplate):
     examined = "whole"
     asks_for_groups = True
 
+    @check_types
     def __init__(
         self,
         name: str,
@@ -249,6 +251,7 @@ def is_positive(total: float, size: int) -> bool:
 class DistinctValues(TallyTemplate):
     """How many different keys a cluster has beyond the first: first names, years, sources."""
 
+    @check_types
     def __init__(self, name: str, keys: Bags) -> None:
         super().__init__(name, keys.present(), occurs, beyond_one, ["values beyond one"])
 
@@ -260,6 +263,7 @@ class BagCosine(TallyTemplate):
         Words with counts or, by `Bags.from_weights`, with weights; scaled to bags of one length.
     """
 
+    @check_types
     def __init__(self, name: str, keys: Bags) -> None:
         super().__init__(name, keys.scaled(), square, sum_of_cosines, ["cosines with the cluster"])
 
@@ -270,6 +274,7 @@ class AllAgree(TallyTemplate):
     A member without a key agrees with nobody.
     """
 
+    @check_types
     def __init__(self, name: str, keys: Bags) -> None:
         if np.diff(keys.start).max() > 1:
             raise ShapeError(
@@ -282,5 +287,6 @@ class AllAgree(TallyTemplate):
 class SomeAgree(TallyTemplate):
     """Whether some two members of a cluster have a key in common."""
 
+    @check_types
     def __init__(self, name: str, keys: Bags) -> None:
         super().__init__(name, keys.present(), occurs_twice, is_positive, ["some agree"])

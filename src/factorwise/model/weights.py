@@ -8,9 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, WeightError
+from factorwise.validation import as_numbers
 
 
+@check_types
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseVector:
     """Entries that are not zero: ``index`` sorted without repeats, ``value`` beside it."""
@@ -103,14 +106,14 @@ class Blocks:
             weights = np.zeros(self.size)
             for name, block in given.items():
                 part = self.slice_of(str(name))
-                values = np.asarray(block, dtype=np.float64).ravel()
+                values = as_numbers(f"block {name!r} of weights", block).ravel()
                 if len(values) != part.stop - part.start:
                     raise WeightError(
                         f"block {name!r} has {part.stop - part.start} weights, but {len(values)} were given."
                     )
                 weights[part] = values
         else:
-            weights = np.array(given, dtype=np.float64).ravel()
+            weights = as_numbers("weights", given).ravel().copy()
         if len(weights) != self.size:
             raise WeightError(
                 f"the model has {self.size} weights ({dict(zip(self.names, self.sizes, strict=True))}),"

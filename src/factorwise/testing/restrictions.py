@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from factorwise.errors import InvalidArgumentError, TemplateCheckError, require
+from factorwise.errors import InvalidArgumentError, TemplateCheckError
 from factorwise.model.template import AnyTemplate, Template
 from factorwise.rng import Stream
+from factorwise.validation import check_count
 from factorwise.world.partition import Partition
 
 
@@ -33,7 +34,7 @@ def check_restriction(
     """
     if not isinstance(template, Template):
         raise InvalidArgumentError(f"check_restriction checks a template, but {template!r} was given.")
-    require(n_items >= 2, "n_items", n_items, "at least 2")
+    check_count("n_items", n_items, 2)
     stream = Stream(seed)
     for _ in range(trials):
         count = 1 + stream.below(n_items)

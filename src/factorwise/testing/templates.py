@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import InvalidArgumentError, TemplateCheckError, TemplateError, require
+from factorwise.errors import InvalidArgumentError, TemplateCheckError, TemplateError
 from factorwise.model.cluster_templates import ClusterTemplate, PairAggregate
 from factorwise.model.custom_assignment import DynamicTemplate, TupleTemplate
 from factorwise.model.model import Model, placed
@@ -28,6 +28,7 @@ from factorwise.model.tally_templates import TallyTemplate
 from factorwise.model.template import AnyTemplate, Template, finite_difference
 from factorwise.model.weights import SparseVector
 from factorwise.rng import Stream
+from factorwise.validation import check_count
 from factorwise.world import moves
 from factorwise.world.assignment import Assignment, Relabel
 from factorwise.world.diff import NEW, PartitionDiff
@@ -127,7 +128,7 @@ def _check_given(template: object, world: object, steps: int) -> None:
             " PairTemplate, ClusterTemplate or TupleTemplate, or derive from Template."
         )
     random_diff(Stream(0), world)  # an error where the kind of world is not known
-    require(steps >= 1, "steps", steps, "at least 1")
+    check_count("steps", steps)
 
 
 def _check_names(template: AnyTemplate) -> None:

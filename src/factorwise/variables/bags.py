@@ -20,7 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from factorwise.arguments import check_types
 from factorwise.errors import EmptyWorldError, InvalidArgumentError, ShapeError
+from factorwise.validation import as_array, as_numbers
 from factorwise.variables.fields import Fields
 from factorwise.variables.sparse_rows import take_rows
 
@@ -35,14 +37,17 @@ class Bags:
         Keys are numbered from 0 without gaps.
     """
 
+    @check_types
     def __init__(self, start: ArrayLike, key: ArrayLike, amount: ArrayLike | None = None) -> None:
-        self.start = np.asarray(start, dtype=np.int64)
-        given = np.asarray(key)
+        self.start = as_numbers("start", start, np.int64)
+        given = np.atleast_1d(as_array("key", key))
         if given.size and given.dtype.kind not in "iu":
             raise InvalidArgumentError(
                 f"keys are whole numbers here, but have dtype {given.dtype}: give Bags.from_lists(...)."
             )
-        self.amount = _whole(np.ones(len(given), np.int64) if amount is None else np.asarray(amount))
+        self.amount = _whole(
+            np.ones(len(given), np.int64) if amount is None else as_numbers("amount", amount)
+        )
         if self.start.ndim != 1 or len(self.start) < 2:
             raise EmptyWorldError(
                 "bags need at least one item: start has one number more than there are items."
@@ -85,11 +90,13 @@ class Bags:
         return cls(start, rows[known])
 
     @classmethod
+    @check_types
     def from_lists(cls, lists: Sequence[Iterable[Hashable]]) -> Bags:
         """Let item i have the keys in ``lists[i]``, as often as they stand there."""
         return cls._counted([Counter(listed) for listed in lists])
 
     @classmethod
+    @check_types
     def from_weights(cls, weights: Sequence[Mapping[Any, float]]) -> Bags:
         """Let item i have the keys of ``weights[i]``, scaled to a length of 4096 in whole numbers."""
         return cls._counted([_to_length(given) for given in weights])

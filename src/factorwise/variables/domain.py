@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, UnknownLabelError
 from factorwise.types import Ints
 
@@ -27,6 +28,8 @@ def label_array(values: Any) -> NDArray[Any]:
         if array.dtype.kind != "O" or array.ndim != 1:
             return array
         values = array.tolist()
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidArgumentError(f"labels must be a list, but {values!r} was given.")
     listed = list(values)
     types = set(map(type, listed))
     if types == {str}:
@@ -44,6 +47,7 @@ def _kind(array: NDArray[Any]) -> Kind:
     return "integer" if array.dtype.kind in "iu" else "object"
 
 
+@check_types
 @dataclass(frozen=True)
 class Domain:
     """The labels a variable may take, in the order of their codes.
@@ -117,7 +121,10 @@ class Domain:
         given = label_array(values)
         kind = _kind(given)
         if kind == "object" or kind != _kind(self._array):
-            codes = [self._code_of.get(label, -1) for label in given.ravel().tolist()]
+            listed = given.ravel().tolist()
+            if not all(isinstance(label, Hashable) for label in listed):
+                raise InvalidArgumentError(f"labels must be single values, but {listed[:3]!r} was given.")
+            codes = [self._code_of.get(label, -1) for label in listed]
             return np.array(codes, dtype=np.int32).reshape(given.shape)
         labels, order = self._sorted
         place = np.minimum(np.searchsorted(labels, given), len(labels) - 1)

@@ -9,13 +9,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError, UnknownLabelError
 from factorwise.types import Floats, Ints
+from factorwise.validation import as_numbers
 from factorwise.variables.domain import Domain, DomainBuilder
 
 Row = Mapping[str, float] | Iterable[str]
 
 
+@check_types
 @dataclass(frozen=True, eq=False)
 class Features:
     """A sparse matrix (compressed rows) whose columns have names.
@@ -40,6 +43,10 @@ class Features:
     data: NDArray[np.float64]
 
     def __post_init__(self) -> None:
+        for part, dtype in (("indptr", np.int64), ("indices", np.int64), ("data", np.float64)):
+            object.__setattr__(self, part, as_numbers(part, getattr(self, part), dtype))
+        if not self.indptr.ndim == self.indices.ndim == self.data.ndim == 1 or not len(self.indptr):
+            raise ShapeError("indptr, indices and data have one dimension each, and indptr is not empty.")
         if len(self.indices) != len(self.data) or self.indptr[-1] != len(self.data):
             raise ShapeError(
                 f"features have {len(self.indices)} column numbers and {len(self.data)} values, and indptr"
@@ -60,6 +67,7 @@ class Features:
             )
 
     @classmethod
+    @check_types
     def from_rows(
         cls,
         rows: Iterable[Row],

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import EmptyWorldError, InvalidArgumentError, ShapeError
+from factorwise.validation import as_array
 
 
 class Field(NamedTuple):
@@ -112,7 +113,7 @@ def _checked(name: str, given: ArrayLike) -> NDArray[Any]:
             f"{name!r} cannot name a field: use a Python identifier without a leading underscore"
             " other than 'size' and 'type', which every cluster has."
         )
-    values = np.asarray(given)
+    values = as_array(f"field {name!r}", given)
     if values.ndim not in (1, 2):
         raise ShapeError(
             f"field {name!r} must have shape (items,) or (items, width), but has {values.shape}."

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from factorwise.arguments import check_types
 from factorwise.errors import EmptyWorldError, InvalidArgumentError, ShapeError
+from factorwise.validation import as_array
 
 REGISTER = 32  # bytes that are added up at a time
 
@@ -27,10 +29,11 @@ class PairTable:
     ([1], [0])
     """
 
+    @check_types
     def __init__(self, n_items: int, names: Sequence[str], values: ArrayLike) -> None:
         self.n_items = int(n_items)
         self.names = tuple(names)
-        given = np.asarray(values)
+        given = as_array("values", values)
         pairs = self.n_items * (self.n_items - 1) // 2
         if self.n_items < 1:
             raise EmptyWorldError("a pair table needs at least one item.")
@@ -48,12 +51,12 @@ class PairTable:
         self.padded[:, : len(self.names)] = given
 
     @classmethod
+    @check_types
     def from_squares(cls, squares: Mapping[str, ArrayLike]) -> PairTable:
         """Build from one symmetric n by n matrix of truth values per feature; diagonals do not matter."""
         if not squares:
             raise InvalidArgumentError("a pair table needs at least one feature.")
-        first = np.asarray(next(iter(squares.values())))
-        n = len(first)
+        n = len(np.atleast_1d(as_array("the first feature", next(iter(squares.values())))))
         upper = np.tri(n, n, -1, dtype=bool)
         values = np.empty((n * (n - 1) // 2, len(squares)), np.uint8)
         for column, (name, given) in enumerate(squares.items()):

@@ -10,13 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from factorwise.arguments import check_types
 from factorwise.errors import EmptyWorldError, InvalidArgumentError, ShapeError
 from factorwise.types import Bools
+from factorwise.validation import as_numbers, check_count
 from factorwise.variables.domain import Codes, Domain
 
 HIDDEN = -1
 
 
+@check_types
 @dataclass(frozen=True, eq=False)
 class Column:
     """A named block of variables that share a domain.
@@ -36,7 +39,7 @@ class Column:
     def __post_init__(self) -> None:
         if len(self.domain) == 0:
             raise InvalidArgumentError(f"column {self.name!r} has an empty domain: give it labels.")
-        codes = np.array(self.codes, dtype=np.int32)
+        codes = as_numbers("codes", self.codes, np.int32).copy()
         if codes.ndim != 1:
             raise ShapeError(f"column {self.name!r} needs one code per row, but has shape {codes.shape}.")
         wrong = np.flatnonzero((codes < HIDDEN) | (codes >= len(self.domain)))
@@ -49,11 +52,14 @@ class Column:
         object.__setattr__(self, "codes", codes)
 
     @classmethod
+    @check_types
     def hidden(cls, name: str, domain: Domain, rows: int) -> Column:
         """Return a column in which nothing is observed."""
+        check_count("rows", rows, 0)
         return cls(name, domain, np.full(rows, HIDDEN, dtype=np.int32))
 
     @classmethod
+    @check_types
     def of(cls, name: str, domain: Domain, labels: Any, observed: ArrayLike | None = None) -> Column:
         """Return a column that observes ``labels`` where ``observed`` says so, by default everywhere."""
         codes = domain.encode(labels)
@@ -86,6 +92,7 @@ class Variables:
     (3, ('tag', 2))
     """
 
+    @check_types
     def __init__(self, columns: Iterable[Column]) -> None:
         self.columns = tuple(columns)
         names = [column.name for column in self.columns]

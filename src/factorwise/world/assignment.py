@@ -9,12 +9,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from factorwise.arguments import check_types
 from factorwise.errors import DiffError, InvalidArgumentError, ShapeError
 from factorwise.kernels.assignments.arrays import Labels, apply_label
 from factorwise.kernels.assignments.choices import offer_random, room_for
 from factorwise.kernels.compile.programs import Frame, Program
 from factorwise.kernels.walks.frames import make_frame
 from factorwise.rng import Stream
+from factorwise.validation import as_array
 from factorwise.variables.domain import Codes
 from factorwise.variables.variable import Variables
 from factorwise.views import html_table, listed
@@ -35,6 +37,11 @@ class Relabel:
     new: tuple[int, ...]
 
     def __post_init__(self) -> None:
+        if not all(isinstance(part, tuple | list) for part in (self.variables, self.old, self.new)):
+            raise DiffError(
+                f"a relabel is made of three tuples of whole numbers, not of {self.variables!r},"
+                f" {self.old!r} and {self.new!r}."
+            )
         if not len(self.variables) == len(self.old) == len(self.new):
             raise DiffError(
                 f"a relabel of {len(self.variables)} variables has {len(self.old)} old and {len(self.new)}"
@@ -60,9 +67,10 @@ class Assignment:
 
     __hash__ = None  # type: ignore[assignment]  # it changes; hash canonical() instead
 
+    @check_types
     def __init__(self, variables: Variables, values: ArrayLike) -> None:
         self.variables = variables
-        given = np.asarray(values)
+        given = as_array("values", values)
         if given.shape != (len(variables),):
             raise ShapeError(
                 f"an assignment needs one code for each of {len(variables)} variables, but has shape"
@@ -87,11 +95,13 @@ class Assignment:
         return int(self.variables.cardinality.max())
 
     @classmethod
+    @check_types
     def initial(cls, variables: Variables) -> Assignment:
         """Return the world with every hidden variable at its first label."""
         return cls(variables, np.maximum(variables.codes, 0))
 
     @classmethod
+    @check_types
     def uniform(cls, variables: Variables, seed: int) -> Assignment:
         """Return a world with every hidden variable at a uniformly random label."""
         chance = np.random.default_rng(Stream(seed).bits()).random(len(variables))
@@ -99,6 +109,7 @@ class Assignment:
         return cls(variables, np.where(variables.observed, variables.codes, drawn))
 
     @classmethod
+    @check_types
     def from_labels(
         cls,
         variables: Variables,
@@ -130,7 +141,7 @@ class Assignment:
         """Return the diff that gives ``variables`` the codes ``new``; the world stays as it is."""
         chosen = tuple(int(variable) for variable in variables)
         for variable in chosen:
-            if not 0 <= variable < len(self.values):
+            if not isinstance(variable, int | np.integer) or not 0 <= variable < len(self.values):
                 raise DiffError(_no_variable(variable, len(self.values)))
         return Relabel(chosen, tuple(self.values[list(chosen)].tolist()), tuple(int(code) for code in new))
 
@@ -252,7 +263,7 @@ class Assignment:
     def _check_diff(self, diff: Relabel) -> None:
         cardinality, observed = self.variables.cardinality, self.variables.observed
         for variable, old, new in zip(diff.variables, diff.old, diff.new, strict=True):
-            if not 0 <= variable < len(self.values):
+            if not isinstance(variable, int | np.integer) or not 0 <= variable < len(self.values):
                 raise DiffError(_no_variable(variable, len(self.values)))
             if self.values[variable] != old:
                 raise DiffError(
@@ -266,7 +277,7 @@ class Assignment:
                     f"the diff changes row {row} of column {column!r}, which is observed: relabel hidden"
                     " variables only, or build the column with the row hidden."
                 )
-            if not 0 <= new < cardinality[variable]:
+            if not isinstance(new, int | np.integer) or not 0 <= new < cardinality[variable]:
                 raise InvalidArgumentError(_outside(self.variables, variable, new))
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from factorwise.arguments import check_types
 from factorwise.errors import ClusterIdError, DiffError, EmptyWorldError, InvalidArgumentError, ShapeError
 from factorwise.kernels.clusterings.arrays import (
     LIVE,
@@ -27,7 +28,7 @@ from factorwise.kernels.clusterings.arrays import (
 from factorwise.kernels.clusterings.choices import offer_all
 from factorwise.kernels.compile.programs import Frame, Program
 from factorwise.kernels.walks.frames import make_frame
-from factorwise.validation import as_array
+from factorwise.validation import as_array, as_numbers, check_count
 from factorwise.views import MOST_ROWS, html_table, listed
 from factorwise.world.diff import PartitionDiff, Retype, Transfer
 
@@ -56,6 +57,7 @@ class Partition:
     arrays: Clustering
     n_types: int
 
+    @check_types
     def __init__(
         self, labels: NDArray[np.int32], types: NDArray[np.int32] | None = None, n_types: int = 1
     ) -> None:
@@ -67,6 +69,7 @@ class Partition:
         )
 
     @classmethod
+    @check_types
     def from_labels(cls, labels: ArrayLike, *, types: ArrayLike | None = None, n_types: int = 1) -> Partition:
         """Build from cluster numbers 0 to k - 1 without gaps; ``types[c]`` is the type of cluster c."""
         given = as_array("labels", labels)
@@ -103,6 +106,7 @@ class Partition:
         return cls(np.unique(given, return_inverse=True)[1].astype(np.int32))
 
     @classmethod
+    @check_types
     def from_clusters(cls, clusters: Iterable[Sequence[int]], **options: int) -> Partition:
         """Build from lists of items; together they must hold 0 to n - 1, each once."""
         listed = [list(cluster) for cluster in clusters]
@@ -117,15 +121,16 @@ class Partition:
         return cls.from_labels(labels, **options)
 
     @classmethod
+    @check_types
     def singletons(cls, n: int, *, n_types: int = 1) -> Partition:
         """Put every item in a cluster of its own, of type 0."""
+        check_count("the number of items", n, 0)
         return cls.from_labels(np.arange(n), n_types=n_types)
 
     @staticmethod
     def _checked_types(types: ArrayLike | None, clusters: int, n_types: int) -> NDArray[np.int32]:
-        if n_types < 1:
-            raise InvalidArgumentError(f"n_types must be at least 1, but {n_types!r} was given.")
-        given = np.zeros(clusters, np.int32) if types is None else np.asarray(types).astype(np.int32)
+        check_count("n_types", n_types)
+        given = np.zeros(clusters, np.int32) if types is None else as_numbers("types", types, np.int32)
         if given.shape != (clusters,):
             raise ShapeError(f"{clusters} clusters need {clusters} types, but types has shape {given.shape}.")
         if given.min() < 0 or given.max() >= n_types:
@@ -161,7 +166,7 @@ class Partition:
 
     def cluster_of(self, item: int) -> int:
         """Cluster id of one item."""
-        if not 0 <= item < self.n_items:
+        if not isinstance(item, int | np.integer) or not 0 <= item < self.n_items:
             raise InvalidArgumentError(f"item {item} does not exist: items run from 0 to {self.n_items - 1}.")
         return int(self.labels[item])
 
@@ -186,7 +191,8 @@ class Partition:
             yield self.members(int(cluster))
 
     def _checked(self, cluster: int) -> int:
-        if not 0 <= cluster < len(self.arrays.size) or self.arrays.live_at[cluster] >= self.n_clusters:
+        exists = isinstance(cluster, int | np.integer) and 0 <= cluster < len(self.arrays.size)
+        if not exists or self.arrays.live_at[cluster] >= self.n_clusters:
             raise DiffError(
                 f"cluster {cluster} does not exist in this world. An id is given up when its cluster is"
                 " emptied:"
@@ -342,7 +348,10 @@ class Partition:
 
     def _check_transfer(self, diff: Transfer) -> None:
         source = self._checked(diff.source)
-        if not diff.items or len(set(diff.items)) != len(diff.items):
+        listed = isinstance(diff.items, tuple | list) and all(
+            isinstance(item, int | np.integer) for item in diff.items
+        )
+        if not listed or not 0 < len(set(diff.items)) == len(diff.items):
             raise DiffError(f"a transfer moves one or more different items, but {diff.items} was given.")
         strangers = [item for item in diff.items if self.cluster_of(item) != source]
         if strangers:
@@ -350,7 +359,7 @@ class Partition:
                 f"item {strangers[0]} is in cluster {self.cluster_of(strangers[0])}, not in source {source}:"
                 " build transfers with world.moves from the world they are applied to."
             )
-        if diff.target == NEW:
+        if isinstance(diff.target, int) and diff.target == NEW:
             if len(diff.items) == self.size_of(source):
                 raise DiffError(
                     f"moving all of cluster {source} to a new cluster changes nothing: leave it out."

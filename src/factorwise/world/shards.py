@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from factorwise.errors import InvalidArgumentError, ShapeError, require
+from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.kernels.clusterings.arrays import (
     FIRST_ID,
     FREE,
@@ -25,7 +25,7 @@ from factorwise.kernels.clusterings.arrays import (
     no_columns,
 )
 from factorwise.types import Ints
-from factorwise.validation import as_array
+from factorwise.validation import as_array, check_count
 from factorwise.world.partition import Partition
 
 SPARE_SLOTS = 4  # of an arena, beyond four for each item
@@ -50,7 +50,7 @@ class Shards:
         given = as_array("labels", labels)
         if given.ndim != 1:
             raise ShapeError(f"labels must be one for each item, but have shape {given.shape}.")
-        require(most >= 1, "most", most, "at least 1")
+        check_count("most", most)
         n, ids = len(given), len(given) + SPARE_IDS * most
         self.most = most
         self.world = object.__new__(Partition)

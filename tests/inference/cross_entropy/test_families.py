@@ -262,7 +262,10 @@ def test_draws_have_the_probabilities_that_were_declared(seed):
         (lambda: Categorical(()), "cardinality must be the labels of at least one position"),
         (lambda: Categorical((2, 0)), "cardinality must be at least 1 label at every position"),
         (lambda: Gaussian(0), "dimensions must be at least 1"),
-        (lambda: Gaussian(1, floor=0.0), "floor must be a number greater than zero, but 0.0 was given"),
+        (
+            lambda: Gaussian(1, floor=0.0),
+            "floor must be a finite number greater than zero, but 0.0 was given",
+        ),
         (lambda: BITS.sample(INNER[BITS], 0, Stream(0)), "count must be at least 1, but 0 was given"),
         (lambda: BITS.log_prob([0.5, 1.5, 0.5], [[0, 0, 0]]), r"parameters\[1\] is 1.5.*from 0 to 1"),
         (lambda: BITS.log_prob([0.5, np.nan, 0.5], [[0, 0, 0]]), r"parameters\[1\] is nan.*must be finite"),

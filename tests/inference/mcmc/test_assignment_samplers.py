@@ -163,7 +163,10 @@ def test_a_world_without_hidden_variables_stays(kernel):
 
 
 BAD = {
-    "sharpness of zero": (lambda v, m: LocalRelabel(m, 0.0), "sharpness must be positive"),
+    "sharpness of zero": (
+        lambda v, m: LocalRelabel(m, 0.0),
+        "sharpness must be a finite number greater than zero",
+    ),
     "no components": (lambda v, m: Mixture([]), "at least one proposer"),
     "a weight of zero": (lambda v, m: Mixture([Swap()], [0.0]), "leave a proposer out"),
     "a weight too many": (lambda v, m: Mixture([Swap()], [1.0, 2.0]), "one weight for each"),

@@ -266,15 +266,15 @@ def test_one_sample_serves_several_labels_until_the_widest_difference_is_known()
 @pytest.mark.parametrize(
     ("make", "remedy"),
     [
-        (lambda: UniformSample(0.0), "above 0 and at most 1"),
+        (lambda: UniformSample(0.0), "greater than 0 and at most 1"),
         (lambda: UniformSample(0.5, "median"), "'sum' or 'mean'"),
         (lambda: ConfidenceSample(-1.0), "zero or more"),
         (lambda: ConfidenceSample(1.0, minimum=1), "at least 2"),
         (lambda: ConfidenceSample(1.0, growth=0.5), "at least 1"),
-        (lambda: PoissonMinibatch(0.0), "above zero"),
+        (lambda: PoissonMinibatch(0.0), "greater than zero"),
         (lambda: DelayedAcceptance(PoissonMinibatch()), "give UniformSample or ConfidenceSample"),
-        (lambda: Metropolis(None, None, 0.5), "is not an evaluator"),
-        (lambda: Gibbs(None, evaluator=PoissonMinibatch()), "UniformSample"),
+        (lambda: Metropolis(bounded_model(None), None, 0.5), "is not an evaluator"),
+        (lambda: Gibbs(bounded_model(None), evaluator=PoissonMinibatch()), "UniformSample"),
     ],
 )
 def test_wrong_settings_are_refused_with_what_to_give(make, remedy):

@@ -171,7 +171,7 @@ def test_a_contradiction_names_the_variable_and_the_remedy():
     ("settings", "wanted"),
     [
         ({"schedule": "random"}, "schedule must be one of 'sequential', 'parallel', 'residual'"),
-        ({"damping": 1.0}, "damping must be zero or more and less than one"),
+        ({"damping": 1.0}, "damping must be zero or more and less than 1"),
         ({"damping": -0.1}, "damping must be zero or more"),
         ({"max_iterations": 0}, "max_iterations must be at least 1"),
         ({"tolerance": -1.0}, "tolerance must be zero or more"),

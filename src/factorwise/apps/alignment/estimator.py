@@ -24,7 +24,7 @@ from factorwise.apps.alignment.matching import (
     training_world,
 )
 from factorwise.apps.learned_estimator import LearnedEstimator
-from factorwise.errors import InvalidArgumentError, require
+from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.acceptances import AcceptanceName
 from factorwise.io.learned import damaged, plain_settings
 from factorwise.io.ontologies import Ontology
@@ -33,6 +33,7 @@ from factorwise.learning.samplerank.preferences import MetricName
 from factorwise.learning.updates import UpdateRule, capped_rule
 from factorwise.metrics.alignment import score_matches
 from factorwise.metrics.calibration import Reliability, reliability
+from factorwise.validation import check_count
 
 KIND = "alignment"
 
@@ -155,7 +156,7 @@ class OntologyAligner(LearnedEstimator):
         self, pairs: Iterable[tuple[Ontology, Ontology, Reference]], *, callback: Callback | None = None
     ) -> Self:
         """Learn one model from several pairs of ontologies, each with ids that are known to match."""
-        require(self.steps >= 1, "steps", self.steps, "at least 1")
+        check_count("steps", self.steps)
         rule = capped_rule(self.update, self.cap)
         parts = []
         for left, right, reference in pairs:
@@ -268,7 +269,7 @@ class OntologyAligner(LearnedEstimator):
         scores = self._scores(candidates)
         if self.one_to_one:
             return candidates, scores, best_matching(candidates, scores)
-        require(self.search_steps >= 1, "search_steps", self.search_steps, "at least 1")
+        check_count("search_steps", self.search_steps)
         steps = self.search_steps * candidates.n_concepts
         return candidates, scores, annealed_matching(candidates, model, steps=steps, seed=self._seed())
 

@@ -24,6 +24,7 @@ from factorwise.io.listing import difference
 from factorwise.io.tables import TableSource
 from factorwise.metrics.flows import score_flows
 from factorwise.types import Floats
+from factorwise.validation import check_count, check_number
 
 SETTINGS = ("noise", "rate", "variance", "population", "parents", "l2", "passes", "tolerance", "gap")
 
@@ -120,9 +121,9 @@ class CollectiveModel(BaseEstimator):  # type: ignore[misc]
         callback
             Called with each `Pass` and the weights; a true answer ends learning.
         """
-        require(self.passes >= 1, "passes", self.passes, "at least 1")
-        require(self.tolerance >= 0, "tolerance", self.tolerance, "zero or more")
-        require(self.gap > 0, "gap", self.gap, "above zero")
+        check_count("passes", self.passes)
+        check_number("tolerance", self.tolerance, least=0)
+        check_number("gap", self.gap, above=0)
         require(self.l2 >= 0, "l2", self.l2, "zero or more")
         known, used = _prepared(counts, features, coordinates)
         problem = self._problem(known, used)

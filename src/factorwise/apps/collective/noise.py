@@ -16,6 +16,7 @@ from factorwise.inference.message_passing.projection import (
     poisson_counts,
 )
 from factorwise.types import Floats
+from factorwise.validation import check_number
 
 NoiseKind = Literal["poisson", "gaussian", "multinomial", "exact"]
 KINDS: tuple[NoiseKind, ...] = get_args(NoiseKind)
@@ -80,7 +81,7 @@ class Noise:
         if self.kind == "exact":
             return self._exact_population(series, given)
         if given is not None:
-            require(0 < given < np.inf, "population", given, "finite and above zero")
+            check_number("population", given, above=0, finite=True)
             return float(given)
         sums = series.filled()[made.any(axis=1)].sum(axis=1)
         found = float(sums.mean()) / self.share
@@ -134,7 +135,7 @@ class Noise:
                 " how many members there are: give the population, or use another noise model."
             )
         total = float(sums[complete[0]]) if given is None else float(given)
-        require(0 < total < np.inf, "population", total, "finite and above zero")
+        check_number("population", total, above=0, finite=True)
         source = f"time {series.times[complete[0]]!r}" if given is None else "the population"
         for time in range(len(sums)):
             off = sums[time] - total

@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from factorwise.apps.collective.features import TransitionFeatures
+from factorwise.arguments import check_types
 from factorwise.types import Floats
 
 
@@ -24,6 +25,7 @@ class Transitions:
         Half of this times the squared weights is added to what is minimised.
     """
 
+    @check_types
     def __init__(self, features: TransitionFeatures, l2: float) -> None:
         self.features = features
         self.l2 = l2

@@ -33,6 +33,7 @@ from factorwise.learning.samplerank.learner import Callback, SampleRank
 from factorwise.learning.samplerank.preferences import MetricName
 from factorwise.learning.updates import UpdateRule, capped_rule
 from factorwise.metrics.coreference import ClusteringScores, score_documents
+from factorwise.validation import check_count
 
 KIND = "coreference"
 
@@ -197,7 +198,7 @@ class CoreferenceResolver(LearnedEstimator):
         return score_documents([discourse.truth() for discourse in together], found)
 
     def _resolve(self, discourse: Discourse) -> NDArray[np.int64]:
-        require(self.search_steps >= 1, "search_steps", self.search_steps, "at least 1")
+        check_count("search_steps", self.search_steps)
         model = discourse_model(discourse, self.aggregates)
         self._give_weights(model)
         n = len(discourse.places)

@@ -23,6 +23,7 @@ from factorwise.apps.generation.targets import Statistic, measure
 from factorwise.apps.generation.topics import Topics, draw_topics
 from factorwise.errors import FactorwiseError, require
 from factorwise.types import Ints
+from factorwise.validation import check_count
 
 _MOST = 50_000_000
 _ROWS = 500_000  # of a piece of the table: its texts must stay below two gigabytes
@@ -52,7 +53,7 @@ class AuthorsConfig:
 
     def __post_init__(self) -> None:
         require(1 <= self.mentions <= _MOST, "mentions", self.mentions, f"from 1 to {_MOST:,}")
-        require(self.seed >= 0, "seed", self.seed, "zero or more")
+        check_count("seed", self.seed, 0)
         require(1 <= self.largest_scale <= 100_000, "largest_scale", self.largest_scale, "from 1 to 100,000")
 
 

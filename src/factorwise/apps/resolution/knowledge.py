@@ -23,14 +23,14 @@ from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.unlabelled.model import UnlabelledModel
 from factorwise.distributed.executors import Executor
-from factorwise.errors import FactorwiseError, ModelFileError, require
+from factorwise.errors import FactorwiseError, ModelFileError
 from factorwise.io.models import ModelFile, read_model, write_model
 from factorwise.io.provenance import provenance
 from factorwise.kernels.clusterings.links import FIXED_WEIGHTS
 from factorwise.model.level_weights import LevelWeights
 from factorwise.model.link_templates import FIXED_NAMES
 from factorwise.types import Ints
-from factorwise.validation import as_number, check_weights
+from factorwise.validation import as_number, check_number, check_weights
 
 KIND = "resolution"
 
@@ -69,7 +69,7 @@ class Knowledge:
     unlabelled: UnlabelledModel | None = None
 
     def __post_init__(self) -> None:
-        require(self.temperature > 0, "temperature", self.temperature, "above zero")
+        check_number("temperature", self.temperature, above=0)
         check_weights("weights", self.weights.values)
         for name, values in self.further.items():
             check_weights(f"weights of {name}", values)

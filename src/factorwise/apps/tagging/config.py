@@ -96,7 +96,8 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         self._check_numbers()
-        require(self.algorithm in ALGORITHMS, "algorithm", self.algorithm, f"one of {', '.join(ALGORITHMS)}")
+        named = isinstance(self.algorithm, str) and self.algorithm in ALGORITHMS
+        require(named, "algorithm", self.algorithm, f"one of {', '.join(ALGORITHMS)}")
         require(self.pa_type in (0, 1, 2), "pa_type", self.pa_type, "0, 1 or 2")
         require(self.order in (1, 2), "order", self.order, "1 or 2")
         require(self.precision in ("single", "double"), "precision", self.precision, "'single' or 'double'")

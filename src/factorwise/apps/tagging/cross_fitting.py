@@ -18,8 +18,9 @@ from factorwise.apps.tagging.config import TrainingConfig
 from factorwise.apps.tagging.constraints import Constraints
 from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.apps.tagging.training import HeldOut, Sentences, Trained, train
-from factorwise.errors import InvalidArgumentError, require
+from factorwise.errors import InvalidArgumentError
 from factorwise.types import Ints
+from factorwise.validation import check_count
 from factorwise.variables.sparse_rows import SparseRows
 
 FOLDS = 5
@@ -81,7 +82,7 @@ def cross_fitted(
         How many parts there are.
     """
     count = len(sentences.start) - 1
-    require(folds >= 2, "folds", folds, "at least 2")
+    check_count("folds", folds, 2)
     if folds > count:
         raise InvalidArgumentError(
             f"constraint_folds={folds} asks for more parts than there are sentences, {count}: give fewer, or"

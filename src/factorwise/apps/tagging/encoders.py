@@ -180,7 +180,8 @@ def choose_encoder(
             "gazetteers and word_classes are looked up by words: give templates, such as templates='default',"
             " and sentences of words."
         )
-    first = sentences[0] if isinstance(sentences, Sequence | np.ndarray) and len(sentences) else None
+    listed = isinstance(sentences, Sequence) or (isinstance(sentences, np.ndarray) and sentences.ndim > 0)
+    first = sentences[0] if listed and len(sentences) else None
     return MatrixEncoder() if _is_matrix(first) else AttributeEncoder()
 
 

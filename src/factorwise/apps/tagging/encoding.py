@@ -41,7 +41,8 @@ from factorwise.apps.tagging.vocabulary import (
     stored,
     without_unknown,
 )
-from factorwise.errors import InvalidArgumentError, require
+from factorwise.errors import InvalidArgumentError
+from factorwise.validation import check_count
 
 Values = NDArray[np.float32]
 
@@ -63,7 +64,7 @@ class AttributeEncoder:
     """
 
     def __init__(self, *, min_frequency: int = 1) -> None:
-        require(min_frequency >= 1, "min_frequency", min_frequency, "at least 1")
+        check_count("min_frequency", min_frequency)
         self.min_frequency = min_frequency
         self._vocabulary = Vocabulary()
         self._slots = np.zeros(0, dtype=np.int32)
@@ -165,7 +166,8 @@ def _first_places(codes: Codes, known: int, ends: Longs) -> Codes:
 
 def _pieces(sentences: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
     """Yield sentences in lists: all at once, or some at a time of what can only be gone through."""
-    if isinstance(sentences, str | bytes | Mapping) or not isinstance(sentences, Iterable):
+    listed = isinstance(sentences, Iterable) and getattr(sentences, "ndim", 1) > 0
+    if isinstance(sentences, str | bytes | Mapping) or not listed:
         raise InvalidArgumentError(
             f"X is a {type(sentences).__name__}, not a list of sentences, each a list of tokens."
         )

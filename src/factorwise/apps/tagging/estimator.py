@@ -35,6 +35,7 @@ from factorwise.apps.tagging.word_lists import make_word_lists
 from factorwise.errors import InvalidArgumentError, require
 from factorwise.io.provenance import provenance
 from factorwise.learning.chains.structure import Supervision
+from factorwise.validation import check_count, check_number
 
 
 class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
@@ -361,7 +362,7 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         """
         if (X_dev is None) != (y_dev is None):
             raise InvalidArgumentError("X_dev and y_dev belong together: give both or neither.")
-        require(self.n_iter_no_change >= 1, "n_iter_no_change", self.n_iter_no_change, "at least 1")
+        check_count("n_iter_no_change", self.n_iter_no_change)
         patience = self.n_iter_no_change if self.early_stopping else None
         if X_dev is not None:
             rows, start = encoder.encode(as_sentences(X_dev))
@@ -375,7 +376,7 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         if not apart:
             return everything, None
         share = self.validation_fraction
-        require(0.0 < share < 1.0, "validation_fraction", share, "between 0 and 1")
+        check_number("validation_fraction", share, above=0, below=1)
         chosen = random_share(everything.complete, share, _seed(self.random_state))
         if chosen.all() or not chosen.any():
             raise InvalidArgumentError(

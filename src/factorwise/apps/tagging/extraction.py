@@ -34,8 +34,9 @@ from factorwise.apps.tagging.vocabulary import (
     stored,
     without_unknown,
 )
-from factorwise.errors import InvalidArgumentError, ShapeError, require
+from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.kernels.text.interning import PADDING, UNKNOWN, template_keys
+from factorwise.validation import check_count
 from factorwise.variables.sparse_rows import SparseRows
 
 _AT_ONCE = 2_048  # tokens whose keys are made before they are numbered: they stay in the cache
@@ -152,7 +153,7 @@ class TemplateExtractor:
     """
 
     def __init__(self, templates: TemplateSet, *, min_frequency: int = 1) -> None:
-        require(min_frequency >= 1, "min_frequency", min_frequency, "at least 1")
+        check_count("min_frequency", min_frequency)
         self.templates = templates
         self._symbolic = tuple(template for template in templates.templates if not template.is_number)
         self._numbers = tuple(template for template in templates.templates if template.is_number)

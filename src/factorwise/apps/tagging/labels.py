@@ -105,7 +105,8 @@ class LabelEncoder:
 def _flattened(sentences: Sequence[Sequence[Any]], start: Any) -> tuple[list[Any], Longs]:
     bounds = np.asarray(start, dtype=np.int64)
     sentences = list(sentences) if isinstance(sentences, Iterator) else sentences
-    if isinstance(sentences, str | bytes) or not hasattr(sentences, "__len__"):
+    listed = hasattr(sentences, "__len__") and getattr(sentences, "ndim", 1) > 0
+    if isinstance(sentences, str | bytes) or not listed:
         raise InvalidArgumentError(
             f"y is a {type(sentences).__name__}, not a list of sentences, each a list of labels."
         )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import ImpossibleError, require
+from factorwise.errors import ImpossibleError
 from factorwise.inference.base import Best
 from factorwise.kernels.chains import attribute_rows
 from factorwise.kernels.chains.attribute_rows import AHEAD, Entries, Tokens
@@ -24,6 +24,7 @@ from factorwise.kernels.compile.threads import Team
 from factorwise.learning.chains.layout import Layout, StateFeatures
 from factorwise.learning.chains.structure import ChainStructure
 from factorwise.types import Bools, Floats
+from factorwise.validation import check_count
 from factorwise.variables.sparse_rows import SparseRows
 
 
@@ -179,7 +180,7 @@ class ChainTagger:
 
     def k_best(self, node: Floats, k: int) -> list[Best]:
         """Return the ``k`` best paths of one sentence, best first; fewer if there are fewer."""
-        require(k >= 1, "k", k, "at least 1")
+        check_count("k", k)
         return self.structure.k_best(node, self.transition_weights, k)
 
     def span_probability(

@@ -22,6 +22,7 @@ from factorwise.inference.cross_entropy.base import (
     checked_shares,
 )
 from factorwise.rng import Stream
+from factorwise.validation import check_count, check_number
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -38,7 +39,7 @@ class Bernoulli(ClosedFormFamily[NDArray[np.int64]]):
     bits: int
 
     def __post_init__(self) -> None:
-        require(self.bits >= 1, "bits", self.bits, "at least 1")
+        check_count("bits", self.bits)
 
     @property
     def size(self) -> int:
@@ -212,8 +213,8 @@ class Gaussian(ClosedFormFamily[NDArray[np.float64]]):
     floor: float = 1e-9
 
     def __post_init__(self) -> None:
-        require(self.dimensions >= 1, "dimensions", self.dimensions, "at least 1")
-        require(0 < self.floor < math.inf, "floor", self.floor, "a number greater than zero")
+        check_count("dimensions", self.dimensions)
+        check_number("floor", self.floor, above=0, finite=True)
 
     @property
     def size(self) -> int:
@@ -270,7 +271,7 @@ class Gaussian(ClosedFormFamily[NDArray[np.float64]]):
 
 def _generator(count: int, stream: Stream) -> np.random.Generator:
     """Return a generator of whole arrays, seeded by the stream."""
-    require(count >= 1, "count", count, "at least 1")
+    check_count("count", count)
     return np.random.Generator(np.random.PCG64(stream.bits()))
 
 

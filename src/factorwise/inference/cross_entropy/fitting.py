@@ -17,6 +17,7 @@ from factorwise.inference.cross_entropy.base import (
     checked_shares,
     selected,
 )
+from factorwise.validation import check_count
 
 Around = Literal["zero", "previous"]
 """Where a ridge pulls the parameters of a family to: to zero, or to those of the round before."""
@@ -79,7 +80,7 @@ def maximize(
     Implements: rohanimanesh2009inference, Eq. 2, with a ridge.
     """
     require(around in ("zero", "previous"), "around", around, "'zero' or 'previous'")
-    require(steps >= 1, "steps", steps, "at least 1")
+    check_count("steps", steps)
     start = checked_parameters(family, previous, "previous")
     weights = checked_shares(shares, len(samples))
     weighty = np.flatnonzero(weights)

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
-from factorwise.errors import InvalidArgumentError, ShapeError, require
+from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.cross_entropy.base import Family, Vector, checked_parameters, selected
 from factorwise.inference.cross_entropy.fitting import RIDGE, Around, fit
 from factorwise.rng import Stream, as_stream
+from factorwise.validation import check_count, check_number
 
 PROGRESS_AFTER = 2.0  # seconds: short runs show no bar
 ROUNDING = 1e-12  # so that 7 % of 100 samples are 7, though 0.07 * 100 is a little more in floating point
@@ -50,7 +51,7 @@ def elite_of(values: ArrayLike, share: float) -> Elite:
 
     Implements: rohanimanesh2009inference, Alg. 2, lines 6 and 7, and the indicator of Eq. 2.
     """
-    require(0 < share <= 1, "share", share, "greater than 0 and at most 1")
+    check_number("share", share, above=0, most=1)
     given = _checked_values(values, None)
     # Line 7 counts ceil(rho N) in ascending order and line 8 takes what is greater: that would keep most of
     # the samples, and none where all tie. The text says that a top portion is kept, which is counted from the
@@ -95,7 +96,7 @@ def update(
 
     Implements: rohanimanesh2009inference, Alg. 2, lines 6 to 9, with the smoothed line 9 of Sec. 2.2.
     """
-    require(0 < smoothing <= 1, "smoothing", smoothing, "greater than 0 and at most 1")
+    check_number("smoothing", smoothing, above=0, most=1)
     old = checked_parameters(family, parameters, "parameters")
     given = _checked_values(values, len(samples))
     chosen = elite_of(given, elite)
@@ -210,12 +211,12 @@ def cross_entropy(
 
     Implements: rohanimanesh2009inference, Alg. 2, with the smoothing of Sec. 2.2.
     """
-    require(samples >= 1, "samples", samples, "at least 1")
-    require(0 < elite <= 1, "elite", elite, "greater than 0 and at most 1")
-    require(0 < smoothing <= 1, "smoothing", smoothing, "greater than 0 and at most 1")
-    require(iterations >= 1, "iterations", iterations, "at least 1")
-    require(tolerance >= 0, "tolerance", tolerance, "zero or more")
-    require(patience >= 1, "patience", patience, "at least 1")
+    check_count("samples", samples)
+    check_number("elite", elite, above=0, most=1)
+    check_number("smoothing", smoothing, above=0, most=1)
+    check_count("iterations", iterations)
+    check_number("tolerance", tolerance, least=0)
+    check_count("patience", patience)
     root = as_stream(seed).bits()
     search = _Search(checked_parameters(family, start, "start"), _quota(samples, elite), tolerance)
     hidden = None if progress is None else not progress

@@ -16,13 +16,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from factorwise.errors import InvalidArgumentError, ShapeError, StructureError, require
+from factorwise.errors import InvalidArgumentError, ShapeError, StructureError
 from factorwise.inference.base import Best, Marginals
 from factorwise.inference.exact.elimination import exact_marginals, require_possible
 from factorwise.kernels.chains import chains
 from factorwise.model.grounding import FactorGraph
 from factorwise.rng import Stream
 from factorwise.types import Floats
+from factorwise.validation import check_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ def chain_best(node_scores: ArrayLike, transition_scores: ArrayLike) -> Best:
 
 def chain_k_best(node_scores: ArrayLike, transition_scores: ArrayLike, k: int) -> list[Best]:
     """Return the ``k`` best paths, best first; fewer if fewer are possible."""
-    require(k >= 1, "k", k, "at least 1")
+    check_count("k", k)
     node, edge = _checked(node_scores, transition_scores)
     length, labels = node.shape
     paths = np.zeros((k, length), dtype=np.int64)
@@ -92,7 +93,7 @@ def chain_sample(
     node_scores: ArrayLike, transition_scores: ArrayLike, stream: Stream, size: int
 ) -> NDArray[np.int64]:
     """Draw independent paths, int64[size, T]; one uniform number per place, last place first."""
-    require(size >= 0, "size", size, "zero or more")
+    check_count("size", size, 0)
     node, edge = _checked(node_scores, transition_scores)
     scaled = _scaled_forward(node, edge)
     if scaled is None:

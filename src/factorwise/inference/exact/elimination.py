@@ -19,13 +19,14 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import ImpossibleError, InvalidArgumentError, TreewidthError, require
+from factorwise.errors import ImpossibleError, InvalidArgumentError, TreewidthError
 from factorwise.inference.base import Best, Marginals
 from factorwise.kernels.graphs.trees import fill_uniforms
 from factorwise.model.factor import Factor, expectation, product
 from factorwise.model.grounding import FactorGraph
 from factorwise.rng import Stream
 from factorwise.types import Floats
+from factorwise.validation import check_count, check_number
 
 GIBIBYTE = 1 << 30
 
@@ -209,7 +210,7 @@ def decode(graph: FactorGraph, buckets: Iterable[Factor]) -> NDArray[np.int64]:
 
 def draw(graph: FactorGraph, buckets: Iterable[Factor], stream: Stream, size: int) -> NDArray[np.int64]:
     """Draw settings off the buckets of a sum-elimination, which come last first; int64[size, variables]."""
-    require(size >= 0, "size", size, "zero or more")
+    check_count("size", size, 0)
     values = np.zeros((size, graph.n_variables), dtype=np.int64)
     uniform = np.empty(size)
     for bucket in buckets:
@@ -233,7 +234,7 @@ def ranked(graph: FactorGraph, solve: Solve, k: int) -> list[Best]:
         From label scores (0, or ``-inf`` to rule a label out) to a best setting and the max-marginals of
         all labels, float64[labels of all variables]; it raises `ImpossibleError` if none is left.
     """
-    require(k >= 1, "k", k, "at least 1")
+    check_count("k", k)
     starts = label_starts(graph)
     owner = np.repeat(np.arange(graph.n_variables), graph.cardinality)
     regions: list[tuple[float, int, int, NDArray[np.int64], Floats]] = []
@@ -301,7 +302,7 @@ class Elimination:
     memory_limit: int = 2 * GIBIBYTE
 
     def __post_init__(self) -> None:
-        require(self.memory_limit > 0, "memory_limit", self.memory_limit, "greater than zero")
+        check_number("memory_limit", self.memory_limit, above=0)
 
     def log_partition(self, graph: FactorGraph) -> float:
         """Return the log of the sum of exp(score) over all settings."""

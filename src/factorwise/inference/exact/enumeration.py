@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import ImpossibleError, TreewidthError, require
+from factorwise.errors import ImpossibleError, TreewidthError
 from factorwise.inference.base import Best, Marginals
 from factorwise.model.grounding import FactorGraph
 from factorwise.rng import Stream
 from factorwise.types import Floats
+from factorwise.validation import check_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +32,7 @@ class Enumeration:
     limit: int = 1 << 20
 
     def __post_init__(self) -> None:
-        require(self.limit >= 1, "limit", self.limit, "at least 1")
+        check_count("limit", self.limit)
 
     def settings(self, graph: FactorGraph) -> NDArray[np.int64]:
         """Return all settings, int64[settings, variables]."""
@@ -80,7 +81,7 @@ class Enumeration:
 
     def k_best(self, graph: FactorGraph, k: int) -> list[Best]:
         """Return the ``k`` most probable settings, best first; fewer if fewer are possible."""
-        require(k >= 1, "k", k, "at least 1")
+        check_count("k", k)
         scores = self.scores(graph)
         _peak(scores)
         ranked = np.argsort(-scores, kind="stable")[:k]
@@ -89,7 +90,7 @@ class Enumeration:
 
     def sample(self, graph: FactorGraph, stream: Stream, size: int) -> NDArray[np.int64]:
         """Draw independent settings, int64[size, variables], with one uniform number each."""
-        require(size >= 0, "size", size, "zero or more")
+        check_count("size", size, 0)
         ladder = np.cumsum(self.distribution(graph))
         uniform = np.array([stream.uniform() for _ in range(size)])
         # A uniform number below 1 times the last rung stays below it, rounding included.

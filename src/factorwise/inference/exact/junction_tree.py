@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import require
 from factorwise.inference.base import Best, Marginals
 from factorwise.inference.exact.elimination import (
     GIBIBYTE,
@@ -32,6 +31,7 @@ from factorwise.model.factor import Factor
 from factorwise.model.grounding import FactorGraph
 from factorwise.rng import Stream
 from factorwise.types import Floats
+from factorwise.validation import check_number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class JunctionTree:
     memory_limit: int = 2 * GIBIBYTE
 
     def __post_init__(self) -> None:
-        require(self.memory_limit > 0, "memory_limit", self.memory_limit, "greater than zero")
+        check_number("memory_limit", self.memory_limit, above=0)
 
     def treewidth(self, graph: FactorGraph) -> int:
         """Return the width of the order that would be used, without allocating any table."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import StructureError, require
+from factorwise.errors import StructureError
 from factorwise.inference.base import Best, Marginals
 from factorwise.inference.exact.elimination import exact_marginals, ranked, require_possible
 from factorwise.kernels.graphs import trees
@@ -24,6 +24,7 @@ from factorwise.model.factor import log_sum_exp
 from factorwise.model.grounding import FactorGraph
 from factorwise.rng import Stream
 from factorwise.types import Floats
+from factorwise.validation import check_count
 
 _SMALLEST_PRODUCT = 1e-300  # products down to here keep their full precision
 
@@ -51,7 +52,7 @@ class TreeOracle:
 
     def sample(self, graph: FactorGraph, stream: Stream, size: int) -> NDArray[np.int64]:
         """Draw independent settings, int64[size, variables]."""
-        require(size >= 0, "size", size, "zero or more")
+        check_count("size", size, 0)
         return RootedForest(graph).sample(stream, size)
 
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
+from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError
 from factorwise.inference.mcmc.acceptances import (
     METROPOLIS,
@@ -42,6 +43,7 @@ def log_acceptance(
     return first + min(0.0, tempered(correction, temperature))
 
 
+@check_types
 @dataclass(frozen=True, slots=True)
 class Metropolis:
     """Propose, weigh, decide: samples ``exp(score / temperature)``, if the evaluator is exact.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from factorwise.arguments import check_types
 from factorwise.inference.mcmc.kernel import Step, tempered
 from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.kernels.compile.programs import Program
@@ -15,6 +16,7 @@ from factorwise.world.diff import NEW, PartitionDiff, Retype, Transfer
 from factorwise.world.partition import Partition
 
 
+@check_types
 @dataclass(frozen=True)
 class PartitionGibbs:
     """Draw a random item, then its place among all clusters and a cluster of its own of each type."""

@@ -26,6 +26,7 @@ from factorwise.inference.mcmc.engine import Engine, EngineName, make_engine
 from factorwise.inference.mcmc.kernel import TransitionKernel
 from factorwise.inference.mcmc.schedules import Geometric, Schedule
 from factorwise.rng import Stream, as_stream
+from factorwise.validation import as_array, check_count, check_number
 from factorwise.views import html_table
 
 PROGRESS_AFTER = 2.0  # seconds: short runs show no bar
@@ -185,10 +186,10 @@ def sample(
     pairs
         Pairs of items of a partition world whose co-clustering is to be noted.
     """
-    require(draws >= 1, "draws", draws, "at least 1")
-    require(thin >= 1, "thin", thin, "at least 1")
-    require(burn_in >= 0, "burn_in", burn_in, "zero or more")
-    require(temperature > 0, "temperature", temperature, "greater than zero")
+    check_count("draws", draws)
+    check_count("thin", thin)
+    check_count("burn_in", burn_in, 0)
+    check_number("temperature", temperature, above=0)
     watched = _checked_pairs(pairs, world)
     crew = _start(kernel, world, chains, threads, seed, engine, watched)
     burning = [min(SLICE, burn_in - done) for done in range(0, burn_in, SLICE)]
@@ -250,9 +251,14 @@ def anneal(
 
     Implements: singh2012montecarlo, Sec. 2 (MAP by a cooling schedule).
     """
-    require(steps >= 1, "steps", steps, "at least 1")
-    require(looks >= 1, "looks", looks, "at least 1")
-    cooling = schedule or Geometric()
+    check_count("steps", steps)
+    check_count("looks", looks)
+    cooling = Geometric() if schedule is None else schedule
+    if not hasattr(cooling, "temperature"):
+        raise InvalidArgumentError(
+            f"{schedule!r} is no schedule: give one such as Geometric(start=2.0, end=0.02), or an object with"
+            " temperature(done)."
+        )
     ends = np.linspace(0, steps, min(looks, steps) + 1).astype(int).tolist()
     crew = _start(kernel, world, chains, threads, seed, engine, np.zeros((0, 2), np.int64))
     for chain in crew:
@@ -272,7 +278,7 @@ def anneal(
 
 
 def _checked_pairs(pairs: ArrayLike, world: Any) -> NDArray[np.int64]:
-    given = np.asarray(pairs)
+    given = as_array("pairs", pairs)
     if given.size == 0:
         return np.zeros((0, 2), np.int64)
     worlds = list(getattr(world, "parts", {"": world}).values())
@@ -301,7 +307,7 @@ def _start(
     engine: EngineName,
     pairs: NDArray[np.int64],
 ) -> list[_Chain]:
-    require(chains >= 1, "chains", chains, "at least 1")
+    check_count("chains", chains)
     require(threads is None or threads >= 1, "threads", threads, "at least 1, or None for all processors")
     # one draw, so that a Generator or a Stream is advanced alike for any number of chains
     root = as_stream(seed).bits()

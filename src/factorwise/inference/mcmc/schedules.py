@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from factorwise.arguments import check_types
 from factorwise.errors import require
+from factorwise.validation import check_number
 
 
 class Schedule(Protocol):
@@ -16,6 +18,7 @@ class Schedule(Protocol):
         ...
 
 
+@check_types
 @dataclass(frozen=True, slots=True)
 class Constant:
     """The same temperature throughout."""
@@ -23,13 +26,14 @@ class Constant:
     value: float = 1.0
 
     def __post_init__(self) -> None:
-        require(self.value > 0, "temperature", self.value, "greater than zero")
+        check_number("temperature", self.value, above=0)
 
     def temperature(self, done: float) -> float:
         """Return the one temperature."""
         return self.value
 
 
+@check_types
 @dataclass(frozen=True, slots=True)
 class Geometric:
     """From ``start`` down to ``end``, by the same factor in equal stretches."""
@@ -38,13 +42,15 @@ class Geometric:
     end: float = 0.02
 
     def __post_init__(self) -> None:
-        require(self.start >= self.end > 0, "start and end", (self.start, self.end), "start >= end > 0")
+        check_number("end", self.end, above=0)
+        require(self.start >= self.end, "start and end", (self.start, self.end), "start >= end > 0")
 
     def temperature(self, done: float) -> float:
         """Return ``start * (end / start) ** done``."""
         return float(self.start * (self.end / self.start) ** done)
 
 
+@check_types
 @dataclass(frozen=True, slots=True)
 class Linear:
     """From ``start`` down to ``end``, by the same difference in equal stretches."""
@@ -53,7 +59,8 @@ class Linear:
     end: float = 0.02
 
     def __post_init__(self) -> None:
-        require(self.start >= self.end > 0, "start and end", (self.start, self.end), "start >= end > 0")
+        check_number("end", self.end, above=0)
+        require(self.start >= self.end, "start and end", (self.start, self.end), "start >= end > 0")
 
     def temperature(self, done: float) -> float:
         """Return the point between the two."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import InvalidArgumentError, NoCompiledFormError, ShapeError, TemplateError, require
+from factorwise.errors import InvalidArgumentError, NoCompiledFormError, ShapeError, TemplateError
 from factorwise.inference.mcmc.branches import Tap
 from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.kernels.compile.programs import Program
@@ -19,6 +19,7 @@ from factorwise.kernels.walks.frames import Parts
 from factorwise.kernels.walks.loops import ACCEPTED
 from factorwise.model.model import Model
 from factorwise.model.programs import model_programs
+from factorwise.validation import check_count, check_number
 
 
 class Walk:
@@ -152,8 +153,8 @@ class Walk:
 
     def advance(self, stream: Any, temperature: float, steps: int, *, episode: int = 0) -> int:
         """Make ``steps`` steps; return how many changed the world."""
-        require(temperature > 0.0, "temperature", temperature, "greater than zero")
-        require(steps >= 0, "steps", steps, "zero or more")
+        check_number("temperature", temperature, above=0)
+        check_count("steps", steps, 0)
         before = int(self.parts.walk.tally[ACCEPTED])
         if self._tap is not None:
             if self._follows:

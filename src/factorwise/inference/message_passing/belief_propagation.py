@@ -28,6 +28,7 @@ from factorwise.kernels.graphs.messages import (
 from factorwise.kernels.graphs.pair_messages import BinaryPairs, run_binary, run_binary_in_order, run_pairs
 from factorwise.kernels.graphs.residual_messages import Queue, run_residual
 from factorwise.model.grounding import FactorGraph
+from factorwise.validation import check_count, check_number
 
 Schedule = Literal["sequential", "parallel", "residual"]
 SCHEDULES = ("sequential", "parallel", "residual")
@@ -96,9 +97,9 @@ class BeliefPropagation:
 def check_message_settings(schedule: str, damping: float, max_iterations: int, tolerance: float) -> None:
     """Refuse settings no message-passing method can run with."""
     require(schedule in SCHEDULES, "schedule", schedule, f"one of {', '.join(map(repr, SCHEDULES))}")
-    require(0.0 <= damping < 1.0, "damping", damping, "zero or more and less than one")
-    require(max_iterations >= 1, "max_iterations", max_iterations, "at least 1")
-    require(tolerance >= 0.0, "tolerance", tolerance, "zero or more")
+    check_number("damping", damping, least=0, below=1)
+    check_count("max_iterations", max_iterations)
+    check_number("tolerance", tolerance, least=0)
 
 
 def run_messages(

@@ -22,6 +22,7 @@ from factorwise.inference.message_passing.wiring import Wired, wire
 from factorwise.kernels.graphs.mean_field import product_beliefs, run_mean_field
 from factorwise.model.grounding import FactorGraph
 from factorwise.types import Floats
+from factorwise.validation import check_count, check_number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +49,9 @@ class MeanField:
     tolerance: float = 1e-9
 
     def __post_init__(self) -> None:
-        require(self.max_table >= 1, "max_table", self.max_table, "at least 1")
-        require(self.max_iterations >= 1, "max_iterations", self.max_iterations, "at least 1")
-        require(self.tolerance >= 0.0, "tolerance", self.tolerance, "zero or more")
+        check_count("max_table", self.max_table)
+        check_count("max_iterations", self.max_iterations)
+        check_number("tolerance", self.tolerance, least=0)
         members = [variable for group in self._groups() for variable in group]
         require(min(members, default=0) >= 0, "blocks", self.blocks, "groups of variable numbers from 0 up")
         if len(set(members)) < len(members):

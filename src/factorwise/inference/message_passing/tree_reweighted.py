@@ -37,6 +37,7 @@ from factorwise.inference.message_passing.belief_propagation import (
 from factorwise.inference.message_passing.wiring import Wired, wire
 from factorwise.kernels.graphs.forests import grow_forest
 from factorwise.model.grounding import FactorGraph
+from factorwise.validation import check_count
 
 CHOICES = ("spanning_trees", "uniform")
 
@@ -80,7 +81,7 @@ class TreeReweighted:
                 self.edge_appearance,
                 "above 0 and at most 1 for every factor",
             )
-        require(self.forests >= 1, "forests", self.forests, "at least 1")
+        check_count("forests", self.forests)
         check_message_settings(self.schedule, self.damping, self.max_iterations, self.tolerance)
 
     def marginals(self, graph: FactorGraph) -> Marginals:

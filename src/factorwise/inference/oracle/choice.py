@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from factorwise.arguments import check_types
 from factorwise.errors import ImpossibleError, StructureError, require
 from factorwise.inference.base import Best, Marginals
 from factorwise.inference.exact.elimination import GIBIBYTE
@@ -22,6 +23,7 @@ from factorwise.inference.oracle.local_search import search_best, soften
 from factorwise.inference.oracle.mini_buckets import mini_bucket_bound, mini_bucket_setting
 from factorwise.inference.oracle.reduction import reduce_labels
 from factorwise.model.grounding import FactorGraph
+from factorwise.validation import check_number
 
 Query = Literal["all", "marginals", "best"]
 QUERIES = ("all", "marginals", "best")
@@ -41,6 +43,7 @@ PART_ENTRIES = 1 << 16
 BOUND_ENTRIES = 1 << 18
 
 
+@check_types
 def infer(
     graph: FactorGraph,
     *,
@@ -68,8 +71,8 @@ def infer(
         Seed of the search for a best setting.
     """
     require(query in QUERIES, "query", query, f"one of {', '.join(map(repr, QUERIES))}")
-    require(budget > 0, "budget", budget, "greater than zero")
-    require(memory > 0, "memory", memory, "greater than zero")
+    check_number("budget", budget, above=0)
+    check_number("memory", memory, above=0)
     begun = time.perf_counter()
     reduced = reduce_labels(graph)
     choice = _Choice(reduced.graph, begun + budget, memory, seed)

@@ -275,7 +275,10 @@ def check_arguments(role: str, function: Any) -> tuple[str, ...]:
     if isinstance(function, TwoForms):
         function = function.function
     written = isinstance(function, Written)
-    names = function.arguments if written else tuple(inspect.signature(function).parameters)
+    try:
+        names = function.arguments if written else tuple(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        raise ProgramError(f"the {role} of a program is a plain function, not {function!r}.") from None
     unknown = [name for name in names if name not in ROLES[role].arguments]
     if unknown:
         raise ProgramError(

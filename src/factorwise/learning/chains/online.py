@@ -20,6 +20,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, StructureError, require
 from factorwise.kernels.chains import chain_online
 from factorwise.kernels.chains.chain_online import Step
@@ -28,6 +29,7 @@ from factorwise.learning.chains.passes import Corrections, Descent, LaidOut, Pas
 from factorwise.learning.chains.structure import ChainStructure, FirstOrder, Supervision
 from factorwise.rng import Stream, as_stream
 from factorwise.types import Ints
+from factorwise.validation import check_count, check_number
 from factorwise.variables.sparse_rows import SparseRows
 
 
@@ -39,6 +41,7 @@ class AveragedPerceptron:
     """
 
 
+@check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassiveAggressive:
     """Move just far enough for the right path to lead by a margin.
@@ -61,9 +64,10 @@ class PassiveAggressive:
 
     def __post_init__(self) -> None:
         require(self.kind in (0, 1, 2), "kind", self.kind, "0, 1 or 2")
-        require(0 < self.c < np.inf, "c", self.c, "greater than zero")
+        check_number("c", self.c, above=0, finite=True)
 
 
+@check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arow:
     """Adaptive regularisation of weights: move uncertain weights further, and make them more certain.
@@ -79,8 +83,8 @@ class Arow:
     gamma: float = 1.0
 
     def __post_init__(self) -> None:
-        require(0 < self.variance < np.inf, "variance", self.variance, "greater than zero")
-        require(0 < self.gamma < np.inf, "gamma", self.gamma, "greater than zero")
+        check_number("variance", self.variance, above=0, finite=True)
+        check_number("gamma", self.gamma, above=0, finite=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,11 +124,12 @@ class StochasticGradient:
         require(
             0 < self.calibration_eta < np.inf, "calibration_eta", self.calibration_eta, "greater than zero"
         )
-        require(1 < self.calibration_rate < np.inf, "calibration_rate", self.calibration_rate, "more than 1")
+        check_number("calibration_rate", self.calibration_rate, above=1, finite=True)
         for name in ("calibration_samples", "calibration_candidates", "calibration_max_trials"):
             require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
 
 
+@check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaGrad:
     """Go down the gradient, each weight by ``rate`` over the root of the sum of its squared gradients.
@@ -146,8 +151,8 @@ class AdaGrad:
 
     def __post_init__(self) -> None:
         require(0 <= self.l2 < np.inf, "l2", self.l2, "zero or more")
-        require(0 < self.rate < np.inf, "rate", self.rate, "greater than zero")
-        require(0 < self.offset < np.inf, "offset", self.offset, "greater than zero")
+        check_number("rate", self.rate, above=0, finite=True)
+        check_number("offset", self.offset, above=0, finite=True)
 
 
 Rule: TypeAlias = AveragedPerceptron | PassiveAggressive | Arow | StochasticGradient | AdaGrad
@@ -234,10 +239,10 @@ def train_online(
     dtype
         Precision of scores and, for rules that go down a gradient, of the weights.
     """
-    require(max_iterations >= 1, "max_iterations", max_iterations, "at least 1")
-    require(epsilon >= 0, "epsilon", epsilon, "zero or more")
-    require(period >= 1, "period", period, "at least 1")
-    require(delta >= 0, "delta", delta, "zero or more")
+    check_count("max_iterations", max_iterations)
+    check_number("epsilon", epsilon, least=0)
+    check_count("period", period)
+    check_number("delta", delta, least=0)
     if not isinstance(structure, FirstOrder):
         raise StructureError(
             f"{type(rule).__name__} trains chains of first order, but {type(structure).__name__} was given."

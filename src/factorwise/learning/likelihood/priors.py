@@ -8,16 +8,18 @@ scale :math:`\beta` is :math:`\lambda_1 = 1 / \beta`; both together are the elas
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from factorwise.errors import ShapeError, require
+from factorwise.arguments import check_types
+from factorwise.errors import ShapeError
 from factorwise.types import Bools, Floats
+from factorwise.validation import check_number
 
 
+@check_types
 @dataclass(frozen=True, slots=True)
 class Prior:
     """The penalty ``l1 * sum(abs(w)) + l2 * sum(w ** 2)``; without a half, as CRFsuite's c1 and c2.
@@ -40,8 +42,7 @@ class Prior:
 
     def __post_init__(self) -> None:
         for name in ("l1", "l2"):
-            price = getattr(self, name)
-            require(0.0 <= price < math.inf, name, price, "a finite number, zero or more")
+            check_number(name, getattr(self, name), least=0, finite=True)
 
     @classmethod
     def none(cls) -> Prior:
@@ -51,13 +52,13 @@ class Prior:
     @classmethod
     def gaussian(cls, variance: float) -> Prior:
         """Weights around zero with this variance."""
-        require(variance > 0.0, "variance", variance, "greater than zero")
+        check_number("variance", variance, above=0)
         return cls(l2=0.5 / variance)
 
     @classmethod
     def laplace(cls, scale: float) -> Prior:
         """Weights around zero, many of them zero at the optimum, with this mean absolute value."""
-        require(scale > 0.0, "scale", scale, "greater than zero")
+        check_number("scale", scale, above=0)
         return cls(l1=1.0 / scale)
 
     @classmethod

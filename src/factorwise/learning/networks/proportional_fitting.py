@@ -19,12 +19,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from factorwise.errors import ConvergenceWarning, CountsError, StructureError, require
+from factorwise.errors import ConvergenceWarning, CountsError, StructureError
 from factorwise.inference.exact.elimination import GIBIBYTE, EliminationOrder, elimination_order
 from factorwise.inference.exact.junction_tree import JunctionTree
 from factorwise.learning.networks.counts import CliqueCounts
 from factorwise.model.grounding import FactorGraph
 from factorwise.types import Bools, Floats
+from factorwise.validation import check_count, check_number
 
 # Up to so many settings one table over all variables is walked a fifth faster than a tree of smaller ones.
 SMALL_JOINT = 512
@@ -75,8 +76,8 @@ def fit_proportional(
     Implements: mccallum17learning, "Solving Unconstrained Convex Optimization Problems" (the specialized
     algorithm named there).
     """
-    require(tolerance > 0, "tolerance", tolerance, "greater than zero")
-    require(max_sweeps >= 1, "max_sweeps", max_sweeps, "at least 1")
+    check_number("tolerance", tolerance, above=0)
+    check_count("max_sweeps", max_sweeps)
     walk = _Walk(counts, memory_limit)
     residual, threshold = walk.calibrate(), tolerance
     sweeps = 0

@@ -13,13 +13,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from factorwise.errors import InvalidArgumentError, ShapeError, StructureError, require
+from factorwise.errors import InvalidArgumentError, ShapeError, StructureError
 from factorwise.kernels.graphs.trees import fill_uniforms
 from factorwise.learning.networks.counts import checked_cardinality, checked_records, count_table
 from factorwise.model.factor import expectation
 from factorwise.model.grounding import FactorGraph
 from factorwise.rng import Stream, as_stream
 from factorwise.types import Floats
+from factorwise.validation import check_count
 
 PseudoCounts: TypeAlias = float | Sequence[ArrayLike]
 
@@ -93,7 +94,7 @@ class TableNetwork:
 
     def sample(self, size: int, *, seed: int | np.random.Generator | Stream = 0) -> NDArray[np.int64]:
         """Draw independent records, int64[size, variables], parents first."""
-        require(size >= 0, "size", size, "zero or more")
+        check_count("size", size, 0)
         stream = as_stream(seed)
         values = np.zeros((size, len(self.tables)), dtype=np.int64)
         uniform = np.empty(size)

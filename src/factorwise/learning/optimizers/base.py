@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.arguments import check_types
 from factorwise.errors import FactorwiseError, ShapeError, WeightError, require
 from factorwise.types import Bools
 
@@ -49,6 +50,7 @@ class Penalty(Protocol):
         ...
 
 
+@check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizerConfig:
     """When to stop and how much to remember; names and defaults are those of CRFsuite and liblbfgs.

@@ -14,7 +14,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import InvalidArgumentError, ShapeError, require
+from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.message_passing.projection import (
     ChainsBase,
     FeatureWeights,
@@ -24,6 +24,7 @@ from factorwise.inference.message_passing.projection import (
 from factorwise.learning.likelihood.priors import Prior
 from factorwise.learning.optimizers import minimize
 from factorwise.types import Floats, Ints
+from factorwise.validation import check_count
 
 INNER = 30  # iterations with the marginals held
 LEAST = 1e-6  # a weight below which the shift does not tell the slope
@@ -117,7 +118,7 @@ def learn_feature_weights(
     """
     if not groups or len({group.features.shape[1] for group in groups}) != 1:
         raise InvalidArgumentError("give at least one group of chains, all with the same features.")
-    require(rounds >= 1, "rounds", rounds, "at least 1")
+    check_count("rounds", rounds)
     size = groups[0].features.shape[1]
     coefficients = np.zeros(size) if begin is None else np.asarray(begin, dtype=np.float64)
     for _ in range(rounds):

@@ -24,6 +24,7 @@ from factorwise.learning.projections.likelihood import (
     SequenceLikelihood,
 )
 from factorwise.types import Bools, Floats, Ints
+from factorwise.validation import check_count, check_number
 
 TOGETHER = 256  # sequences: many times many measurements would take much memory
 STABLE = 1e-12  # keeps the first step of a weight without a gradient finite
@@ -71,10 +72,10 @@ class EnergyLearning:
         methods, ways = ("doubly-stochastic", "double-loop"), ("fixed", "implicit")
         require(self.method in methods, "method", self.method, f"one of {', '.join(methods)}")
         require(self.differentiate in ways, "differentiate", self.differentiate, f"one of {', '.join(ways)}")
-        require(self.rounds >= 1, "rounds", self.rounds, "at least 1")
-        require(self.batch >= 1, "batch", self.batch, "at least 1")
-        require(self.inner_steps >= 1, "inner_steps", self.inner_steps, "at least 1")
-        require(self.rate > 0, "rate", self.rate, "greater than zero")
+        check_count("rounds", self.rounds)
+        check_count("batch", self.batch)
+        check_count("inner_steps", self.inner_steps)
+        check_number("rate", self.rate, above=0)
 
 
 class Round(NamedTuple):

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.kernels.clusterings import preferences as kernels
@@ -33,6 +34,7 @@ class ConstraintPreference(ProgramPreference):
     [0.5, -0.5, 0.0]
     """
 
+    @check_types
     def __init__(self, must_link: Iterable[Pair] = (), cannot_link: Iterable[Pair] = ()) -> None:
         self.must_link, self.cannot_link = _distinct(must_link), _distinct(cannot_link)
         both = self.must_link & self.cannot_link

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from factorwise.arguments import check_types
 from factorwise.errors import require
 from factorwise.inference.mcmc.acceptances import BETTER
 from factorwise.inference.mcmc.engine import EngineName
@@ -30,8 +31,10 @@ from factorwise.learning.samplerank.walkers import (
 )
 from factorwise.learning.updates import Unit, UpdateArrays
 from factorwise.rng import Stream
+from factorwise.validation import check_count, check_number
 
 
+@check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContrastiveDivergence:
     """Learner that pulls the model from the worlds its chain drifts to, towards the truth.
@@ -61,9 +64,9 @@ class ContrastiveDivergence:
     fixed: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
-        require(self.length >= 1, "length", self.length, "at least 1")
-        require(self.rate > 0, "rate", self.rate, "greater than zero")
-        require(self.decay >= 0, "decay", self.decay, "zero or more")
+        check_count("length", self.length)
+        check_number("rate", self.rate, above=0)
+        check_number("decay", self.decay, least=0)
         acceptance = check_walk(self.accept, self.temperature, self.best_of)
         require(acceptance != BETTER, "accept", self.accept, "a rule that does not look at the truth")
 

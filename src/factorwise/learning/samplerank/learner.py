@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
-from factorwise.errors import require
+from factorwise.arguments import check_types
 from factorwise.inference.mcmc.engine import EngineName
 from factorwise.inference.mcmc.run import PROGRESS_AFTER
 from factorwise.kernels.walks.loops import MISRANKED, STEPS, UPDATES
@@ -30,6 +30,7 @@ from factorwise.learning.samplerank.walkers import (
 from factorwise.learning.updates import UpdateArrays, UpdateRule, as_rule, averaged
 from factorwise.model.model import Model
 from factorwise.rng import Stream, as_stream
+from factorwise.validation import check_count, check_number
 
 
 class PassRecord(NamedTuple):
@@ -85,6 +86,7 @@ class Learned:
 Callback = Callable[[PassRecord, NDArray[np.float64]], object]
 
 
+@check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleRank:
     """Learner that corrects every wrong ranking it walks past.
@@ -148,8 +150,8 @@ class SampleRank:
         The result is a function of the worlds, the settings and the seed alone.
         """
         check_worlds(worlds, "preference")
-        require(steps >= 1, "steps", steps, "at least 1")
-        require(0.0 <= truth_starts <= 1.0, "truth_starts", truth_starts, "between 0 and 1")
+        check_count("steps", steps)
+        check_number("truth_starts", truth_starts, least=0, most=1)
         if truth_starts > 0.0:
             check_worlds(worlds, "truth")
         rule = as_rule(self.update)
@@ -213,7 +215,7 @@ def learn_by_passes(
     walk
         Learns in one world and returns how many of its ``steps`` changed it.
     """
-    require(passes >= 1, "passes", passes, "at least 1")
+    check_count("passes", passes)
     model = walkers[0].training.model
     arrays.weights[:] = model.blocks.flat(weights)
     root = as_stream(seed).bits()

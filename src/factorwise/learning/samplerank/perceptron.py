@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike
 
-from factorwise.errors import require
+from factorwise.arguments import check_types
 from factorwise.inference.mcmc.acceptances import METROPOLIS
 from factorwise.inference.mcmc.engine import EngineName
 from factorwise.inference.mcmc.schedules import Geometric, Schedule
@@ -28,10 +28,12 @@ from factorwise.learning.samplerank.walkers import (
 )
 from factorwise.learning.updates import Unit
 from factorwise.rng import Stream
+from factorwise.validation import check_count, check_number
 
 LOOKS = 50  # temperatures of one annealing
 
 
+@check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructuredPerceptron:
     """Learner that compares the truth with the world that annealing ends in.
@@ -52,7 +54,7 @@ class StructuredPerceptron:
     fixed: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
-        require(self.rate > 0, "rate", self.rate, "greater than zero")
+        check_number("rate", self.rate, above=0)
 
     def fit(
         self,
@@ -68,7 +70,7 @@ class StructuredPerceptron:
     ) -> Learned:
         """Search with ``steps`` steps of annealing in each world, ``passes`` times over."""
         check_worlds(worlds, "truth")
-        require(steps >= 1, "steps", steps, "at least 1")
+        check_count("steps", steps)
         arrays = Unit().arrays(worlds[0].model.blocks.size)
         free = free_weights(worlds[0].model, self.fixed)
         searching = np.zeros(CLOCK, np.int64)  # the clock of the rule counts searches

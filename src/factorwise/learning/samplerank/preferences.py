@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.arguments import check_types
 from factorwise.errors import DiffError, InvalidArgumentError, ShapeError, require
 from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.kernels.assignments import accuracy
@@ -26,6 +27,7 @@ from factorwise.kernels.structures import targets
 from factorwise.kernels.walks.frames import Parts, run
 from factorwise.kernels.walks.loops import make_changes, take_back, weigh_move
 from factorwise.rng import Stream
+from factorwise.validation import as_array, check_number
 from factorwise.world.assignment import Assignment
 from factorwise.world.diff import NEW, Transfer
 from factorwise.world.partition import Partition
@@ -190,6 +192,7 @@ class TruthPreference(ProgramPreference):
     0.0
     """
 
+    @check_types
     def __init__(
         self,
         truth: Partition | Sequence[object] | NDArray[Any],
@@ -231,8 +234,9 @@ class AccuracyPreference(ProgramPreference):
         and those that the world observes, are left out.
     """
 
+    @check_types
     def __init__(self, truth: Assignment | Sequence[int] | NDArray[np.integer[Any]]) -> None:
-        given = np.asarray(truth.values if isinstance(truth, Assignment) else truth)
+        given = as_array("truth", truth.values if isinstance(truth, Assignment) else truth)
         if given.ndim != 1:
             raise ShapeError(f"truth must be one code per variable, but has shape {given.shape}.")
         if given.dtype.kind not in "iu":
@@ -299,7 +303,7 @@ class _Asking:
     """A preference that asks a function at every diff, and is its own judge: it keeps nothing."""
 
     def __init__(self, function: Callable[[Any, Any], float], *, tolerance: float = 0.0) -> None:
-        require(0.0 <= tolerance < math.inf, "tolerance", tolerance, "a finite number, zero or more")
+        check_number("tolerance", tolerance, least=0, finite=True)
         self.function = function
         self.tolerance = tolerance
 

@@ -32,6 +32,7 @@ from scipy.sparse import csr_array, issparse
 from scipy.special import bdtr
 
 from factorwise.errors import InvalidArgumentError, ShapeError, require
+from factorwise.validation import check_count, check_number
 
 ConstraintsLike: TypeAlias = Any  # float64[n, weights], an array or a SciPy sparse one, which have no types
 
@@ -71,7 +72,7 @@ def separable_bound(radius: float, margin: float) -> float:
     >>> separable_bound(radius=2.0, margin=0.5)
     16.0
     """
-    require(0.0 <= radius < math.inf, "radius", radius, "a finite number, zero or more")
+    check_number("radius", radius, least=0, finite=True)
     _require_margin(margin)
     return (radius / margin) ** 2
 
@@ -192,9 +193,9 @@ def sample_size(
     >>> sample_size(10, 0.1, 0.05), sample_size(10, 0.1, 0.05, method="scenario")
     (2976, 154)
     """
-    require(n_weights >= 1, "n_weights", n_weights, "at least 1")
-    require(0.0 < epsilon < 1.0, "epsilon", epsilon, "between 0 and 1, neither included")
-    require(0.0 < delta < 1.0, "delta", delta, "between 0 and 1, neither included")
+    check_count("n_weights", n_weights)
+    check_number("epsilon", epsilon, above=0, below=1)
+    check_number("delta", delta, above=0, below=1)
     require(method in ("uniform", "scenario"), "method", method, "'uniform' or 'scenario'")
     if method == "uniform":
         return math.ceil(4.0 / epsilon * (n_weights * math.log2(12.0 / epsilon) + math.log2(2.0 / delta)))
@@ -232,4 +233,4 @@ def constraint_rows(constraints: ConstraintsLike) -> Any:
 
 
 def _require_margin(margin: float) -> None:
-    require(0.0 < margin < math.inf, "margin", margin, "a finite number greater than zero")
+    check_number("margin", margin, above=0, finite=True)

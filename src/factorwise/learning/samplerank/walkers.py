@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError, TemplateError, require
 from factorwise.inference.mcmc.acceptances import (
     ACCEPTANCES,
@@ -41,10 +42,12 @@ from factorwise.learning.samplerank.plain_walks import PlainWalk
 from factorwise.learning.samplerank.preferences import Preference
 from factorwise.model.model import Model
 from factorwise.rng import Stream
+from factorwise.validation import check_count, check_number
 
 Accept = str | Acceptance | Callable[..., Any]
 
 
+@check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingWorld:
     """One world to learn from: a document, a topic, a pair of ontologies.
@@ -254,8 +257,8 @@ def check_walk(accept: Accept, temperature: float, best_of: int) -> Acceptance:
     known = f"one of {list(ACCEPTANCES)}, or a function of (random, move)"
     require(not isinstance(accept, str) or accept in ACCEPTANCES, "accept", accept, known)
     acceptance = as_acceptance(accept)
-    require(temperature > 0, "temperature", temperature, "greater than zero")
-    require(best_of >= 1, "best_of", best_of, "at least 1")
+    check_number("temperature", temperature, above=0)
+    check_count("best_of", best_of)
     require(
         best_of == 1 or acceptance not in (METROPOLIS, BARKER),
         "accept",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from factorwise.errors import require
+from factorwise.arguments import check_types
 from factorwise.kernels.walks.rules import update_adagrad
 from factorwise.learning.updates.base import UpdateRule
+from factorwise.validation import check_number
 
 
+@check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaGrad(UpdateRule):
     r"""Add ``rate`` times the gradient, each entry divided by the root of the sum of its squares so far.
@@ -32,9 +33,9 @@ class AdaGrad(UpdateRule):
     margin: float = 0.0
 
     def __post_init__(self) -> None:
-        require(0 < self.rate < math.inf, "rate", self.rate, "a finite number greater than zero")
-        require(0 < self.epsilon < math.inf, "epsilon", self.epsilon, "a finite number greater than zero")
-        require(0 <= self.margin < math.inf, "margin", self.margin, "a finite number, zero or more")
+        check_number("rate", self.rate, above=0, finite=True)
+        check_number("epsilon", self.epsilon, above=0, finite=True)
+        check_number("margin", self.margin, least=0, finite=True)
 
     @property
     def function(self) -> Callable[..., float]:

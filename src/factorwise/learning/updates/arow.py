@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from factorwise.errors import require
+from factorwise.arguments import check_types
 from factorwise.kernels.walks.rules import update_arow
 from factorwise.learning.updates.base import UpdateRule
 from factorwise.validation import check_number
 
 
+@check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arow(UpdateRule):
     r"""Update whenever the better world leads by less than one, but do not insist that it then does.
@@ -37,8 +37,8 @@ class Arow(UpdateRule):
         check_number("regularization", self.regularization)
         given = self.regularization
         check_number("variance", self.variance)
-        require(0 < given < math.inf, "regularization", given, "a finite number greater than zero")
-        require(0 < self.variance < math.inf, "variance", self.variance, "a finite number greater than zero")
+        check_number("regularization", given, above=0, finite=True)
+        check_number("variance", self.variance, above=0, finite=True)
 
     @property
     def function(self) -> Callable[..., float]:

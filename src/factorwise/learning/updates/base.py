@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import require
 from factorwise.kernels.compile.programs import Program, check_arguments
 from factorwise.kernels.walks.loops import CLOCK, STEPS
+from factorwise.validation import check_count
 
 
 class UpdateArrays(NamedTuple):
@@ -62,7 +62,7 @@ class UpdateRule(ABC):
 
     def arrays(self, size: int) -> UpdateArrays:
         """Return arrays for ``size`` weights of zero; to start from others, write them into ``weights``."""
-        require(size >= 0, "size", size, "zero or more")
+        check_count("size", size, 0)
         settings = np.zeros(1, [(name, np.float64) for name in self.settings or ("none",)])
         for name, value in self.settings.items():
             settings[name] = value

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal
 
+from factorwise.arguments import check_types
 from factorwise.errors import require
 from factorwise.kernels.walks.rules import update_by_deviation, update_by_variance
 from factorwise.learning.updates.base import UpdateRule
 from factorwise.validation import check_number
 
 
+@check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfidenceWeighted(UpdateRule):
     r"""Keep a Gaussian over the weights; after an update it ranks the two worlds rightly with ``confidence``.
@@ -66,11 +68,11 @@ class ConfidenceWeighted(UpdateRule):
         check_number("confidence", self.confidence)
         check_number("variance", self.variance)
         check_number("floor", self.floor)
-        require(0.5 < self.confidence < 1, "confidence", self.confidence, "between 0.5 and 1, both excluded")
+        check_number("confidence", self.confidence, above=0.5, below=1)
         known = ("variance", "deviation")
         require(self.form in known, "form", self.form, "one of " + ", ".join(known))
-        require(0 < self.variance < math.inf, "variance", self.variance, "a finite number greater than zero")
-        require(0 < self.floor <= 1, "floor", self.floor, "greater than 0 and at most 1")
+        check_number("variance", self.variance, above=0, finite=True)
+        check_number("floor", self.floor, above=0, most=1)
 
     @property
     def function(self) -> Callable[..., float]:

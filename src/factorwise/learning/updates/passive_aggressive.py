@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from factorwise.arguments import check_types
 from factorwise.errors import require
 from factorwise.kernels.walks.rules import update_passive_aggressive
 from factorwise.learning.updates.base import UpdateRule
 from factorwise.validation import check_number
 
 
+@check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassiveAggressive(UpdateRule):
     r"""Update whenever the better world leads by less than the margin.
@@ -51,8 +53,8 @@ class PassiveAggressive(UpdateRule):
         check_number("margin", self.margin)
         known = ("PA", "PA-I", "PA-II")
         require(self.variant in known, "variant", self.variant, "one of " + ", ".join(known))
-        require(0 < self.cap < math.inf, "cap", self.cap, "a finite number greater than zero")
-        require(0 < self.margin < math.inf, "margin", self.margin, "a finite number greater than zero")
+        check_number("cap", self.cap, above=0, finite=True)
+        check_number("margin", self.margin, above=0, finite=True)
 
     @property
     def function(self) -> Callable[..., float]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from factorwise.errors import require
+from factorwise.arguments import check_types
 from factorwise.kernels.walks.rules import update_unit
 from factorwise.learning.updates.base import UpdateRule
 from factorwise.validation import check_number
@@ -17,6 +16,7 @@ from factorwise.validation import check_number
 TIE = float(np.finfo(np.float64).tiny)
 
 
+@check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit(UpdateRule):
     """Add ``rate / (1 + decay * updates so far)`` times the gradient whenever the better world does not lead.
@@ -41,8 +41,8 @@ class Unit(UpdateRule):
     def __post_init__(self) -> None:
         check_number("rate", self.rate)
         check_number("decay", self.decay)
-        require(0 < self.rate < math.inf, "rate", self.rate, "a finite number greater than zero")
-        require(0 <= self.decay < math.inf, "decay", self.decay, "a finite number, zero or more")
+        check_number("rate", self.rate, above=0, finite=True)
+        check_number("decay", self.decay, least=0, finite=True)
 
     @property
     def function(self) -> Callable[..., float]:

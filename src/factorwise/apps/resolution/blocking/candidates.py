@@ -31,6 +31,7 @@ from factorwise.distributed.executors import Executor
 from factorwise.errors import require
 from factorwise.io.pairs import ITEM_BITS, TAG_BITS, PairJoins, Words
 from factorwise.types import Bools, Ints
+from factorwise.validation import check_count
 
 _ALWAYS = 255  # weight of pairs with such a rarity
 _PAIRS, _PER_ITEM = 4_000_000, 12
@@ -143,7 +144,7 @@ def find_candidates(
     """
     n_items = normal.n_rows
     allowed = default_budget(n_items) if budget is None else budget
-    require(allowed >= 0, "budget", allowed, "zero or more")
+    check_count("budget", allowed, 0)
     require(len(rules) <= MOST_RULES, "number of rules", len(rules), f"at most {MOST_RULES}")
     require(largest_block is None or largest_block >= 1, "largest_block", largest_block, "at least 1")
     require(per_item is None or per_item >= 2, "per_item", per_item, "at least 2")

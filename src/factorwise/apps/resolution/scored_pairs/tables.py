@@ -340,6 +340,9 @@ def _known_rows(side: pa.Array, ids: pa.Array, name: str) -> NDArray[np.int64]:
 
 def _numbered_ids(left: pa.Array, right: pa.Array) -> tuple[pa.Array, list[NDArray[np.int64]]]:
     """Return the different ids in the order in which they come up, and the rows of both sides."""
+    for side in (left, right):
+        if pa.types.is_nested(side.type):
+            raise DataFileError(f"ids are texts or numbers, but a column of ids is of {side.type}.")
     if left.type != right.type:
         left, right = left.cast(pa.string()), right.cast(pa.string())
     coded = pa.concat_arrays([left, right]).dictionary_encode()

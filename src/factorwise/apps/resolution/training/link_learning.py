@@ -27,6 +27,7 @@ from factorwise.learning.updates import PassiveAggressive
 from factorwise.model.level_weights import LevelWeights
 from factorwise.model.link_templates import LinkTemplate
 from factorwise.model.model import Model
+from factorwise.validation import check_number
 from factorwise.world.partition import Partition
 
 EACH = 5  # steps for a record in a walk, however many there are
@@ -67,7 +68,7 @@ class LinkTraining:
     def __post_init__(self) -> None:
         for name in ("passes", "steps", "cap", "margin", "temperature", "fewest"):
             require(getattr(self, name) > 0, name, getattr(self, name), "greater than zero")
-        require(0.0 < self.alone < 1.0, "alone", self.alone, "between 0 and 1")
+        check_number("alone", self.alone, above=0, below=1)
         require(self.most >= self.fewest, "most", self.most, f"at least fewest, {self.fewest}")
 
     def fit(

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.unlabelled.identity import CONFLICT, TOP
+from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError
 from factorwise.types import Floats, Ints
 
@@ -31,6 +32,7 @@ MOST_CONFLICTS = {True: 0.05, False: 0.01}  # share of the pairs of one entity, 
 ROUNDS = 30
 
 
+@check_types
 @dataclass(frozen=True, slots=True, eq=False)
 class Prior:
     """Log odds of pairs by their identities.

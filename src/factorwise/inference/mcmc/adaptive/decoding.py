@@ -24,6 +24,7 @@ from factorwise.kernels.compile.programs import Bound, Program
 from factorwise.kernels.walks.frames import run
 from factorwise.model.model import Model
 from factorwise.rng import Stream, as_stream
+from factorwise.validation import check_count, check_number
 from factorwise.world.partition import Partition
 
 
@@ -102,10 +103,10 @@ def decode(
 
     Implements: rohanimanesh2009inference, Alg. 3 and the schedule of Sec. 5.
     """
-    require(samples >= 1, "samples", samples, "at least 1")
-    require(jumps >= 0, "jumps", jumps, "zero or more")
-    require(tolerance >= 0, "tolerance", tolerance, "zero or more")
-    require(patience >= 1, "patience", patience, "at least 1")
+    check_count("samples", samples)
+    check_count("jumps", jumps, 0)
+    check_number("tolerance", tolerance, least=0)
+    check_count("patience", patience)
     require(by in ("score", "truth"), "by", by, "'score' or 'truth'")
     require(not math.isnan(until), "until", until, "a number")
     climb = Climb(model, proposer, start, by, truth, as_stream(seed))

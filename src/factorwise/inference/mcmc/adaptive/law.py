@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError, require
+from factorwise.validation import check_number
 
 Parts = Literal["uniform", "guided"]
 
@@ -89,5 +90,5 @@ def checked_kinds(given: tuple[float, float, float]) -> tuple[float, float, floa
 
 def check_law(explore: float, parts: str) -> None:
     """Refuse what no proposer can do."""
-    require(0.0 <= explore <= 1.0, "explore", explore, "between 0 and 1")
+    check_number("explore", explore, least=0, most=1)
     require(parts in get_args(Parts), "parts", parts, f"one of {list(get_args(Parts))}")

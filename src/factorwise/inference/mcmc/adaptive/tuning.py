@@ -9,7 +9,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import require
 from factorwise.inference.cross_entropy import elite_of
 from factorwise.inference.mcmc.adaptive.family import JumpFamily, Lesson
 from factorwise.inference.mcmc.adaptive.jumps import Jump, Jumps
@@ -17,6 +16,7 @@ from factorwise.inference.mcmc.adaptive.law import JumpWeights
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.kernels.clusterings.jump_odds import MOVE
 from factorwise.rng import Stream
+from factorwise.validation import check_count, check_number
 
 By = Literal["score", "truth"]
 
@@ -56,12 +56,12 @@ class Tuning:
     kinds: bool = True
 
     def __post_init__(self) -> None:
-        require(self.every >= 1, "every", self.every, "at least 1")
-        require(self.iterations >= 1, "iterations", self.iterations, "at least 1")
-        require(self.samples >= 1, "samples", self.samples, "at least 1")
-        require(0 < self.elite <= 1, "elite", self.elite, "greater than 0 and at most 1")
-        require(0 < self.smoothing <= 1, "smoothing", self.smoothing, "greater than 0 and at most 1")
-        require(self.ridge >= 0, "ridge", self.ridge, "zero or more")
+        check_count("every", self.every)
+        check_count("iterations", self.iterations)
+        check_count("samples", self.samples)
+        check_number("elite", self.elite, above=0, most=1)
+        check_number("smoothing", self.smoothing, above=0, most=1)
+        check_number("ridge", self.ridge, least=0)
 
 
 class Round(NamedTuple):

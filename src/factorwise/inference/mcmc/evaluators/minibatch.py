@@ -32,11 +32,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, TemplateError, require
 from factorwise.inference.mcmc.evaluators.base import Estimate, Float64s, Int64s
 from factorwise.inference.mcmc.kernel import tempered
 from factorwise.model.contributions import Contributions, as_contributions
 from factorwise.rng import Stream
+from factorwise.validation import check_number
 
 _ROUNDING = 1e-9  # by how much, relatively, a change may exceed its bound
 
@@ -55,6 +57,7 @@ class _Law(NamedTuple):
     backward: Float64s
 
 
+@check_types
 @dataclass(frozen=True, slots=True)
 class PoissonMinibatch:
     r"""Weigh a proposal by a Poisson number of factors: the chain samples ``exp(score / temperature)``.
@@ -74,7 +77,7 @@ class PoissonMinibatch:
     bound: float | None = None
 
     def __post_init__(self) -> None:
-        require(self.variance > 0.0, "variance", self.variance, "above zero")
+        check_number("variance", self.variance, above=0)
         require(self.bound is None or self.bound >= 0.0, "bound", self.bound, "zero or more, or None")
 
     @property

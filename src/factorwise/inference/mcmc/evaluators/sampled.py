@@ -22,6 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from factorwise.arguments import check_types
 from factorwise.errors import require
 from factorwise.inference.mcmc.evaluators.base import Estimate, Float64s, Int64s
 from factorwise.inference.mcmc.evaluators.programs import Sampled, sampled_programs
@@ -29,6 +30,7 @@ from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.kernels.clusterings.samples import confidence_gain, uniform_gain
 from factorwise.model.contributions import Contributions, as_contributions
 from factorwise.rng import Stream
+from factorwise.validation import check_number
 
 EstimateName = Literal["sum", "mean"]
 Drawn = tuple[tuple[int, ...], ...]  # the sampled factors of each stratum, as positions in it
@@ -64,6 +66,7 @@ class PairSampler(ABC):
         return Estimate(listed.total(multiplier), int(np.count_nonzero(multiplier)), multiplier)
 
 
+@check_types
 @dataclass(frozen=True, slots=True)
 class UniformSample(PairSampler):
     """Examine a share of the touched factors, drawn uniformly without replacement.
@@ -81,7 +84,7 @@ class UniformSample(PairSampler):
     estimate: EstimateName = "mean"
 
     def __post_init__(self) -> None:
-        require(0.0 < self.share <= 1.0, "share", self.share, "above 0 and at most 1")
+        check_number("share", self.share, above=0, most=1)
         _require_estimate(self.estimate)
 
     def sampled(self, parts: Surroundings) -> Sampled:
@@ -114,6 +117,7 @@ class UniformSample(PairSampler):
         return _row_gains(self.estimate, ordered, sizes), sizes
 
 
+@check_types
 @dataclass(frozen=True, slots=True)
 class ConfidenceSample(PairSampler):
     r"""Draw factors without replacement until the mean of their signed changes is known well enough.
@@ -151,8 +155,8 @@ class ConfidenceSample(PairSampler):
     pooled: bool = True
 
     def __post_init__(self) -> None:
-        require(self.interval >= 0.0, "interval", self.interval, "zero or more")
-        require(self.z > 0.0, "z", self.z, "above zero")
+        check_number("interval", self.interval, least=0)
+        check_number("z", self.z, above=0)
         require(self.minimum >= 2, "minimum", self.minimum, "at least 2, because one has no deviation")
         require(self.growth >= 1.0, "growth", self.growth, "at least 1")
         _require_estimate(self.estimate)

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import InvalidArgumentError, NoCompiledFormError, require
+from factorwise.arguments import check_types
+from factorwise.errors import InvalidArgumentError, NoCompiledFormError
 from factorwise.inference.mcmc.kernel import Proposal
 from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
 from factorwise.kernels.assignments import relabels
@@ -26,6 +27,7 @@ from factorwise.kernels.walks.frames import make_adapters
 from factorwise.kernels.walks.mixtures import draw_mixture
 from factorwise.model.incidence import starts_of
 from factorwise.model.model import Model
+from factorwise.validation import check_number
 from factorwise.world.assignment import Assignment, Relabel
 
 
@@ -108,6 +110,7 @@ class UniformRelabel(ProgramProposer):
         return Program(draw=relabels.draw_label, name="uniform relabelling")
 
 
+@check_types
 @dataclass(frozen=True)
 class LocalRelabel(ProgramProposer):
     r"""A random hidden variable gets another label, drawn by its local scores.
@@ -126,7 +129,7 @@ class LocalRelabel(ProgramProposer):
     sharpness: float = 1.0
 
     def __post_init__(self) -> None:
-        require(0.0 < self.sharpness < math.inf, "sharpness", self.sharpness, "positive and finite")
+        check_number("sharpness", self.sharpness, above=0, finite=True)
 
     def program(self, parts: Surroundings) -> Program:
         """Draw a variable, and a label by what the templates of the walk say of it."""
@@ -173,6 +176,7 @@ class Swap(ProgramProposer):
         return Program(draw=relabels.draw_exchange, arrays=arrays, name="swaps")
 
 
+@check_types
 @dataclass(frozen=True)
 class Mixture(ProgramProposer):
     """One of several proposers, drawn with fixed probabilities in the proportion of the weights.

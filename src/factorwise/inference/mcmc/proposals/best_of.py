@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from factorwise.errors import InvalidArgumentError, NoCompiledFormError, require
+from factorwise.errors import InvalidArgumentError, NoCompiledFormError
 from factorwise.inference.mcmc.kernel import Proposal
 from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.kernels.compile.programs import Pointers, Program
@@ -17,6 +17,7 @@ from factorwise.kernels.walks.layouts import STEP
 from factorwise.kernels.walks.loops import PLAN
 from factorwise.kernels.walks.mixtures import draw_best
 from factorwise.model.model import Model
+from factorwise.validation import check_count
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class BestOf:
     balanced = False
 
     def __post_init__(self) -> None:
-        require(self.tries >= 1, "tries", self.tries, "at least 1")
+        check_count("tries", self.tries)
 
     @property
     def changes(self) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
 from factorwise.kernels.compile.programs import Pointers, Program
@@ -22,6 +23,7 @@ from factorwise.kernels.walks.mixtures import draw_mixture
 from factorwise.world.partition import Partition
 
 
+@check_types
 @dataclass(frozen=True)
 class PartitionMixture(ProgramProposer):
     """A weighted mixture of moves.
@@ -33,7 +35,7 @@ class PartitionMixture(ProgramProposer):
     weights: Sequence[float] = field(default=())
 
     def __post_init__(self) -> None:
-        if not self.moves:
+        if not len(self.moves):
             raise InvalidArgumentError("a mixture needs a move: give PartitionMixture([Merge(), ...]).")
         strangers = [move for move in self.moves if not hasattr(move, "program")]
         if strangers:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
 from factorwise.kernels.clusterings import jumps, relocations
@@ -230,6 +231,7 @@ class RelocateToCandidate(Relocate):
         The candidates of item i are ``candidate[start[i]:start[i + 1]]``.
     """
 
+    @check_types
     def __init__(self, start: NDArray[np.int64], candidate: Ints) -> None:
         object.__setattr__(self, "start", start)
         object.__setattr__(self, "candidate", candidate)

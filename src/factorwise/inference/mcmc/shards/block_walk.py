@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import require
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.proposals.partition_moves import Blocks, Relocate
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.kernels.compile.threads import Team
 from factorwise.model.model import Model
 from factorwise.rng import Stream
+from factorwise.validation import check_count, check_number
 from factorwise.world.partition import Partition
 
 PARTS = 64  # more than threads, so that one slow part does not hold up the rest
@@ -59,7 +59,7 @@ class BlockWalk:
         kernel: Callable[[Model, Blocks], Any] = relocate_in_turn,
         most: int = PARTS,
     ) -> None:
-        require(most >= 1, "most", most, "at least 1")
+        check_count("most", most)
         blocks.check(world)
         self.n_items = world.n_items
         cuts = np.linspace(0, self.n_items, min(most, len(blocks.start) - 1) + 1)
@@ -78,8 +78,8 @@ class BlockWalk:
 
         The random numbers of a part come from one number drawn here and from the part.
         """
-        require(temperature > 0.0, "temperature", temperature, "greater than zero")
-        require(sweeps >= 1, "sweeps", sweeps, "at least 1")
+        check_number("temperature", temperature, above=0)
+        check_count("sweeps", sweeps)
         root, changed = stream.bits(), np.zeros(len(self._walks), np.int64)
 
         def work(low: int, high: int) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from factorwise.errors import NoCompiledFormError, ShapeError, require
+from factorwise.errors import NoCompiledFormError, ShapeError
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.inference.mcmc.proposals.link_moves import LinkedGibbs, LinkedJumps
@@ -31,6 +31,7 @@ from factorwise.model.model import Model
 from factorwise.model.programs import model_programs
 from factorwise.rng import Stream
 from factorwise.types import Ints
+from factorwise.validation import check_number
 from factorwise.world.links import LinkGraph
 from factorwise.world.partition import Partition
 from factorwise.world.shards import Shards
@@ -150,7 +151,7 @@ class ShardedWalk:
         sweeps
             How many sweeps in a row.
         """
-        require(temperature > 0.0, "temperature", temperature, "greater than zero")
+        check_number("temperature", temperature, above=0)
         gains = np.zeros(self.shards.n_shards)
         tallies = np.zeros((self.shards.n_shards, 2), np.int64)
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from factorwise.errors import require
 from factorwise.inference.message_passing.projection.problem import Iterate, Point, Problem
 from factorwise.inference.message_passing.projection.results import Projection, Stopping, run
+from factorwise.validation import check_number
 
 EASING = 0.8  # so that one narrow place does not shorten the steps of the whole run
 
@@ -40,7 +40,7 @@ class AcceleratedRDA:
     restart: bool = True
 
     def __post_init__(self) -> None:
-        require(self.smoothness > 0, "smoothness", self.smoothness, "greater than zero")
+        check_number("smoothness", self.smoothness, above=0)
 
     def solve(self, problem: Problem, stopping: Stopping) -> Projection:
         """Run until it is time to stop; `ConvexityError` for energies that are not convex and smooth."""

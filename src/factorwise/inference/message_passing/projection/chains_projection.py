@@ -13,7 +13,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.errors import InvalidArgumentError, ShapeError, require
+from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.message_passing.projection.bases import Answer
 from factorwise.inference.message_passing.projection.chains_base import ChainsBase
 from factorwise.inference.message_passing.projection.mirror_descent import MirrorDescent
@@ -21,6 +21,7 @@ from factorwise.inference.message_passing.projection.nearest import NearestParts
 from factorwise.inference.message_passing.projection.problem import Problem
 from factorwise.inference.message_passing.projection.rda import RDA
 from factorwise.types import Floats
+from factorwise.validation import check_count
 
 SETTLED = 1e-9  # a shift this near to the slope is at a stationary point
 
@@ -79,14 +80,14 @@ def project_chains(
             f"{chosen} would adapt its steps to all chains together: use RDA(beta=...) or"
             " MirrorDescent(step=...), or project() for each chain."
         )
-    require(max_iterations >= 0, "max_iterations", max_iterations, "zero or more")
+    check_count("max_iterations", max_iterations, 0)
     if len(energy.which) != chains or energy.measurement.size != base.layout.node_size:
         raise ShapeError(
             f"the energy {energy.name!r} has {len(energy.which)} parts and reads {energy.measurement.size}"
             f" marginals, but there are {chains} chains with {base.layout.node_size} of variables: give it a"
             " part for each chain."
         )
-    require(candidates >= 1, "candidates", candidates, "at least 1")
+    check_count("candidates", candidates)
     if candidates == 1:
         return _followed(base, energy, energy, chosen, max_iterations)
     measured = energy.measurement.apply(base.answers(np.zeros(base.layout.node_size))[0])

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from factorwise.errors import InvalidArgumentError, require
+from factorwise.errors import InvalidArgumentError
 from factorwise.inference.message_passing.projection.energies import MeasuredEnergy
 from factorwise.inference.message_passing.projection.problem import Iterate, Point, Problem
 from factorwise.inference.message_passing.projection.results import Projection, Stopping, run
 from factorwise.kernels.numeric.quasi_newton_steps import inverse_curvature_times
 from factorwise.types import Bools, Floats
+from factorwise.validation import check_count
 
 INSIDE = 1e-12  # share of the way to the end of an interval where the conjugate is infinite that is left
 SUFFICIENT = 1e-4  # of the promised rise of the bound
@@ -38,7 +39,7 @@ class DualLBFGS:
     memory: int = 12
 
     def __post_init__(self) -> None:
-        require(self.memory >= 1, "memory", self.memory, "at least 1")
+        check_count("memory", self.memory)
 
     def solve(self, problem: Problem, stopping: Stopping) -> Projection:
         """Run until it is time to stop."""

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from factorwise.errors import ShapeError, require
 from factorwise.types import Floats
+from factorwise.validation import check_count, check_number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,9 +74,9 @@ class RandomFourierMeanMap:
     @classmethod
     def draw(cls, inputs: int, rows: int = 1_000, *, length: float = 1.0, seed: int = 0) -> Self:
         """Draw ``rows`` features of vectors of ``inputs`` numbers for a kernel of width ``length``."""
-        require(inputs >= 1, "inputs", inputs, "at least 1")
-        require(rows >= 1, "rows", rows, "at least 1")
-        require(length > 0, "length", length, "greater than zero")
+        check_count("inputs", inputs)
+        check_count("rows", rows)
+        check_number("length", length, above=0)
         random = np.random.default_rng(seed)
         return cls(random.normal(0.0, 1.0 / length, (rows, inputs)), random.uniform(0.0, 2.0 * np.pi, rows))
 

@@ -17,6 +17,7 @@ import numpy as np
 from factorwise.errors import require
 from factorwise.inference.message_passing.projection.problem import Iterate, Point, Problem
 from factorwise.inference.message_passing.projection.results import Projection, Stopping, run
+from factorwise.validation import check_number
 
 Schedule = Callable[[int], float]
 
@@ -65,7 +66,7 @@ class MirrorDescent:
 
 def inverse_time(convexity: float = 1.0) -> Schedule:
     """Return the schedule ``1 / (convexity t)``, for which averages are known to converge."""
-    require(convexity > 0, "convexity", convexity, "greater than zero")
+    check_number("convexity", convexity, above=0)
     return lambda time: 1.0 / (convexity * time)
 
 

@@ -14,6 +14,7 @@ from factorwise.inference.message_passing.projection.energies import Energy
 from factorwise.inference.message_passing.projection.measurements import Measurement
 from factorwise.inference.message_passing.wiring import starts
 from factorwise.types import Bools, Floats, Ints
+from factorwise.validation import check_number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +70,7 @@ class NearestParts(Energy):
         self.width = width
         self.only = only
         self.name = name
-        require(width >= 0, "width", width, "zero or more")
+        check_number("width", width, least=0)
         self._check_sets()
         self.start = starts([self.sets[number].shape[1] for number in self.which.tolist()])
         if self.start[-1] != measurement.count:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from factorwise.errors import require
 from factorwise.inference.message_passing.projection.problem import Iterate, Point, Problem
 from factorwise.types import Floats
+from factorwise.validation import check_count, check_number
 
 Ended = Literal["converged", "iterations", "time", "callback", "interrupted", "stalled"]
 
@@ -48,8 +49,8 @@ class Stopping:
     callback: Callable[[Progress], object] | None = None
 
     def __post_init__(self) -> None:
-        require(self.tolerance >= 0, "tolerance", self.tolerance, "zero or more")
-        require(self.max_iterations >= 0, "max_iterations", self.max_iterations, "zero or more")
+        check_number("tolerance", self.tolerance, least=0)
+        check_count("max_iterations", self.max_iterations, 0)
         require(
             self.seconds is None or self.seconds > 0, "seconds", self.seconds, "greater than zero or None"
         )

@@ -1,0 +1,111 @@
+"""Arguments of the wrong type are refused where they are given, by the annotations of what was called.
+
+``@check_types`` before a function, a constructor or a dataclass makes its annotations hold: a list
+where `Fields` were wanted, a text where a number was, is an error that names the argument, instead of an
+`AttributeError` from somewhere inside. Of long lists the first elements are looked at; arrays are checked by
+those who read them. Annotations are read at the first call, which keeps imports quick.
+"""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import is_dataclass
+from functools import cache, wraps
+from itertools import islice
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from factorwise.errors import InvalidArgumentError
+from factorwise.validation import shown
+
+Checked = TypeVar("Checked", bound=Callable[..., Any])
+NUMBERS = {int: (int, np.integer), float: (int, float, np.integer, np.floating)}
+LOOKED_AT = 1_000  # elements of a list
+WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "True or False", type(None): "None"}
+
+
+def check_types(checked: Checked) -> Checked:
+    """Refuse arguments that are not of the types with which a function or a dataclass is annotated."""
+    if is_dataclass(checked):
+        checked.__init__ = check_types(checked.__init__)  # type: ignore[method-assign]
+        return checked
+    signature = inspect.signature(checked)
+    owner = checked.__qualname__.removesuffix(".__init__")
+
+    @cache
+    def hints() -> dict[str, Any]:
+        try:
+            return get_type_hints(checked)
+        except NameError:  # a class that is imported for annotations only
+            return {}
+
+    @wraps(checked)
+    def check_and_call(*args: Any, **kwargs: Any) -> Any:
+        for name, value in signature.bind(*args, **kwargs).arguments.items():
+            hint = hints().get(name, Any)
+            several = signature.parameters[name].kind in (
+                inspect.Parameter.VAR_POSITIONAL,
+                inspect.Parameter.VAR_KEYWORD,
+            )
+            if not several and not fits(value, hint):
+                raise InvalidArgumentError(
+                    f"{name} of {owner} must be {in_words(hint)}, but {shown(value)} was given."
+                )
+        return checked(*args, **kwargs)
+
+    return check_and_call  # type: ignore[return-value]
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value is what an annotation says, as far as that can be seen at a glance."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return any(fits(value, option) for option in inner)
+    if origin is Literal:  # which of them it may be, those who read it say
+        return isinstance(value, str | int | None)
+    kind = origin or hint
+    if kind in NUMBERS:
+        return isinstance(value, NUMBERS[kind]) and not isinstance(value, bool)
+    if kind is bool:
+        return isinstance(value, bool | np.bool_)
+    if kind in (Sequence, Collection, Iterable, tuple, list):
+        listed = hasattr(value, "__iter__") and not isinstance(value, str | bytes | Mapping | type)
+        single = isinstance(value, np.ndarray) and value.ndim == 0
+        sized = hasattr(value, "__len__") and not single
+        if not listed or not (sized or (kind is Iterable and not single)):
+            return False
+        elements = islice(value, LOOKED_AT) if sized and inner else ()
+        return all(fits(element, inner[0]) for element in elements)
+    if kind in (Mapping, dict) and isinstance(value, Mapping):
+        return all(fits(each, inner[1]) for each in islice(value.values(), LOOKED_AT if inner else 0))
+    if kind is np.ndarray:
+        return isinstance(value, np.ndarray | list | tuple)
+    if kind is Callable:
+        return callable(value)
+    if kind in (Any, object) or not isinstance(kind, type) or getattr(kind, "_is_protocol", False):
+        return True
+    return isinstance(value, kind)
+
+
+def in_words(hint: Any) -> str:
+    """Return an annotation as a reader would say it."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        options = [in_words(option) for option in inner]
+        return f"{', '.join(options[:-1])} or {options[-1]}"
+    if origin is Literal:
+        return f"one of {', '.join(map(repr, inner))}"
+    kind = origin or hint
+    if kind in (Sequence, Collection, Iterable, tuple, list):
+        elements = {str: "texts", int: "whole numbers", float: "numbers"}.get(inner[0]) if inner else None
+        return f"a list of {elements}" if elements else "a list"
+    if kind is np.ndarray:
+        return "an array"
+    if kind in (Mapping, dict):
+        return "a dictionary"
+    if kind is Callable:
+        return "a function"
+    return WORDS.get(kind, f"of type {getattr(kind, '__name__', kind)}")
