@@ -4,11 +4,14 @@
     python experiments/resolution_calibration.py aminer110 --seeds 1
     python experiments/resolution_calibration.py historical_50k --records 30000
 
-Weights and the temperature are learned from half of the entities, the others are resolved with their
+Weights and the odds of merges are learned from half of the entities, the others are resolved with their
 posterior. The table has the candidate pairs by their probability, seeds together. The calibration error is
 the mean over pairs of |mean probability - share of one entity| of their tenth: of the pairs in doubt, whose
-probability is between 0.01 and 0.99, and of all candidates. ``aim`` is what an honest posterior has. Large
-sets are cut down to some of their entities (--records).
+probability is between 0.01 and 0.99, and of all candidates. ``aim`` is what an honest posterior has; pairs
+come in whole clusters, so that an honest one, too, has an error by chance: ``chance`` is its mean and its
+95th percentile, from draws that are taken for the truth. B-cubed is that of the entities found, of the first
+and of the last hundred draws; R-hat and the effective size are those of the number of entities, the draws
+taken for four chains. Large sets are cut down to some of their entities (--records).
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+import arviz
 import matplotlib
 
 matplotlib.use("Agg")
@@ -27,13 +31,15 @@ from numpy.typing import NDArray
 from resolution_tasks import Task, arguments, load, save
 
 from factorwise import EntityResolver
-from factorwise.inference.mcmc.shards.posterior import SURE
+from factorwise.apps.resolution.resolving import draw_posterior
+from factorwise.apps.resolution.trust import describe_calibration
+from factorwise.inference.merge_trees import SURE
 from factorwise.metrics.calibration import Reliability, reliability
 from factorwise.metrics.clustering import b_cubed
 from factorwise.types import Bools
 
-SETS = ("historical_50k", "aminer110", "chicago_early_childhood")
-BINS = 10
+SETS = ("historical_50k", "aminer110", "chicago_early_childhood", "cora1295")
+BINS, DRAWS, CHAINS = 10, 1_000, 4
 
 
 class Judged(NamedTuple):
@@ -66,17 +72,30 @@ def judge(task: Task, seed: int, threads: int) -> Judged:
     between = time.process_time()
     found = resolver.resolve(task.test, id="id", posterior=True)
     ended = time.process_time()
-    assert found.posterior is not None
-    pairs = found.linked.candidates
-    judged = Judged(
-        found.posterior.together.astype(np.float64), task.truth[pairs.first] == task.truth[pairs.second]
-    )
+    knowledge, walk = resolver.knowledge_, found.linked.walk
+    drawn = draw_posterior(walk, knowledge.merges, draws=DRAWS, seed=seed)
+    truth = np.empty(walk.n_items, np.int64)
+    truth[found.linked.unit] = task.truth if found.weighed is None else task.truth[found.weighed]
+    first, second = walk.graph.first, walk.graph.second
+    judged = Judged(drawn.together.astype(np.float64), truth[first] == truth[second])
     doubtful = judged.in_doubt()
+    pairs = drawn.uncertain_pairs()
+    chance = [
+        Judged(drawn.together[pairs], labels[first[pairs]] == labels[second[pairs]]).tenths().error
+        for labels in drawn.labels[:100]
+    ]
+    both = drawn.labels[:100], drawn.labels[-100:]
+    early, late = (float(np.mean([b_cubed(truth, labels).f1 for labels in some])) for some in both)
+    entities = np.array([float(len(np.unique(labels))) for labels in drawn.labels]).reshape(CHAINS, -1)
     print(
-        f"  seed {seed}: B-cubed F1 {b_cubed(task.truth, found.labels).f1:.4f},"
-        f" temperature {resolver.knowledge_.temperature:.2f}, error {doubtful.tenths().error:.4f} in doubt,"
-        f" {judged.tenths().error:.4f} of all; resolving took {between - begun:.2f} CPU s, with the posterior"
-        f" {ended - between:.2f}",
+        f"  seed {seed}: B-cubed F1 {b_cubed(task.truth, found.labels).f1:.4f}, of draws {early:.4f} and"
+        f" {late:.4f}; error {doubtful.tenths().error:.4f} in doubt (chance {np.mean(chance):.4f}, 95 %"
+        f" {np.quantile(chance, 0.95):.4f}), {judged.tenths().error:.4f} of all; R-hat"
+        f" {float(arviz.rhat(entities)):.3f}, effective size {float(arviz.ess(entities)):.0f} of {DRAWS}"
+    )
+    print(
+        f"    the model says: {describe_calibration(knowledge.training)}; resolving took"
+        f" {between - begun:.2f} CPU s, with the posterior {ended - between:.2f}",
         flush=True,
     )
     return judged

@@ -32,7 +32,7 @@ def test_entities_uncertain_pairs_and_a_report_are_written(run, pairs, tmp_path)
     assert found.num_rows == len(TRUTH) + 2 == document["records"]
     assert document["score_kind"] == "log-odds"
     assert "log_odds of id and other is read as natural logarithms of odds" in result.err
-    assert pacsv.read_csv(uncertain).column_names == ["id", "other", "probability", "draws"]
+    assert pacsv.read_csv(uncertain).column_names == ["id", "other", "probability"]
     assert "score of the pair" in page.read_text(encoding="utf-8")
 
 

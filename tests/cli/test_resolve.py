@@ -10,6 +10,7 @@ import pytest
 
 from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.apps.resolution.knowledge import Knowledge
+from factorwise.apps.resolution.merge_odds import MergeOdds
 from factorwise.cli import main, resolve_apply, resolve_progress
 from factorwise.cli.learned import TOP
 from factorwise.cli.resolve_fit import bottleneck
@@ -307,7 +308,7 @@ def test_more_tables_are_written_when_asked_for(apply, tmp_path):
 
 
 def test_groups_in_doubt_are_told_in_ids_with_the_shares_of_both_clusterings(apply, folder, tmp_path):
-    unsure = replace(Knowledge.load(folder / "m.fw"), temperature=10.0)
+    unsure = replace(Knowledge.load(folder / "m.fw"), merges=MergeOdds(mean=0.02))
     unsure.save(tmp_path / "m.fw")
     found, _ = apply("--second-best", tmp_path / "second.csv", model=tmp_path / "m.fw")
     doubtful = read_csv(tmp_path / "second.csv")
@@ -406,10 +407,10 @@ def test_ctrl_c_before_the_first_round_is_done_leaves_nothing(run, folder, tmp_p
 
 
 def test_ctrl_c_while_clusterings_are_drawn_writes_all_else(run, folder, tmp_path, monkeypatch):
-    def interrupt(bar, sweeps):
+    def interrupt(resolver, found):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(resolve_progress.DrawBar, "__call__", interrupt)
+    monkeypatch.setattr(EntityResolver, "draw", interrupt)
     words = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / "o.csv", "--json")
     words += ("--pairs", tmp_path / "p.csv", "--entities", tmp_path / "e.csv")
     result = run("resolve", "apply", folder / "few.csv", *words)

@@ -71,8 +71,9 @@ def test_text_shows_values_rules_comparisons_and_the_sum(explain):
     first = lines[lines.index("comparisons") + 1]
     assert first.startswith(f"  {largest['weight']:+.3f}")
     assert f"(level {largest['level']}: {largest['meaning']})" in first
-    assert lines[-1].strip().startswith(f"{document['log_odds']:+.3f}")
-    assert lines[-1].endswith(f"probability {document['probability']:.4f}")
+    assert lines[-2].strip().startswith(f"{document['log_odds']:+.3f}")
+    assert lines[-2].endswith(f"probability {document['probability']:.4f}")
+    assert lines[-1].strip() == f"probabilities are {document['calibration']}"
     assert "nothing to compare: " in "\n".join(lines)  # the second record has no town
 
 

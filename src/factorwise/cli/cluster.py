@@ -16,7 +16,7 @@ from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory, tell_compiling
 from factorwise.cli.reports import Page, check_report, report_options, report_row
 from factorwise.cli.resolve_data import check_outputs, given_pairs, given_table
-from factorwise.cli.resolve_progress import DrawBar, WalkBar, telling
+from factorwise.cli.resolve_progress import WalkBar, telling
 
 if TYPE_CHECKING:  # numba and Arrow take their time to load
     import pyarrow as pa
@@ -219,12 +219,12 @@ def cluster(options: Options, request: Request) -> dict[str, Any]:
         "columns": list(scored.columns),
         "score_kind": scored.kind,
         "entities": found.n_entities,
-        "constants": constants._asdict(),
+        "constants": {**constants._asdict(), "merges": constants.merges._asdict()},
         "pairs_together": _count_pairs(found),
         "expected_pairs": None if model is None else model.expected_pairs(len(found.ids)),
         "search": {"rounds": found.found.rounds, "stopped": reason, "score": found.found.score},
         "interrupted": interrupted,
-        "uncertain_pairs": None if found.posterior is None else len(found.posterior.doubtful()),
+        "uncertain_pairs": None if found.posterior is None else len(found.posterior.uncertain_pairs()),
         "also_written": written,
         "seconds": clock.seconds(),
         "peak_memory": peak_memory(),
@@ -314,8 +314,7 @@ def _walk(
 def _draw(options: Options, clusterer: PairClusterer, found: Resolution) -> tuple[Resolution, bool]:
     """Return the answer with draws of other clusterings, and whether they were completed."""
     try:
-        with DrawBar(options) as bar:
-            return clusterer.draw(found, on_sweep=bar), True
+        return clusterer.draw(found), True
     except KeyboardInterrupt:
         notice(options, "sampling was interrupted, so uncertain pairs are not reported.")
         return found, False
@@ -366,6 +365,7 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         rows.append(("pairs", f"{together}; the splink model expects {document['expected_pairs']:,.0f}"))
     if document["uncertain_pairs"] is not None:
         rows.append(("uncertain", f"{document['uncertain_pairs']:,} pairs"))
+        rows.append(("probabilities", constants["calibration"]))
     if document["also_written"]:
         rows.append(("also", ", ".join(document["also_written"])))
     yield f"{document['output']}  ({size_text(document['bytes'])}, written)"

@@ -14,6 +14,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.apps.resolution.trust import describe_calibration
 from factorwise.cli.blocking_report import blocking_report
 from factorwise.cli.files import speaking_of, write_output
 from factorwise.cli.learned import RESOLUTION, check_kind
@@ -32,7 +33,7 @@ from factorwise.cli.resolve_data import (
     rule_option,
 )
 from factorwise.cli.resolve_onto import Known, all_content, placed, placements, read_known
-from factorwise.cli.resolve_progress import DrawBar, WalkBar, telling
+from factorwise.cli.resolve_progress import WalkBar, telling
 from factorwise.cli.resolve_request import Request
 from factorwise.cli.resolve_shards import is_kept, opened_shards, remark_on_shards, shard_options
 from factorwise.cli.resolve_unlabelled import (
@@ -227,12 +228,13 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
         "entities": found.n_entities,
         "model": None if request.model is None else request.model.name,
         "temperature": resolver.knowledge_.temperature,
+        "calibration": describe_calibration(resolver.knowledge_.training),
         "without_labels": unlabelled_entry(resolver.knowledge_),
         "placed": None if known is None else placements(known, found),
         "blocking": blocking,
         "search": {"rounds": found.found.rounds, "stopped": reason, "score": _finite(found.found.score)},
         "interrupted": interrupted,
-        "doubtful_pairs": None if found.posterior is None else len(found.posterior.doubtful()),
+        "doubtful_pairs": None if found.posterior is None else len(found.posterior.uncertain_pairs()),
         "also_written": written,
         "seconds": clock.seconds(),
         "peak_memory": peak_memory(),
@@ -358,10 +360,9 @@ def _tell_interrupted(options: Options, request: Request, found: Resolution) -> 
 def _drawn(options: Options, resolver: EntityResolver, found: Resolution) -> tuple[Resolution, bool]:
     """Return what was found with draws of other clusterings, and whether these came to their end."""
     try:
-        with DrawBar(options) as bar:
-            return resolver.draw(found, watch=bar), True
+        return resolver.draw(found), True
     except KeyboardInterrupt:
-        notice(options, "interrupted while other clusterings were drawn: what is in doubt is not told.")
+        notice(options, "interrupted while other clusterings were drawn: uncertain pairs are not reported.")
         return found, False
 
 
@@ -400,6 +401,7 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         rows.append(("new", f"{text}; {new['old_records_moved']:,} old records moved"))
     if document["doubtful_pairs"] is not None:
         rows.append(("doubtful", f"{document['doubtful_pairs']:,} pairs"))
+        rows.append(("probabilities", document["calibration"]))
     if document["also_written"]:
         rows.append(("also", ", ".join(document["also_written"])))
     yield f"{document['output']}  ({size_text(document['bytes'])}, written)"

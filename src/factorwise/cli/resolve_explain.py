@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from factorwise.apps.resolution.trust import describe_calibration
 from factorwise.cli.files import reading_utf8, speaking_of
 from factorwise.cli.learned import RESOLUTION, check_kind
 from factorwise.cli.options import Options, verb
@@ -25,7 +26,7 @@ from factorwise.cli.resolve_progress import telling
 from factorwise.errors import DataFileError
 
 if TYPE_CHECKING:  # numba and Arrow take their time to load
-    from factorwise.apps.resolution.explaining import Explainer, PairExplanation, Placing
+    from factorwise.apps.resolution.explaining import Explainer, Placing
     from factorwise.apps.resolution.knowledge import Knowledge
 
 LINKS = 10  # links of an entity that are shown to people; JSON has all
@@ -93,7 +94,7 @@ def command(
     telling(options)(f"finding candidates by {len(knowledge.rules)} rules")
     with speaking_of(records.name), Team(options.threads) as team:
         explainer = Explainer(records.table, knowledge, team=team)
-        document = _pair_entry(records, rows, explainer.pair(*rows))
+        document = _pair_entry(records, rows, explainer)
         if entity is not None:
             document["entities"] = _places(records, rows, explainer, *entity)
     emit(document, _lines(document), as_json=options.json)
@@ -170,7 +171,8 @@ def _placing_entry(records: Records, placing: Placing) -> dict[str, Any]:
     }
 
 
-def _pair_entry(records: Records, rows: tuple[int, int], pair: PairExplanation) -> dict[str, Any]:
+def _pair_entry(records: Records, rows: tuple[int, int], explainer: Explainer) -> dict[str, Any]:
+    pair = explainer.pair(*rows)
     columns = set(records.table.column_names)  # the whole record is compared, too, but is none of them
     fields = dict.fromkeys(one.field for one in pair.weighed if one.field in columns)
     return {
@@ -191,6 +193,7 @@ def _pair_entry(records: Records, rows: tuple[int, int], pair: PairExplanation) 
         "temperature": pair.temperature,
         "log_odds": pair.log_odds,
         "probability": pair.probability,
+        "calibration": describe_calibration(explainer.knowledge.training),
     }
 
 
@@ -252,6 +255,7 @@ def _sums(document: Mapping[str, Any]) -> list[tuple[str, str]]:
             f"log-odds at temperature {document['temperature']:.4g}: probability"
             f" {document['probability']:.4f}",
         ),
+        ("", f"probabilities are {document['calibration']}"),
     ]
 
 

@@ -10,6 +10,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.apps.resolution.trust import describe_calibration
 from factorwise.cli.blocking_report import BlockingReport, blocking_report
 from factorwise.cli.files import files_among, speaking_of, writing
 from factorwise.cli.learned import TOP, curve, curve_lines, weight_lines
@@ -262,8 +263,7 @@ def _lines(document: dict[str, Any], blocking: list[str]) -> Iterator[str]:
         rows += [("bottleneck", text) for text in bottleneck(document["blocking"], training)]
     rows += unlabelled_rows(document["without_labels"])
     rows.append(("temperature", f"{document['temperature']:.4g}"))
-    if training.get("reliability"):
-        rows.append(("calibration", f"error {training['reliability']['error']:.4f} of their probabilities"))
+    rows.append(("probabilities", describe_calibration(training)))
     yield f"{document['model']['file']}  ({size_text(document['model']['bytes'])}, written)"
     yield from aligned([*rows, *report_row(document["report"]), *cost_rows(document)])
     yield from field_lines(document["fields"])

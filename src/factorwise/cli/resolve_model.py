@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from factorwise.apps.resolution.trust import describe_calibration
 from factorwise.cli.learned import largest, weight_lines
 from factorwise.cli.output import aligned
 
@@ -41,6 +42,7 @@ def resolution_lines(entry: Mapping[str, Any]) -> Iterator[str]:
     reliability = training.pop("reliability", None)  # models of earlier versions have none
     if reliability:
         training["calibration_error"] = reliability["error"]
+    training["probabilities"] = describe_calibration(entry["training"])
     yield from aligned([(name.replace("_", " "), _figure(value)) for name, value in training.items()])
     yield from weight_lines(entry["weights"]["largest"])
 

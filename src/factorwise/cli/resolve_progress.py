@@ -94,18 +94,6 @@ class WalkBar(_Bar):
         self._bar.update(progress.round - self._bar.n)
 
 
-class DrawBar(_Bar):
-    """Shows how far the draws of other clusterings are, where somebody looks on."""
-
-    def __init__(self, options: Options) -> None:
-        self._bar = tqdm(desc="drawing", unit="sweep", disable=not show_progress(options), leave=False)
-
-    def __call__(self, sweeps: int) -> None:
-        """Count one of so many sweeps."""
-        self._bar.total = sweeps
-        self._bar.update()
-
-
 def progress_text(progress: Progress, first: Progress | None, rounds: int, seconds: float | None) -> str:
     """Say how the walk stands: score, clusters, proposals a second, and the time left.
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from factorwise.apps.resolution.trust import describe_calibration
 from factorwise.cli.reports import (
     LONGEST,
     MOST_MEMBERS,
@@ -99,8 +100,9 @@ def calibration_of(training: Mapping[str, Any]) -> Chart:
     return reliability_chart(
         training["reliability"],
         "pairs",
-        "How often compared pairs are of one entity, by their probability, judged by entities that were kept"
-        " apart while the model learned; a pair with both records among them counts twice.",
+        f"Probabilities are {describe_calibration(training)}. How often compared pairs are of one entity, by"
+        " their probability, judged by entities that were kept apart while the model learned; a pair with"
+        " both records among them counts twice.",
     )
 
 
@@ -128,6 +130,7 @@ def write_apply_report(
                 ("rounds", search["rounds"]),
                 ("ended", search["stopped"]),
                 ("doubtful pairs", document["doubtful_pairs"]),
+                ("probabilities", document["calibration"]),
             ],
         ),
     ]
@@ -261,7 +264,7 @@ def pairs_with_steps(
 
     posterior, graph = found.posterior, found.linked.walk.graph
     assert posterior is not None
-    doubtful = posterior.doubtful()
+    doubtful = posterior.uncertain_pairs()
     chosen = doubtful[:MOST_PAIRS]
     row_of_unit = np.zeros(graph.n_items, np.int64)
     unit = found.linked.unit

@@ -1,6 +1,5 @@
 """What a resolution says: confidence, doubtful pairs, the second-best clustering, one record per entity."""
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -9,13 +8,13 @@ import pytest
 from scipy.stats import norm
 
 from factorwise.apps.resolution import answers
-from factorwise.apps.resolution.answers import Resolution, effective_sizes
+from factorwise.apps.resolution.answers import Resolution
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.linking import link
+from factorwise.apps.resolution.merge_odds import MergeOdds
 from factorwise.apps.resolution.naming import entity_names
-from factorwise.apps.resolution.resolving import searched
+from factorwise.apps.resolution.resolving import draw_posterior, searched
 from factorwise.errors import InvalidArgumentError
-from factorwise.inference.mcmc.shards.posterior import link_posterior
 from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
 from factorwise.model.level_weights import LevelWeights
@@ -25,7 +24,8 @@ from resolution_cases import compared, known_of, link_score, people_table
 ALONE = Team(1)
 FALSE_ALARM = 1e-5
 TEMPERATURE = 0.7
-LONG = {"temperature": TEMPERATURE, "chains": 4, "draws": 100, "burn_in": 50, "thin": 2, "least": 0.0}
+DRAWS = 400
+ODDS = MergeOdds(mean=1.0 / TEMPERATURE, joined=0.0, lowest=-9.0)
 NAMESAKES = {"p0", "p11", "p22"}  # of one surname: all are linked
 
 
@@ -41,7 +41,7 @@ def resolved(table, knowledge, *, posterior=True, constraints=None):
         confidence=linked.walk.home_chances(TEMPERATURE, team=ALONE)[linked.unit],
         linked=linked,
         found=found,
-        posterior=link_posterior(linked.walk, **LONG, seed=2, team=ALONE) if posterior else None,
+        posterior=draw_posterior(linked.walk, ODDS, draws=DRAWS, seed=2) if posterior else None,
     )
 
 
@@ -75,10 +75,6 @@ def tiny():
     return table, knowledge, worlds, odds / odds.sum()
 
 
-def together(worlds, chances, one, two):
-    return sum(c for world, c in zip(worlds, chances, strict=True) if world[one] == world[two])
-
-
 def test_the_best_clustering_and_its_confidence_are_those_of_enumeration(tiny):
     table, knowledge, worlds, chances = tiny
     found = resolved(table, knowledge, posterior=False)
@@ -93,19 +89,40 @@ def test_the_best_clustering_and_its_confidence_are_those_of_enumeration(tiny):
         assert found.confidence[row] == pytest.approx(max(chances) / total, abs=1e-4)
 
 
-@pytest.mark.statistical
-def test_the_chance_of_a_doubtful_pair_is_that_of_enumeration(tiny):
-    table, knowledge, worlds, chances = tiny
+def test_the_probability_of_a_doubtful_pair_is_that_of_the_tree(tiny):
+    table, knowledge, *_ = tiny
     found = resolved(table, knowledge)
     rows = {identity: row for row, identity in enumerate(table.column("id").to_pylist())}
+    graph, unit = found.linked.walk.graph, found.linked.unit.tolist()
+    exact = dict(zip(zip(graph.first, graph.second, strict=True), found.posterior.together, strict=True))
     listed = found.pairs().to_pylist()
     assert len(listed) >= 2
     for one in listed:
-        exact = together(worlds, chances, rows[one["id"]], rows[one["other"]])
-        error = np.sqrt(exact * (1.0 - exact) / min(one["draws"], 400))
-        assert abs(one["probability"] - exact) < norm.isf(FALSE_ALARM / 40) * error
+        pair = sorted(unit[rows[one[name]]] for name in ("id", "other"))
+        assert one["probability"] == exact.get(tuple(pair), exact.get(tuple(reversed(pair))))
     doubt = [min(one["probability"], 1.0 - one["probability"]) for one in listed]
     assert doubt == sorted(doubt, reverse=True)
+
+
+def test_an_entity_has_the_probability_of_its_records_being_one_cluster(tiny):
+    table, knowledge, *_ = tiny
+    found = resolved(table, knowledge)
+    same = [same_pairs(labels) for labels in found.posterior.labels[:, found.linked.unit].tolist()]
+    for one in found.entities().to_pylist():
+        members = [name == one["entity"] for name in found.entity.to_pylist()]
+        inside = [[a == b for b in members] for a in members]  # what must hold of a record of the entity
+        share = np.mean(
+            [
+                all(
+                    pairs[7 * row + k] == inside[row][k] for row in range(7) if members[row] for k in range(7)
+                )
+                for pairs in same
+            ]
+        )
+        error = np.sqrt(one["probability"] * (1.0 - one["probability"]) / DRAWS)
+        assert abs(one["probability"] - share) <= norm.isf(FALSE_ALARM) * error + 1e-6
+    plain_entities = resolved(table, knowledge, posterior=False).entities()
+    assert plain_entities.column("probability").null_count == plain_entities.num_rows
 
 
 def test_the_two_likeliest_clusterings_of_a_doubtful_group_differ(tiny):
@@ -126,25 +143,6 @@ def test_the_two_likeliest_clusterings_of_a_doubtful_group_differ(tiny):
             assert all(entities[name] == name <= one for one, name in entities.items())
 
 
-@pytest.mark.statistical
-def test_the_shares_of_both_clusterings_are_their_chances_by_enumeration(tiny):
-    table, knowledge, worlds, chances = tiny
-    ids = table.column("id").to_pylist()
-    found = resolved(table, knowledge).second_best().to_pylist()
-    for number in {row["group"] for row in found}:
-        rows = [row for row in found if row["group"] == number]
-        at = [ids.index(row["id"]) for row in rows]
-        for name in ("best", "second"):
-            labels = [row[name] for row in rows]
-            exact = sum(
-                chance
-                for world, chance in zip(worlds, chances, strict=True)
-                if same_pairs([world[k] for k in at]) == same_pairs(labels)
-            )
-            error = np.sqrt(exact * (1.0 - exact) / 100)  # 400 draws of four chains are worth more
-            assert abs(rows[0][f"{name}_share"] - exact) < norm.isf(FALSE_ALARM / 40) * error
-
-
 def same_pairs(labels):
     return [one == other for one in labels for other in labels]
 
@@ -160,7 +158,7 @@ def test_all_records_of_one_item_stand_in_doubtful_pairs_and_groups(tiny):
     for row in found.pairs().to_pylist():
         pair = {row["id"], row["other"]}
         assert not pair <= one  # they are together for certain
-        chances[frozenset(pair)] = row["probability"], row["draws"]
+        chances[frozenset(pair)] = row["probability"]
     others = {other for pair in chances for other in pair - one if pair & one}
     assert others
     assert all(len({chances[frozenset([a, other])] for a in one}) == 1 for other in others)
@@ -173,8 +171,6 @@ def test_all_records_of_one_item_stand_in_doubtful_pairs_and_groups(tiny):
 def test_lists_of_doubt_end_where_they_become_too_long(tiny, monkeypatch):
     found = resolved(*tiny[:2], constraints=Constraints(must=np.array([[4, 0], [4, 6]])))
     whole = found.pairs()
-    monkeypatch.setattr(answers, "_AT_ONCE", 2)
-    assert found.pairs().equals(whole)
     monkeypatch.setattr(answers, "MOST_LISTED", 4)
     assert found.pairs().equals(whole.slice(0, 4))
     monkeypatch.setattr(answers, "MOST_GROUPS", 0)
@@ -205,8 +201,8 @@ def test_an_entity_is_as_coherent_as_its_least_sure_record():
     found = plain([4, 4, 2, 4], [0.9, 0.5, 1.0, 0.75])
     assert found.n_entities == 2
     assert found.entities().to_pylist() == [
-        {"entity": "r2", "records": 1, "coherence": 1.0},
-        {"entity": "r0", "records": 3, "coherence": 0.5},
+        {"entity": "r2", "records": 1, "coherence": 1.0, "probability": None},
+        {"entity": "r0", "records": 3, "coherence": 0.5, "probability": None},
     ]
     assert found.table().to_pylist()[1] == {"id": "r1", "entity": "r0", "confidence": 0.5}
 
@@ -257,37 +253,3 @@ def test_columns_of_every_type_have_a_most_common_value(values, kind, wanted):
 def test_columns_called_as_those_that_are_added_get_other_names():
     rows = canonical([0, 0], entity=["x", "x"], records=[7, 7], a=["b", "b"])
     assert rows == [{"entity": "r0", "records": 2, "entity_given": "x", "records_given": 7, "a": "b"}]
-
-
-# effective sample sizes
-
-
-def switching(rng, chains, draws, stay):
-    """Indicators that keep their value with some probability."""
-    flips = rng.random((chains, draws)) > stay
-    return (rng.integers(0, 2, (chains, 1)) + np.cumsum(flips, axis=1)) % 2 == 1
-
-
-@pytest.mark.parametrize("stay", [0.3, 0.5, 0.8, 0.95])
-@pytest.mark.parametrize(("chains", "draws"), [(4, 100), (2, 401), (1, 300)])
-def test_effective_sizes_are_those_of_arviz(seed, chains, draws, stay):
-    rng = np.random.default_rng(seed)
-    traces = np.stack([switching(rng, chains, draws, stay) for _ in range(6)], axis=2)
-    with warnings.catch_warnings():  # it announces its own next major version once a day
-        warnings.simplefilter("ignore", FutureWarning)
-        import arviz
-    expected = [arviz.ess(traces[:, :, k].astype(float), method="mean") for k in range(6)]
-    np.testing.assert_allclose(effective_sizes(traces), expected, rtol=0.05)
-
-
-def test_chains_that_disagree_are_worth_little():
-    traces = np.zeros((4, 100, 1), bool)
-    traces[:2] = True
-    traces[0, 5] = False
-    assert effective_sizes(traces)[0] < 10.0
-
-
-def test_few_draws_count_as_they_are_and_none_give_nothing():
-    assert effective_sizes(np.ones((2, 5, 3), bool)).tolist() == [10.0] * 3
-    assert effective_sizes(np.ones((2, 50, 0), bool)).shape == (0,)
-    assert np.isnan(effective_sizes(np.ones((2, 50, 1), bool))).all()

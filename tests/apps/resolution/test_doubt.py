@@ -8,14 +8,15 @@ from hypothesis import strategies as st
 
 from factorwise.apps.resolution.doubt import CLEAR, doubtful_groups
 from factorwise.inference.mcmc.shards.link_walk import LinkGraph
-from factorwise.inference.mcmc.shards.posterior import LinkPosterior
+from factorwise.inference.merge_trees import LinkPosterior
 
 
 def groups_of(draws, pairs, most=100):
     labels = np.array(draws, np.int32)
     graph = LinkGraph.from_pairs(labels.shape[1], *np.array(pairs, int).reshape(-1, 2).T)
     together = (labels[:, graph.first] == labels[:, graph.second]).mean(axis=0)
-    return doubtful_groups(LinkPosterior(labels[None], together.astype(np.float32)), graph, most)
+    whole = np.ones(labels.shape[1], np.float32)
+    return doubtful_groups(LinkPosterior(labels, together.astype(np.float32), whole), graph, most)
 
 
 def clustering(labels):

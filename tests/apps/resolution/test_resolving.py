@@ -6,6 +6,7 @@ import pytest
 from factorwise.apps.resolution import resolving
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.linking import link
+from factorwise.apps.resolution.merge_odds import MergeOdds
 from factorwise.apps.resolution.resolving import Keeping, draw_posterior, fingerprint, searched
 from factorwise.errors import DataFileError
 from factorwise.inference.mcmc.shards import search as linkage_search
@@ -102,15 +103,12 @@ def test_constraints_make_another_run():
 def test_the_answer_does_not_depend_on_the_number_of_threads(tmp_path):
     with Team(2) as two:
         assert ended(linked(), team=two) == ended(linked())
-        data = linked()
-        posteriors = [draw_posterior(data, 0.7, seed=1, team=team) for team in (ALONE, two)]
-    assert np.array_equal(posteriors[0].labels, posteriors[1].labels)
 
 
 def test_draws_are_as_many_as_memory_allows(monkeypatch):
-    data = linked()
-    n = data.walk.n_items
-    monkeypatch.setattr(resolving, "POSTERIOR_MEMORY", 16 * n * 7)
-    assert draw_posterior(data, 1.0, seed=1, team=ALONE).labels.shape == (4, 7, n)
+    walk = linked().walk
+    monkeypatch.setattr(resolving, "POSTERIOR_MEMORY", 4 * walk.n_items * 7)
+    assert draw_posterior(walk, MergeOdds(), seed=1).labels.shape == (7, walk.n_items)
     monkeypatch.setattr(resolving, "POSTERIOR_MEMORY", 1)
-    assert draw_posterior(data, 1.0, seed=1, team=ALONE).labels.shape == (4, 5, n)
+    assert draw_posterior(walk, MergeOdds(), seed=1).labels.shape == (5, walk.n_items)
+    assert draw_posterior(walk, MergeOdds(), draws=3, seed=1).labels.shape == (3, walk.n_items)

@@ -14,12 +14,11 @@ from factorwise.apps.resolution.forms import ranges
 from factorwise.apps.resolution.linking import LinkedItems
 from factorwise.apps.resolution.naming import id_ranks, smallest_rows
 from factorwise.errors import InvalidArgumentError
-from factorwise.inference.mcmc.shards.posterior import LinkPosterior
 from factorwise.inference.mcmc.shards.search import Found
+from factorwise.inference.merge_trees import LinkPosterior
 
 MOST_LISTED = 1_000_000  # doubtful pairs
 MOST_GROUPS = 10_000  # doubtful groups that are listed
-_AT_ONCE = 20_000  # pairs whose draws are looked at in one go
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -51,7 +50,7 @@ class Resolution:
     weighed: NDArray[np.int64] | None = None
 
     def __repr__(self) -> str:
-        draws = 0 if self.posterior is None else int(np.prod(self.posterior.labels.shape[:2]))
+        draws = 0 if self.posterior is None else len(self.posterior.labels)
         return f"Resolution(records={len(self.labels)}, entities={self.n_entities}, draws={draws})"
 
     @property
@@ -65,9 +64,10 @@ class Resolution:
         return pa.table({"id": self.ids, "entity": self.entity, "confidence": confidence})
 
     def entities(self) -> pa.Table:
-        """Return one row per entity: its name, its records, and its coherence.
+        """Return one row per entity: its name, its records, its coherence and its probability.
 
-        The coherence is the least confidence of its records.
+        The coherence is the least confidence of its records, the probability that of these records, no more
+        and no less, being one entity: null where nothing was drawn.
         """
         _, first, number, size = np.unique(
             self.labels, return_index=True, return_inverse=True, return_counts=True
@@ -77,21 +77,24 @@ class Resolution:
             np.minimum.at(least, number, self.confidence)
         names = self.entity.take(pa.array(first))
         coherence = pa.array(least, from_pandas=True)
-        return pa.table({"entity": names, "records": pa.array(size), "coherence": coherence})
+        return pa.table(
+            {
+                "entity": names,
+                "records": pa.array(size),
+                "coherence": coherence,
+                "probability": self._entity_chances(first),
+            }
+        )
 
     def pairs(self) -> pa.Table:
-        """Return the doubtful pairs: ids, the chance that they co-refer, and how many draws it is worth.
+        """Return the doubtful pairs: ids, and the probability that they are of one entity.
 
         Of records that must be together each stands in pairs of its own. The most doubtful come first, a
         million at most.
         """
         posterior, graph = self._drawn(), self.linked.walk.graph
-        found = posterior.doubtful()[:MOST_LISTED]
+        found = posterior.uncertain_pairs()[:MOST_LISTED]
         first, second = graph.first[found], graph.second[found]
-        at = range(0, len(found), _AT_ONCE)
-        sizes = [effective_sizes(posterior.traces(first[k:][:_AT_ONCE], second[k:][:_AT_ONCE])) for k in at]
-        made = posterior.labels.shape[0] * posterior.labels.shape[1]
-        draws = np.minimum(np.concatenate([np.zeros(0), *sizes]), made).round(1)
         start, rows = self._rows_by_unit()
         others = np.diff(start)[second]
         count = np.diff(start)[first] * others
@@ -103,7 +106,6 @@ class Resolution:
             "id": self.ids.take(pa.array(one)),
             "other": self.ids.take(pa.array(two)),
             "probability": pa.array(posterior.together[found[pair]]),
-            "draws": pa.array(draws[pair]),
         }
         return pa.table(columns)
 
@@ -155,6 +157,16 @@ class Resolution:
             columns[free] = _most_common(table.column(name).combine_chunks(), number, len(first))
         return pa.table(columns)
 
+    def _entity_chances(self, rows: NDArray[np.int64]) -> pa.Array:
+        """Return the probability of the entities of some records; null where nothing was drawn."""
+        chance = np.full(len(self.labels), np.nan, np.float32)
+        if self.posterior is not None:
+            weighed = np.arange(len(chance)) if self.weighed is None else self.weighed
+            by_label = np.full(int(self.labels.max(initial=0)) + 1, np.nan, np.float32)
+            by_label[self.labels[weighed]] = self.posterior.whole[self.linked.unit]
+            chance = by_label[self.labels]
+        return pa.array(chance[rows], from_pandas=True)
+
     def _drawn(self) -> LinkPosterior:
         if self.posterior is None:
             raise InvalidArgumentError("no posterior was drawn: resolve with posterior=True.")
@@ -166,33 +178,6 @@ class Resolution:
         rows = np.argsort(unit, kind="stable")
         start = np.append(0, np.cumsum(np.bincount(unit, minlength=self.linked.walk.n_items)))
         return start, rows if self.weighed is None else self.weighed[rows]
-
-
-def effective_sizes(traces: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Effective number of draws of indicators, (chains, draws, pairs): all draws where nothing is correlated.
-
-    Each chain counts as two halves, so that one that drifts is worth little.
-    Implements: vehtari2021rank, Sec. 3 (the plain form, without ranks: indicators have but two).
-    """
-    half = traces.shape[1] // 2
-    values = np.concatenate([traces[:, :half], traces[:, -half:]]).astype(np.float64)
-    chains, draws, count = values.shape
-    if draws < 4 or count == 0:
-        return np.full(count, float(traces.shape[0] * traces.shape[1]))
-    centered = values - values.mean(axis=1, keepdims=True)
-    size = 1 << (2 * draws - 1).bit_length()
-    spectrum = np.fft.rfft(centered, size, axis=1)
-    lagged = np.fft.irfft(spectrum * spectrum.conj(), size, axis=1)[:, :draws].mean(axis=0) / draws
-    within = lagged[0] * draws / (draws - 1)
-    total = lagged[0] + values.mean(axis=1).var(axis=0, ddof=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        rho = 1.0 - (within - lagged) / total
-    rho[0] = 1.0
-    pairs = rho[: draws // 2 * 2].reshape(-1, 2, count).sum(axis=1)
-    running = np.cumprod(pairs > 0.0, axis=0).astype(bool)
-    pairs = np.minimum.accumulate(np.where(running, pairs, 0.0), axis=0)
-    tau = np.maximum(-1.0 + 2.0 * pairs.sum(axis=0), 1.0 / np.log10(chains * draws))
-    return np.where(total > 0.0, chains * draws / tau, np.nan)
 
 
 def _most_common(column: pa.Array, number: NDArray[np.int64], count: int) -> pa.Array:

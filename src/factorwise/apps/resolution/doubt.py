@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.inference.mcmc.shards.link_walk import LinkGraph
-from factorwise.inference.mcmc.shards.posterior import SURE, LinkPosterior
+from factorwise.inference.merge_trees import SURE, LinkPosterior
 from factorwise.kernels.graphs.components import component_numbers
 from factorwise.types import Ints
 
@@ -40,7 +40,7 @@ class DoubtfulGroup(NamedTuple):
 
 def doubtful_groups(posterior: LinkPosterior, graph: LinkGraph, most: int) -> list[DoubtfulGroup]:
     """Return the groups, those with the most doubtful pairs first, ``most`` at most."""
-    pairs = posterior.doubtful()
+    pairs = posterior.uncertain_pairs()
     return list(islice(_groups(posterior, graph, pairs, SURE), most))
 
 
@@ -48,7 +48,7 @@ def _groups(
     posterior: LinkPosterior, graph: LinkGraph, pairs: NDArray[np.int64], bound: float
 ) -> Iterator[DoubtfulGroup]:
     """Yield the groups that some pairs connect, all of them more doubtful than ``bound``."""
-    draws = posterior.labels.reshape(-1, graph.n_items)
+    draws = posterior.labels
     for part in _connected(graph, pairs):
         items = np.unique(np.concatenate([graph.first[part], graph.second[part]])).astype(np.int64)
         group = _two_best(items, draws[:, items])

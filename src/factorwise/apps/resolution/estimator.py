@@ -356,18 +356,10 @@ class EntityResolver(ParameterEstimator):
         )
         return self.draw(resolved) if posterior else resolved
 
-    def draw(
-        self, resolved: Resolution, *, watch: Callable[[int], object] = lambda sweeps: None
-    ) -> Resolution:
-        """Return what was found with draws of other clusterings, as ``posterior=True`` does at the end.
-
-        watch
-            Called after each sweep, from any thread, with the number of all sweeps.
-        """
+    def draw(self, resolved: Resolution) -> Resolution:
+        """Return what was found with draws of other clusterings, as ``posterior=True`` does at the end."""
         self._check_fitted()
-        seed, temperature = self._seed(), self.knowledge_.temperature
-        with Team(thread_count(self.n_jobs)) as team:
-            drawn = draw_posterior(resolved.linked, temperature, seed=seed, team=team, watch=watch)
+        drawn = draw_posterior(resolved.linked.walk, self.knowledge_.merges, seed=self._seed())
         return replace(resolved, posterior=drawn)
 
     def explain(self, records: Records, *, id: str | None = None) -> Explainer:  # noqa: A002

@@ -21,6 +21,7 @@ from factorwise.apps.resolution.comparisons import Comparison
 from factorwise.apps.resolution.context.model import ContextModel
 from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.forms import NormalTable
+from factorwise.apps.resolution.merge_odds import DEFAULT_ODDS, MergeOdds
 from factorwise.apps.resolution.unlabelled.model import UnlabelledModel
 from factorwise.distributed.executors import Executor
 from factorwise.errors import FactorwiseError, ModelFileError
@@ -44,7 +45,7 @@ class Knowledge:
     weights
         Of links and of their comparison levels.
     temperature
-        At which the scores are probabilities: of one kept apart while learning, or 1.
+        Calibration temperature of single records, fitted on held-out entities; 1 if there are none.
     thrifty
         Whether few candidates will do: those that share most found nearly all that more would have found.
     training
@@ -55,6 +56,8 @@ class Knowledge:
         What the clusters of two records say, if that is used.
     unlabelled
         What was measured without labels, which then scores pairs instead of comparisons and their weights.
+    merges
+        Odds that give clusterings, pairs and whole entities their probabilities, fitted on held-out entities.
     """
 
     fields: tuple[FieldSpec, ...]
@@ -67,6 +70,7 @@ class Knowledge:
     further: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     context: ContextModel | None = None
     unlabelled: UnlabelledModel | None = None
+    merges: MergeOdds = DEFAULT_ODDS
 
     def __post_init__(self) -> None:
         check_number("temperature", self.temperature, above=0)
@@ -141,6 +145,7 @@ class Knowledge:
             "rules": [rule.as_dict() for rule in self.rules],
             "comparisons": [one.as_dict() for one in self.comparisons],
             "temperature": self.temperature,
+            "merges": self.merges._asdict(),
             "thrifty": self.thrifty,
             "training": dict(self.training),
         }
@@ -177,6 +182,7 @@ class Knowledge:
                 if "context" in saved
                 else None,
                 None if "unlabelled" not in saved else UnlabelledModel.from_dict(saved["unlabelled"]),
+                MergeOdds.from_dict(saved["merges"]) if "merges" in saved else DEFAULT_ODDS,
             )
         except (AttributeError, LookupError, TypeError, ValueError, FactorwiseError) as error:
             raise ModelFileError(

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from factorwise.apps.resolution.knowledge import Knowledge
-from factorwise.apps.resolution.linking import Linked, LinkedItems
+from factorwise.apps.resolution.linking import Linked
+from factorwise.apps.resolution.merge_odds import MergeOdds, tree_of_walk
 from factorwise.inference.mcmc.shards.link_walk import LinkWalk
-from factorwise.inference.mcmc.shards.posterior import CHAINS, DRAWS, LinkPosterior, link_posterior
 from factorwise.inference.mcmc.shards.search import Found, LinkSearch, Progress, SearchState
+from factorwise.inference.merge_trees import LinkPosterior
 from factorwise.io.checkpoints import Checkpoint, read_checkpoint, restoring, write_checkpoint
 from factorwise.kernels.compile.threads import Team
 from factorwise.validation import as_ints, as_number, as_whole
 
 POSTERIOR_MEMORY = 2 << 30  # bytes of labels that draws may take
-FEWEST_DRAWS = 5
+DRAWS, FEWEST_DRAWS = 100, 5
 
 MANY = 500_000  # records that make a search short: each sweep is worth more where clusters are small
 
@@ -113,28 +113,16 @@ def _state(saved: Checkpoint, search: LinkSearch, n_items: int) -> SearchState:
     )
 
 
-def draw_posterior_of(
-    walk: LinkWalk, temperature: float, count: int, *, seed: int, team: Team
-) -> NDArray[np.int32]:
-    """Return so many clusterings of the items of a walk, drawn by several chains: int32[draws, items]."""
-    chains = min(CHAINS, count)
-    drawn = link_posterior(
-        walk, temperature=temperature, chains=chains, draws=-(-count // chains), seed=seed, team=team
-    )
-    return drawn.labels.transpose(1, 0, 2).reshape(-1, walk.n_items)[:count]
-
-
 def draw_posterior(
-    linked: LinkedItems,
-    temperature: float,
-    *,
-    seed: int,
-    team: Team,
-    watch: Callable[[int], object] = lambda sweeps: None,
+    walk: LinkWalk, merges: MergeOdds, *, draws: int | None = None, seed: int
 ) -> LinkPosterior:
-    """Draw clusterings from what was found, as many as the temperature was fitted for and memory allows."""
-    fitting = POSTERIOR_MEMORY // (4 * CHAINS * max(linked.walk.n_items, 1))
-    draws = int(np.clip(fitting, FEWEST_DRAWS, DRAWS))
-    return link_posterior(
-        linked.walk, temperature=temperature, draws=draws, seed=seed, team=team, watch=watch
-    )
+    """Draw clusterings of the items of a walk around the one it is at, with their exact probabilities.
+
+    draws
+        How many; None for as many as are usual and memory allows.
+    """
+    if draws is None:
+        fitting = POSTERIOR_MEMORY // (4 * max(walk.n_items, 1))
+        draws = int(np.clip(fitting, FEWEST_DRAWS, DRAWS))
+    tree = tree_of_walk(walk)
+    return tree.posterior(merges.chances(tree), walk.graph, draws=draws, seed=seed)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from factorwise.apps.resolution.training import ladder
+from factorwise.apps.resolution.training.calibration import Calibration
 from factorwise.apps.resolution.training.folds import Judgement
 from factorwise.apps.resolution.training.ladder import (
     BY_WALKS,
@@ -16,7 +17,6 @@ from factorwise.apps.resolution.training.ladder import (
     unlinked_pair_weight,
 )
 from factorwise.apps.resolution.training.link_learning import LinkTraining, Weights
-from factorwise.apps.resolution.training.temperature import Calibration
 from factorwise.inference.mcmc.shards.search import Found, LinkSearch
 from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.clustering import b_cubed
@@ -45,12 +45,12 @@ def climbed(given=None):
 def test_the_first_rung_that_none_above_does_clearly_better_than_is_taken(monkeypatch, best):
     rungs = [Rung(f"rung {k}", lambda pairs, start, k=k: GOOD if k >= best else POOR) for k in range(3)]
     monkeypatch.setattr(ladder, "RUNGS", rungs)
-    monkeypatch.setattr(ladder, "calibrate", lambda *given, **more: Calibration(0.5, {}))
+    monkeypatch.setattr(ladder, "calibrate", lambda *given, **more: Calibration(0.5))
     found = climbed()
     assert found.method == f"rung {best}"
     assert found.weights.links.values.tolist() == GOOD.values.tolist()
     assert [found.scores[f"rung {k}"].f1 == 1.0 for k in range(3)] == [k >= best for k in range(3)]
-    assert (found.temperature, found.held_out) == (0.5, 120)
+    assert (found.calibration.temperature, found.held_out) == (0.5, 120)
 
 
 def test_walks_and_context_are_put_on_top_where_held_out_entities_are_better_for_it(monkeypatch):
@@ -87,7 +87,7 @@ def test_the_mean_of_two_rungs_has_the_mean_of_their_weights():
 
 def test_with_few_entities_unlabelled_weights_are_scaled_and_nothing_is_held_out():
     found = climbed(training_data(entities=4))
-    assert (found.held_out, list(found.scores), found.temperature) == (0, [RUNGS[0].name], 1.0)
+    assert (found.held_out, list(found.scores), found.calibration.temperature) == (0, [RUNGS[0].name], 1.0)
     table = found.weights.links.tables()[0]
     assert table[2] > 0.0 > table[1]
 
@@ -115,8 +115,10 @@ def test_weights_temperature_and_method_come_from_the_data_in_earnest():
     table = found.weights.links.tables()[0]
     assert table[2] > table[1]
     assert found.weights.links.unlinked == -1.0  # all pairs of one entity are linked
-    assert found.temperature > 0.0
-    assert found.reliability.cases.sum() > found.held_out  # a pair for each record at least, on average
+    assert found.calibration.temperature > 0.0
+    assert (
+        found.calibration.reliability.cases.sum() > found.held_out
+    )  # a pair for each record at least, on average
 
 
 @pytest.mark.parametrize(("linked", "weight"), [(1.0, -1.0), (0.75, -0.5), (0.5, 0.0), (0.1, 0.0)])

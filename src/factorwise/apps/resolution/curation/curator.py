@@ -29,7 +29,7 @@ from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.labelled import LabelledPairs
 from factorwise.apps.resolution.normal_forms import normalize
-from factorwise.apps.resolution.resolving import default_budget, draw_posterior_of
+from factorwise.apps.resolution.resolving import default_budget, draw_posterior
 from factorwise.errors import InvalidArgumentError, StoreError
 from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
@@ -218,8 +218,8 @@ class Curator:
         records = LinkedRecords.of(n, links.first, links.second, links.levels, self.knowledge.weights)
         rows = np.arange(n)
         walk, unit = records.walk(rows, self.store.membership(), Verdicts(self.store.decisions()))
-        drawn = draw_posterior_of(walk, self.knowledge.temperature, count, seed=self._seed, team=self._team)
-        return np.asarray(drawn[:, unit], np.int64)
+        drawn = draw_posterior(walk, self.knowledge.merges, draws=count, seed=self._seed)
+        return np.asarray(drawn.labels[:, unit], np.int64)
 
     def _matches(self, partner: Ints, levels: NDArray[np.uint8], warm: WarmIndex, most: int) -> list[Match]:
         knowledge = self.knowledge

@@ -142,22 +142,9 @@ class PairClusterer:
         )
         return self.draw(answer) if posterior else answer
 
-    def draw(
-        self, answer: Resolution, *, on_sweep: Callable[[int], object] = lambda sweeps: None
-    ) -> Resolution:
-        """Return an answer with draws of other clusterings, as ``posterior=True`` does at the end.
-
-        on_sweep
-            Called after each sweep, from any thread, with the number of all sweeps.
-        """
-        with Team(thread_count(self.n_jobs)) as team:
-            drawn = draw_posterior(
-                answer.linked,
-                self.constants_.temperature,
-                seed=self.random_state,
-                team=team,
-                watch=on_sweep,
-            )
+    def draw(self, answer: Resolution) -> Resolution:
+        """Return an answer with draws of other clusterings, as ``posterior=True`` does at the end."""
+        drawn = draw_posterior(answer.linked.walk, self.constants_.merges, seed=self.random_state)
         return replace(answer, posterior=drawn)
 
     def _search(

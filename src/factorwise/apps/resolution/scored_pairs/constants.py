@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
+from factorwise.apps.resolution.merge_odds import DEFAULT_ODDS, MergeOdds
 from factorwise.apps.resolution.scored_pairs.tables import ScoredPairs
+from factorwise.apps.resolution.trust import describe_calibration
 from factorwise.types import Floats, Ints
 
 THRESHOLDS = np.arange(-4.0, 9.0)  # log odds
@@ -45,14 +47,20 @@ class PairConstants(NamedTuple):
         Unlinked pair weight: the score of two members of an entity that are no scored pair.
     temperature
         At which scores are probabilities: fitted where there are labels, else 1.
+    merges
+        Odds that give clusterings and pairs their probabilities: fitted where there are labels.
     reason
         How they were found, in a phrase.
+    calibration
+        How far probabilities can be trusted, in a phrase.
     """
 
     offset: float
     unlinked: float
     temperature: float = 1.0
+    merges: MergeOdds = DEFAULT_ODDS
     reason: str = "given"
+    calibration: str = describe_calibration({})
 
     def scores(self, log_odds: Floats) -> NDArray[np.float32]:
         """Return the scores of pairs: no pair counts against being together much more than a missing one."""

@@ -16,7 +16,8 @@ from factorwise.apps.resolution.scored_pairs.constants import (
     WEAKEST_UNLINKED,
     PairConstants,
 )
-from factorwise.apps.resolution.training.temperature import Case, calibrate
+from factorwise.apps.resolution.training.calibration import Case, calibrate
+from factorwise.apps.resolution.trust import describe_calibration
 from factorwise.errors import DataFileError
 from factorwise.io.listing import some
 from factorwise.io.table_ids import rows_of
@@ -87,7 +88,7 @@ def learn_constants(
     """Return the constants with which the labelled records are clustered best.
 
     Others than the estimate are taken only if they are better by more than chance would explain. Where
-    entities are known, the temperature is fitted too.
+    entities are known, the temperature and the odds of merges are fitted too.
 
     search
         Clusters the records with some constants.
@@ -116,12 +117,16 @@ def learn_constants(
     count = int((labels.entity >= 0).sum()) if labels.judged is None else len(labels.judged.same)
     of = "labelled records" if labels.judged is None else "judged pairs"
     reason = f"{count:,} {of}" if changed else f"{start.reason}; {count:,} {of} prefer no other"
-    temperature = start.temperature
     if labels.judged is None:
         truth = np.full(linked.walk.n_items, -1, np.int32)
         truth[linked.unit] = labels.entity
-        temperature = calibrate([Case(linked.walk, truth)], seed=seed, team=team).temperature
-    return best._replace(temperature=temperature, reason=reason)
+        calibration = calibrate(Case(linked.walk, truth), seed=seed, team=team)
+        best = best._replace(
+            temperature=calibration.temperature,
+            merges=calibration.merges,
+            calibration=describe_calibration(calibration.as_dict()),
+        )
+    return best._replace(reason=reason)
 
 
 def label_scores(labels: KnownLabels, clusters: Ints) -> NDArray[np.float64]:

@@ -149,7 +149,7 @@ def learn(
         "precision": score.precision,
         "recall": score.recall,
         "methods": {method: score.f1 for method, score in fitted.scores.items()},
-        "reliability": None if fitted.reliability is None else fitted.reliability.as_dict(),
+        **fitted.calibration.as_dict(),
     }
     used = fitted.weights.links.used()
     return Knowledge(
@@ -157,11 +157,12 @@ def learn(
         tuple(chosen),
         tuple(comparisons[place] for place in used),
         fitted.weights.links.only(used),
-        fitted.temperature,
+        fitted.calibration.temperature,
         thrifty,
         training,
         weights_by_template(own, fitted.weights.further),
         fitted.context,
+        merges=fitted.calibration.merges,
     )
 
 

@@ -21,19 +21,18 @@ from factorwise.apps.resolution.context.model import FIRST_PASS, STRICTNESS, Con
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.record_items import LINKS, further_model
 from factorwise.apps.resolution.training.boosted_tables import boost_tables
+from factorwise.apps.resolution.training.calibration import Calibration, Case, calibrate
 from factorwise.apps.resolution.training.context_training import train_context
 from factorwise.apps.resolution.training.examples import PairExamples, TrainingData
 from factorwise.apps.resolution.training.folds import HeldOut, Judgement, Scorer, hold_out
 from factorwise.apps.resolution.training.link_learning import LinkTraining, Weights
 from factorwise.apps.resolution.training.pair_regression import regress_levels, scale_weights
-from factorwise.apps.resolution.training.temperature import Calibration, Case, calibrate
 from factorwise.distributed.mixing import Mixer
 from factorwise.inference.mcmc.shards.link_walk import LinkWalk
 from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.clusterings.links import UNLINKED_WEIGHT
 from factorwise.kernels.compile.threads import Team
 from factorwise.learning.samplerank.learner import PassRecord
-from factorwise.metrics.calibration import Reliability
 from factorwise.metrics.clustering import ClusterScore, b_cubed
 from factorwise.model.level_weights import LevelWeights
 from factorwise.types import Floats
@@ -110,10 +109,8 @@ RUNGS = (
 class Fitted(NamedTuple):
     """Weights, and how they were learned.
 
-    temperature
-        Calibration temperature, fitted on held-out entities; 1 if there are none.
-    reliability
-        How far probabilities at that temperature can be trusted; None without held-out entities.
+    calibration
+        How scores become probabilities, fitted on held-out entities; the defaults if there are none.
     method
         Name of the rung that was taken.
     scores
@@ -125,8 +122,7 @@ class Fitted(NamedTuple):
     """
 
     weights: Weights
-    temperature: float
-    reliability: Reliability | None
+    calibration: Calibration
     method: str
     scores: dict[str, ClusterScore]
     held_out: int
@@ -178,7 +174,7 @@ def climb_ladder(
     unlinked = unlinked_pair_weight(data.linked_share())
     held_out = hold_out(data, seed)
     scores: dict[str, ClusterScore] = {}
-    rung, calibration, number = RUNGS[0], Calibration(1.0, {}), 0
+    rung, calibration, number = RUNGS[0], Calibration(), 0
     method, context = rung.name, None
     if held_out is not None:
         held = _climb(held_out, start, unlinked, search, scores, team=team)
@@ -189,7 +185,7 @@ def climb_ladder(
             held = _add_context(held, held_out, normal, unlinked, search, scores, seed=seed, team=team)
         rung, method, context, number = held.rung, held.method, held.context, int(held_out.judged.sum())
         case = Case(held.walk, held_out.among.entity, held_out.judged)
-        calibration = calibrate([case], seed=seed, team=team)
+        calibration = calibrate(case, seed=seed, team=team)
     links = _with_unlinked(rung.fit(data.pair_examples(data.entity >= 0), start), unlinked)
     weights = Weights(links, template_weights)
     if data.templates or BY_WALKS in method:
@@ -201,7 +197,7 @@ def climb_ladder(
         walk = cluster_by(data, score, weights, search, seed=seed, team=team)
         known = data.entity >= 0
         scores[rung.name] = b_cubed(data.entity[known], walk.labels[known])
-    return Fitted(weights, calibration.temperature, calibration.reliability, method, scores, number, context)
+    return Fitted(weights, calibration, method, scores, number, context)
 
 
 def _climb(

@@ -1,0 +1,238 @@
+"""Posteriors over the clusterings that cut a tree of merges, exact and without chains.
+
+The tree joins items by average linkage: first those of each cluster that a search found, then such clusters
+with each other. A clustering that the tree allows cuts it: some nodes are whole, all that is below them is
+one cluster, and nothing above them is. From the top down, every node that is reached is whole with a
+probability of its own; otherwise its two parts are reached. So draws are independent, and the probability of
+a pair, or of a whole cluster, is a product along a path.
+
+What the tree does not allow has no probability: a record that would rather be in another cluster can leave
+its own, but joins another only together with what it was joined with first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.errors import ShapeError
+from factorwise.kernels.clusterings.merge_trees import (
+    cut_trees,
+    join_groups,
+    mark_forbidden,
+    pair_chances,
+    split_chances,
+)
+from factorwise.kernels.graphs.components import component_numbers
+from factorwise.types import Bools, Ints
+from factorwise.world.links import LinkGraph
+
+Reals = NDArray[np.float64]
+Nodes = NDArray[np.int64]
+
+SURE = 0.01  # a pair is uncertain if its probability is further than this from 0 and from 1
+UNLINKED = -2.0  # score of a pair that is not linked
+LOWEST_MEAN = -3.0  # clusters whose pairs have a lower mean score are not joined
+LARGEST_GROUP = 1_500  # units that are joined in one matrix
+FORBIDDEN = -1e9  # stands for minus infinity, which has no mean
+
+
+class LinkPosterior(NamedTuple):
+    """What is drawn from a posterior, and what is known of it exactly.
+
+    labels : int32[draws, items]
+        Clusterings: each cluster is named by its smallest member.
+    together : float32[pairs]
+        Probability that the items of each linked pair are in one cluster.
+    whole : float32[items]
+        Probability that the cluster in which each item was found is a cluster, no more and no less.
+    """
+
+    labels: NDArray[np.int32]
+    together: NDArray[np.float32]
+    whole: NDArray[np.float32]
+
+    def uncertain_pairs(self) -> NDArray[np.int64]:
+        """Return the linked pairs that are neither sure nor impossible, the most uncertain first."""
+        distance = np.minimum(self.together, 1.0 - self.together)
+        pairs = np.flatnonzero(distance > SURE)
+        return pairs[np.argsort(-distance[pairs], kind="stable")]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MergeTree:
+    """A tree of merges of linked items; arrays are over nodes, of which the items are the first.
+
+    n_items, n_inner
+        Number of items, and of nodes up to those that are clusters that were found.
+    left, right, parent
+        The nodes that each joins, and the one that it is joined in; -1 where there is none.
+    mean
+        Mean score of the pairs across the two nodes that each joins; zero for items.
+    count
+        Number of records.
+    possible
+        Whether nothing forbids that it is one cluster.
+    found : int64[items]
+        Node of the cluster in which each item was found.
+    """
+
+    n_items: int
+    n_inner: int
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    parent: NDArray[np.int64]
+    mean: Reals
+    count: Reals
+    possible: Bools
+    found: NDArray[np.int64]
+
+    def posterior(self, whole: Reals, graph: LinkGraph, *, draws: int, seed: int) -> LinkPosterior:
+        """Draw clusterings, and compute the probabilities of linked pairs and of the clusters found.
+
+        whole
+            For each node, the probability that it is a cluster if none above it is.
+        """
+        split, parent = self.split(whole)
+        own = whole[self.found] * np.where(parent[self.found] < 0, 1.0, split[parent[self.found]])
+        return LinkPosterior(
+            self.draw(whole, parent, draws=draws, seed=seed),
+            self.together(split, parent, graph),
+            own.astype(np.float32),
+        )
+
+    def split(self, whole: Reals) -> tuple[Reals, NDArray[np.int64]]:
+        """Return the probability that no cluster holds all of a node, and the parents that one might hold."""
+        if whole.shape != self.mean.shape:
+            raise ShapeError(f"{len(self.mean)} nodes need a probability each, not {whole.shape}.")
+        split = np.empty(len(whole))
+        split_chances(self.parent, whole, split)
+        inside = self.parent >= 0
+        inside[inside] = split[self.parent[inside]] < 1.0
+        return split, np.where(inside, self.parent, -1)
+
+    def together(self, split: Reals, parent: Nodes, graph: LinkGraph) -> NDArray[np.float32]:
+        """Return the probability of each linked pair."""
+        root = np.empty(len(parent), np.int64)
+        cut_trees(parent, parent < 0, root)
+        chance = np.empty(len(graph.first), np.float32)
+        pair_chances(graph.first, graph.second, parent, root[: self.n_items], split, chance)
+        return chance
+
+    def draw(self, whole: Reals, parent: Nodes, *, draws: int, seed: int) -> NDArray[np.int32]:
+        """Draw clusterings: int32[draws, items]."""
+        labels = np.empty((draws, self.n_items), np.int32)
+        top, items = np.empty(len(whole), np.int64), np.arange(self.n_items, dtype=np.int32)
+        for number in range(draws):
+            random = np.random.default_rng([seed, number]).random(len(whole))
+            cut_trees(parent, random < whole, top)
+            smallest = np.full(len(whole), self.n_items, np.int32)
+            np.minimum.at(smallest, top[: self.n_items], items)
+            labels[number] = smallest[top[: self.n_items]]
+        return labels
+
+
+def grow_merge_tree(
+    graph: LinkGraph, scores: NDArray[np.float32], labels: Ints, *, counts: Ints, sources: NDArray[np.uint64]
+) -> MergeTree:
+    """Join the items of each cluster, and the clusters, by the mean scores of the pairs between them.
+
+    scores
+        Of each linked pair, if it is in one cluster; -inf forbids that.
+    labels
+        The clustering that was found.
+    counts, sources
+        How many records each item stands for, and the bits of their sources if an entity has one record of
+        each, else zero.
+    """
+    n = graph.n_items
+    size = max(2 * n, 1)
+    left, right = np.full(size, -1, np.int64), np.full(size, -1, np.int64)
+    total, count = np.zeros(size), np.zeros(size)
+    count[:n] = counts
+    beyond = np.maximum(scores.astype(np.float64), FORBIDDEN) - UNLINKED
+    cluster = np.unique(labels, return_inverse=True)[1].astype(np.int64)
+    nodes = (left, right, total, count)
+    inside = _Links(graph.first.astype(np.int64), graph.second.astype(np.int64), beyond)
+    tops, inner = _join(cluster, np.arange(n, dtype=np.int64), inside, nodes, n)
+    across = _between_clusters(cluster, inside)
+    records = count[tops]
+    mean = across.sum / (records[across.first] * records[across.second]) + UNLINKED
+    part = _parts(len(tops), across, mean)
+    _, made = _join(part, tops, across, nodes, inner)
+    left, right, total, count = left[:made], right[:made], total[:made], count[:made]
+    parent = np.full(made, -1, np.int64)
+    parent[left[n:]] = parent[right[n:]] = np.arange(n, made)
+    means = np.zeros(made)
+    means[n:] = total[n:] / (count[left[n:]] * count[right[n:]])
+    impossible = total < 0.5 * FORBIDDEN
+    bits = np.zeros(made, np.uint64)
+    bits[:n] = sources
+    mark_forbidden(left, right, impossible, bits)
+    return MergeTree(n, inner, left, right, parent, means, count, ~impossible, tops[cluster])
+
+
+class _Links(NamedTuple):
+    """Links between units, and what each adds beyond pairs that are not linked."""
+
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+    sum: Reals
+
+
+def _join(
+    group: NDArray[np.int64],
+    unit: NDArray[np.int64],
+    links: _Links,
+    nodes: tuple[Nodes, Nodes, Reals, Reals],
+    first_node: int,
+) -> tuple[NDArray[np.int64], int]:
+    """Join the units of each group, numbered from 0 on; return the tops, and the number of nodes then."""
+    groups = int(group.max(initial=-1)) + 1
+    order = np.argsort(group, kind="stable")
+    start = np.searchsorted(group[order], np.arange(groups + 1))
+    position = np.empty(len(group), np.int64)
+    position[order] = np.arange(len(group)) - start[group[order]]
+    within = np.flatnonzero(group[links.first] == group[links.second])
+    within = within[np.argsort(group[links.first[within]], kind="stable")]
+    link_start = np.searchsorted(group[links.first[within]], np.arange(groups + 1))
+    root = np.empty(groups, np.int64)
+    made = join_groups(
+        start,
+        unit[order],
+        link_start,
+        position[links.first[within]],
+        position[links.second[within]],
+        links.sum[within],
+        UNLINKED,
+        LARGEST_GROUP,
+        *nodes,
+        first_node,
+        root,
+    )
+    return root, made
+
+
+def _between_clusters(cluster: NDArray[np.int64], links: _Links) -> _Links:
+    """Add up the links between every two clusters."""
+    one, two = cluster[links.first], cluster[links.second]
+    across = one != two
+    n = int(cluster.max(initial=0)) + 1
+    pairs = np.minimum(one, two)[across] * n + np.maximum(one, two)[across]
+    distinct, number = np.unique(pairs, return_inverse=True)
+    sums = np.bincount(number, weights=links.sum[across], minlength=len(distinct)).astype(np.float64)
+    return _Links(distinct // n, distinct % n, sums)
+
+
+def _parts(n: int, links: _Links, mean: Reals) -> NDArray[np.int64]:
+    """Number the parts of clusters that might be joined; where one would be too large, weak links are cut."""
+    lowest = LOWEST_MEAN
+    while True:
+        good = mean > lowest
+        part = component_numbers(n, links.first[good], links.second[good]).astype(np.int64)
+        if int(np.bincount(part).max(initial=0)) <= LARGEST_GROUP:
+            return part
+        lowest += 0.5

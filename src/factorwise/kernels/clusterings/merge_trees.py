@@ -1,0 +1,181 @@
+"""Trees of merges by average linkage, and what follows from how likely each of their nodes is one cluster.
+
+Items are the nodes 0 to n - 1; every further node joins two earlier ones. Arrays over nodes:
+
+left, right, parent : int64[nodes]
+    The two nodes that a node joins, and the one that it is joined in; -1 where there is none.
+total, count : float64[nodes]
+    Sum of the scores of the pairs across the two, and number of records.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.kernels.compile.compiler import kernel
+
+Nodes = NDArray[np.int64]
+Reals = NDArray[np.float64]
+
+
+@kernel
+def join_groups(
+    start: Nodes,
+    unit: Nodes,
+    link_start: Nodes,
+    link_first: Nodes,
+    link_second: Nodes,
+    link_sum: Reals,
+    unlinked: float,
+    largest: int,
+    left: Nodes,
+    right: Nodes,
+    total: Reals,
+    count: Reals,
+    first_node: int,
+    root: Nodes,
+) -> int:
+    """Join the units of each group into one tree; return the number of nodes that there are then.
+
+    start, unit
+        The units of group g stand at ``start[g]`` to ``start[g + 1]``: nodes that are there already.
+    link_start, link_first, link_second, link_sum
+        Links within group g stand at ``link_start[g]`` to ``link_start[g + 1]``: positions of two units in
+        the group, and what they add beyond ``unlinked`` for each pair of records.
+    largest
+        Groups of more units are joined one by one, as if nothing could be said against it.
+    first_node
+        Number of nodes that there are.
+    root
+        Set to the top node of each group.
+
+    Merges follow chains of nearest neighbors, which average linkage allows: the tree is that of joining the
+    two with the highest mean first.
+    """
+    most = 1
+    for group in range(len(start) - 1):
+        units = start[group + 1] - start[group]
+        if units <= largest:
+            most = max(most, units)
+    sums = np.zeros((most, most))
+    chain = np.empty(most, np.int64)
+    node = np.empty(most, np.int64)
+    alive = np.empty(most, np.bool_)
+    made = first_node
+    for group in range(len(start) - 1):
+        begin, units = start[group], start[group + 1] - start[group]
+        root[group] = unit[begin]
+        if units > largest:
+            for k in range(1, units):
+                left[made], right[made], total[made] = root[group], unit[begin + k], np.inf
+                count[made] = count[root[group]] + count[unit[begin + k]]
+                root[group] = made
+                made += 1
+            continue
+        for one in range(units):
+            node[one], alive[one] = unit[begin + one], True
+            for two in range(units):
+                sums[one, two] = unlinked * count[unit[begin + one]] * count[unit[begin + two]]
+        for at in range(link_start[group], link_start[group + 1]):
+            sums[link_first[at], link_second[at]] += link_sum[at]
+            sums[link_second[at], link_first[at]] += link_sum[at]
+        length, next_unit, remaining = 0, 0, units
+        while remaining > 1:
+            if length == 0:
+                while not alive[next_unit]:
+                    next_unit += 1
+                chain[0], length = next_unit, 1
+            one = chain[length - 1]
+            before = chain[length - 2] if length > 1 else -1
+            best, highest = -1, -np.inf
+            if before >= 0:
+                best, highest = before, sums[one, before] / (count[node[one]] * count[node[before]])
+            for two in range(units):
+                if alive[two] and two != one:
+                    mean = sums[one, two] / (count[node[one]] * count[node[two]])
+                    if best < 0 or mean > highest:
+                        best, highest = two, mean
+            if best != before:
+                chain[length] = best
+                length += 1
+                continue
+            left[made], right[made], total[made] = node[before], node[one], sums[before, one]
+            count[made] = count[node[before]] + count[node[one]]
+            node[before], alive[one] = made, False
+            for two in range(units):
+                if alive[two] and two != before:
+                    sums[before, two] += sums[one, two]
+                    sums[two, before] = sums[before, two]
+            root[group] = made
+            made += 1
+            length -= 2
+            remaining -= 1
+    return made
+
+
+@kernel
+def mark_forbidden(
+    left: Nodes, right: Nodes, impossible: NDArray[np.bool_], sources: NDArray[np.uint64]
+) -> None:
+    """Mark the nodes with a pair that must not be together, or with two records of one source.
+
+    impossible
+        Nodes that join such a pair, on entry; those above them too, in the end.
+    sources : uint64[nodes]
+        Bits of the sources of each item; those of all other nodes are set.
+    """
+    for node in range(len(left)):
+        one, two = left[node], right[node]
+        if one >= 0:
+            impossible[node] |= impossible[one] or impossible[two] or (sources[one] & sources[two]) != 0
+            sources[node] = sources[one] | sources[two]
+
+
+@kernel
+def split_chances(parent: Nodes, whole: Reals, split: Reals) -> None:
+    """Set the probability that neither a node nor one above it is a cluster.
+
+    whole
+        Probability that a node is a cluster if none above it is.
+    """
+    for node in range(len(parent) - 1, -1, -1):
+        above = parent[node]
+        split[node] = (1.0 - whole[node]) * (split[above] if above >= 0 else 1.0)
+
+
+@kernel
+def cut_trees(parent: Nodes, is_whole: NDArray[np.bool_], top: Nodes) -> None:
+    """Set the cluster of each node, the highest node at or above it that is whole; -1 where none is."""
+    for node in range(len(parent) - 1, -1, -1):
+        above = parent[node]
+        if above >= 0 and top[above] >= 0:
+            top[node] = top[above]
+        else:
+            top[node] = node if is_whole[node] else -1
+
+
+@kernel
+def pair_chances(
+    first: NDArray[np.int32],
+    second: NDArray[np.int32],
+    parent: Nodes,
+    root: Nodes,
+    split: Reals,
+    chance: NDArray[np.float32],
+) -> None:
+    """Set the probability that the items of each pair are in one cluster: that of their lowest common node.
+
+    root : int64[items]
+        The top of the tree of each item.
+    """
+    for pair in range(len(first)):
+        one, two = np.int64(first[pair]), np.int64(second[pair])
+        chance[pair] = 0.0
+        if root[one] == root[two]:
+            while one != two:  # parents have higher numbers than what they join
+                if one < two:
+                    one = parent[one]
+                else:
+                    two = parent[two]
+            chance[pair] = 1.0 - split[one]
