@@ -156,6 +156,35 @@ def test_entities_are_split_and_merged_by_hand_and_that_is_undone(store):
     assert review.entities(other)[0]["records"] >= 1
 
 
+def test_a_question_that_was_open_when_an_answer_was_taken_back_can_be_asked_again(store):
+    review = Review(store, random_share=0.0)
+    review.answer(review.next("Ann"), "unsure", who="Ann")
+    waiting = review.next("Ann")
+    review.undo(who="Ann")
+    asked = set()
+    while (question := review.next("Ann")) is not None and len(asked) < 5:
+        asked.add(frozenset(question.ids))
+        review.answer(question, "unsure", who="Ann")
+    assert frozenset(waiting.ids) in asked
+
+
+def test_a_review_without_answers_keeps_no_model(resolved, tmp_path):
+    path = tmp_path / "people.duckdb"
+    path.write_bytes(resolved.read_bytes())
+
+    def count_models():
+        with Store.open(path) as opened:
+            return opened.execute("SELECT count(*) FROM models")[0][0]
+
+    before = count_models()
+    review = Review(path)
+    review.answer(review.next(), "same")
+    review.close()
+    assert count_models() == before + 1
+    Review(path).close()
+    assert count_models() == before + 1
+
+
 def test_disagreements_are_asked_again(store):
     store.decide([[0], [1]], "same", who="Ann")
     store.decide([[0], [1]], "different", who="Bo")

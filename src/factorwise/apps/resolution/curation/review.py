@@ -114,6 +114,7 @@ class Review:
         self._open: dict[str, Question] = {}
         self._taken: dict[int, Question] = {}
         self._numbers = 0
+        self._learned_from = self._decided()  # what the current model knows
         self.reload()
 
     def reload(self) -> None:
@@ -203,7 +204,9 @@ class Review:
                 self.store.withdraw(decision)
                 for (change,) in changes:
                     self.store.undo(int(change), who)
-            self._open.pop(who, None)
+            waiting = self._open.pop(who, None)
+            if waiting is not None:  # may be asked again
+                self._taken.pop(waiting.number, None)
             self.reload()
             return decision
 
@@ -285,11 +288,15 @@ class Review:
     def close(self) -> None:
         """Keep what the weights have learned as the current model, and close the store."""
         with self._lock:
-            answers = len(self.store.decisions())
-            if not self.store.read_only and answers:
+            decided = self._decided()
+            if not self.store.read_only and decided != self._learned_from:
                 knowledge = replace(self._base, weights=self.engine.records.weights)
-                save_model(self.store, knowledge, {"answers": answers})
+                save_model(self.store, knowledge, {"answers": len(decided)})
             self.store.close()
+
+    def _decided(self) -> list[int]:
+        """Return the numbers of the decisions that count."""
+        return [int(one["decision"]) for one in self.store.decisions()]
 
     def _choose(self) -> Choice | None:
         open_pairs = frozenset(
