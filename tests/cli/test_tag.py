@@ -754,3 +754,11 @@ def test_a_plain_text_needs_a_tagger_of_words(run, folder, tmp_path):
     result = run("tag", "apply", tmp_path / "plain.txt", "--model", folder / "m.fw", "--text")
     assert result.code == 2
     assert "train one on words alone" in result.err
+
+
+def test_plain_sentences_are_not_taken_for_tokens(run, folder, tmp_path):
+    (tmp_path / "plain.txt").write_text("Ann saw Rome today\n")
+    result = run("tag", "apply", tmp_path / "plain.txt", "--model", folder / "m.fw")
+    assert (result.code, result.out) == (2, "")
+    assert "looks like plain sentences, 4 words a line" in result.err
+    assert "Give --text for plain text" in result.err

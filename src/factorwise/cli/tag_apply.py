@@ -58,7 +58,7 @@ NO_LABEL = "_"  # in the columns of --nbest, where a sentence has fewer label se
 @click.option(
     "--text",
     is_flag=True,
-    help="IN is plain text: find its words and sentences, and write spans with places in the text as JSON lines.",
+    help="IN is plain text: find its words and sentences, and write spans with their places as JSON lines.",
 )
 @click.option("--spans", is_flag=True, help="Write spans with their confidence instead, as JSON lines.")
 @click.option(
@@ -90,10 +90,10 @@ def command(
     Writes the columns of IN and, behind them, the predicted label. --marginals adds the probability of that
     label in one more column. --nbest K writes K columns of labels, the most probable sequence first, and
     before each sentence a comment with the probabilities of the sequences: '# nbest=0.81,0.10'. --spans
-    writes a JSON object a line: sentence and tokens counted from 0, the end exclusive. How the file is
-    written is taken from the training data unless said otherwise. --text takes plain text and a tagger of
-    words alone, and writes a JSON object a line: characters counted from 0, the end exclusive. With --json the result is one JSON
-    document, or a summary of it if a file is written. '-' reads standard input.
+    writes a JSON object a line: sentence and tokens counted from 0, the end exclusive. --text takes plain
+    text and a tagger of words alone, and writes a JSON object a line: characters counted from 0, the end
+    exclusive. How the file is written is taken from the training data unless said otherwise. With --json the
+    result is one JSON document, or a summary of it if a file is written. '-' reads standard input.
     """
     if sum([marginals, nbest is not None, spans]) > 1:
         raise click.UsageError("--marginals, --nbest and --spans exclude each other: give one of them.")
@@ -116,6 +116,11 @@ def command(
         table = read_table(input_file, layout)
     used = columns_for(saved, table, columns, shown(input_file))
     if columns is None and saved.all is not None and table.n_columns > saved.all:
+        if table.separator is None and table.n_tokens == len(table):  # no line has a neighbor
+            raise DataFileError(
+                f"{shown(input_file)}: looks like plain sentences, {table.n_columns} words a line, where a"
+                " token a line is read. Give --text for plain text, or say with --columns which to read."
+            )
         notice(
             options,
             f"{shown(input_file)} has {table.n_columns} columns where the training data had {saved.all}: read"

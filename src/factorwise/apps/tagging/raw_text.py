@@ -1,4 +1,4 @@
-"""Plain text as a tagger of words takes it: tokens with their places, in sentences; and its spans in the text.
+"""Plain text as a tagger of words takes it: tokens with their places, in sentences; and spans in the text.
 
 A token is a web address, a word with the apostrophes, hyphens and periods within it, a number with its
 separators, or any other single character. A sentence ends behind ``.``, ``!``, ``?`` or an ellipsis, with the
@@ -28,7 +28,7 @@ _TOKEN = re.compile(
 _ENDS = frozenset({".", "!", "?", "\u2026", "..", "...", "...."})
 _CLOSES = frozenset("\"')]}\u201d\u2019\u00bb")
 _ABBREVIATIONS = frozenset(
-    ["mr", "mrs", "ms", "dr", "prof", "st", "jr", "sr", "vs", "etc", "e.g", "i.e", "cf", "al", "fig", "no", "vol", "pp", "ed", "eds", "dept", "inc"]
+    re.findall(r"\S+", "mr mrs ms dr prof st jr sr vs etc e.g i.e cf al fig no vol pp ed eds dept inc")
 )
 _BLANK_LINE = re.compile(r"\n[ \t\r]*\n")
 
@@ -83,8 +83,8 @@ def find_text_spans(tagger: ChainCRF, text: str) -> list[TextSpan]:
     templates = getattr(getattr(tagger, "encoder_", None), "templates", None)
     if templates is None or templates.n_columns != 1:
         raise InvalidArgumentError(
-            "the tagger wants more than words, which a plain text does not have: train one on words alone, with"
-            " `factorwise tag fit --columns 0` or ChainCRF(templates='default') on sentences of words."
+            "the tagger wants more than words, which a plain text does not have: train one on words alone,"
+            " with `factorwise tag fit --columns 0` or ChainCRF(templates='default') on sentences of words."
         )
     sentences = split_sentences(text)
     if not sentences:
