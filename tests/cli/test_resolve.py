@@ -2,12 +2,12 @@
 
 import json
 import tomllib
-from contextlib import nullcontext
 from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
 
+from factorwise.apps.resolution.blocking import joins
 from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.merge_odds import MergeOdds
@@ -18,7 +18,6 @@ from factorwise.cli.resolve_progress import progress_text
 from factorwise.distributed import search as distributed_search
 from factorwise.inference.mcmc.shards import search as linkage_search
 from factorwise.inference.mcmc.shards.search import Progress
-from factorwise.io import pairs
 from factorwise.io.models import read_model
 from factorwise.metrics.clustering import b_cubed
 from record_cases import people, read_csv, without, write_csv
@@ -421,17 +420,10 @@ def test_ctrl_c_while_clusterings_are_drawn_writes_all_else(run, folder, tmp_pat
 
 
 def test_ctrl_c_while_candidates_are_found_leaves_nothing(run, folder, tmp_path, monkeypatch):
-    class Interrupted(nullcontext):
-        def register(self, name, table):
-            pass
+    def interrupted(*given):
+        raise KeyboardInterrupt
 
-        def execute(self, query, values=None):
-            raise RuntimeError("Query interrupted")  # what DuckDB makes of it
-
-        def __enter__(self):
-            return self
-
-    monkeypatch.setattr(pairs.duckdb, "connect", lambda *given, **settings: Interrupted())
+    monkeypatch.setattr(joins, "join_blocks", interrupted)
     words = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / "o.csv")
     result = run("resolve", "apply", folder / "few.csv", *words)
     assert (result.code, result.out) == (130, "")

@@ -213,7 +213,7 @@ def test_one_record_is_one_entity_without_a_model_too_but_teaches_nothing(run, e
 
 def test_a_block_of_half_the_data_is_resolved_and_its_size_is_told(run, folder, tmp_path):
     half = dict.fromkeys(RECORDS[0], "") | {"first_name": "Ann", "surname": "Lee"}
-    others = [record | {"id": f"x{record['id']}"} for record in without(people(60), "person")]
+    others = [record | {"id": f"x{record['id']}"} for record in without(people(6), "person")]
     records = [half | {"id": str(place)} for place in range(len(others))] + others
     data = write_csv(tmp_path / "f.csv", records)
     words = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / "o.csv", "--json", "--rounds", 5)

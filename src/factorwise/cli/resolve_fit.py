@@ -30,7 +30,13 @@ from factorwise.cli.resolve_data import (
     record_options,
     rule_option,
 )
-from factorwise.cli.resolve_model import field_entries, field_lines, weight_entries
+from factorwise.cli.resolve_model import (
+    field_entries,
+    field_lines,
+    filter_entry,
+    filter_text,
+    weight_entries,
+)
 from factorwise.cli.resolve_progress import PassBar, telling
 from factorwise.cli.resolve_shards import opened_shards, shard_options
 from factorwise.cli.resolve_unlabelled import (
@@ -194,6 +200,7 @@ def command(
         "blocking": reports[0].entry,
         "training": dict(knowledge.training),
         "temperature": knowledge.temperature,
+        "filter": filter_entry(knowledge),
         "without_labels": unlabelled_entry(knowledge),
         "curve": curve(resolver.history_),
         "weights": weight_entries(knowledge, None if options.verbose else TOP),
@@ -262,6 +269,8 @@ def _lines(document: dict[str, Any], blocking: list[str]) -> Iterator[str]:
         rows.append(("B-cubed F1", _quality(training)))
         rows += [("bottleneck", text) for text in bottleneck(document["blocking"], training)]
     rows += unlabelled_rows(document["without_labels"])
+    if document["filter"] is not None:
+        rows.append(("filter", filter_text(document["filter"])))
     rows.append(("temperature", f"{document['temperature']:.4g}"))
     rows.append(("probabilities", describe_calibration(training)))
     yield f"{document['model']['file']}  ({size_text(document['model']['bytes'])}, written)"

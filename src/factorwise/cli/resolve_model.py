@@ -27,9 +27,21 @@ def resolution_entry(file: Path, top: int | None) -> dict[str, Any]:
         "rules": [rule.name for rule in knowledge.rules],
         "comparisons": len(knowledge.comparisons),
         "temperature": knowledge.temperature,
+        "filter": filter_entry(knowledge),
         "training": dict(knowledge.training),
         "weights": weight_entries(knowledge, top),
     }
+
+
+def filter_entry(knowledge: Knowledge) -> dict[str, int] | None:
+    """Return what the filter of pairs did where it was learned; None if there is none."""
+    return None if knowledge.pair_filter is None else knowledge.pair_filter.report._asdict()
+
+
+def filter_text(entry: Mapping[str, int]) -> str:
+    """Write what `filter_entry` gave."""
+    lost = f"loses {entry['lost']:,} of {entry['true_pairs']:,} true ones"
+    return f"{entry['kept']:,} of {entry['pairs']:,} pairs are worth comparing; {lost}"
 
 
 def resolution_lines(entry: Mapping[str, Any]) -> Iterator[str]:
@@ -37,6 +49,8 @@ def resolution_lines(entry: Mapping[str, Any]) -> Iterator[str]:
     yield from field_lines(entry["fields"])
     yield "blocking rules" if entry["rules"] else "blocking rules: none"
     yield from aligned([(name,) for name in entry["rules"]])
+    if entry["filter"] is not None:
+        yield f"filter: {filter_text(entry['filter'])}"
     yield "training"
     training = {"temperature": entry["temperature"], **entry["training"]}
     reliability = training.pop("reliability", None)  # models of earlier versions have none

@@ -1,8 +1,11 @@
 """Model files of resolvers: what goes in comes out, and what does not fit together is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from factorwise.apps.resolution.blocking.filters import FilterReport, PairFilter
 from factorwise.apps.resolution.knowledge import KIND, Knowledge
 from factorwise.errors import ModelFileError
 from factorwise.io.models import ModelFile, read_model, write_model
@@ -23,6 +26,25 @@ def test_what_was_saved_is_loaded(tmp_path):
     assert (found.thrifty, found.training) == (True, {"method": "x", "b": 0.5})
     record = read_model(tmp_path / "m.fw", KIND).provenance
     assert (record["seed"], record["data"][0]["name"]) == (7, "data.csv")
+
+
+def test_a_filter_of_pairs_is_kept_in_the_file(tmp_path):
+    learned = PairFilter((("born", "date"),), (), ((-3, -8, 9),), (), (2, 5), FilterReport(40, 9, 8, 1))
+    replace(KNOWN, pair_filter=replace(learned, offset=1.5)).save(tmp_path / "m.fw")
+    assert Knowledge.load(tmp_path / "m.fw").pair_filter == learned
+
+
+def test_links_count_for_less_in_tables_that_are_larger_than_what_was_learned_from():
+    learned = PairFilter((("born", "date"),), (), ((-3, -8, 9),), (), (2, 5), FilterReport(40, 9, 8, 1))
+    known = replace(KNOWN, training={"records": 20}, pair_filter=learned)
+    larger = known.for_size(200)
+    assert larger.weights.link == pytest.approx(known.weights.link - np.log(10))
+    assert larger.pair_filter.offset == pytest.approx(np.log(10))
+    values = known.weights.values.copy()
+    values[2] = larger.weights.link
+    assert larger.weights.values.tolist() == values.tolist()
+    assert known.for_size(20) is known.for_size(3) is known
+    assert KNOWN.for_size(10**6) is KNOWN  # nobody knows what it was learned from
 
 
 def test_every_weight_has_a_name_of_its_own():

@@ -9,6 +9,7 @@ from factorwise.apps.resolution.linking import link
 from factorwise.apps.resolution.merge_odds import MergeOdds
 from factorwise.apps.resolution.resolving import Keeping, draw_posterior, fingerprint, searched
 from factorwise.errors import DataFileError
+from factorwise.inference.mcmc.shards import open_questions
 from factorwise.inference.mcmc.shards import search as linkage_search
 from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.io.checkpoints import FILE, read_checkpoint
@@ -25,6 +26,7 @@ SEARCH = LinkSearch(rounds=5, sweeps=1, hot=2.0, cold=0.5, extra=2)
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch):
     monkeypatch.setattr(linkage_search, "ITEMS_PER_SHARD", 12)
+    monkeypatch.setattr(open_questions, "FEWEST_ITEMS", 0)
 
 
 def linked(constraints=None):

@@ -176,9 +176,9 @@ class Explainer:
     def __init__(
         self, table: pa.Table, knowledge: Knowledge, *, templates: Sequence[TemplateMaker] = (), team: Team
     ) -> None:
-        self.knowledge = knowledge
-        self._team = team
         n = table.num_rows
+        self.knowledge = knowledge = knowledge.for_size(n)
+        self._team = team
         own = make_templates(templates, RecordItems(table, np.arange(n, dtype=np.int32), n))
         self._further = further_model(own, flat_weights(own, knowledge.further))
         self._normal = normalize(table, knowledge.fields)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from factorwise.apps.resolution.blocking import (
     find_candidates,
     thrifty_budget,
 )
+from factorwise.apps.resolution.blocking.filters import PairFilter
 from factorwise.apps.resolution.comparisons import Comparison
 from factorwise.apps.resolution.context.model import ContextModel
 from factorwise.apps.resolution.fields import FieldSpec
@@ -27,7 +29,7 @@ from factorwise.distributed.executors import Executor
 from factorwise.errors import FactorwiseError, ModelFileError
 from factorwise.io.models import ModelFile, read_model, write_model
 from factorwise.io.provenance import provenance
-from factorwise.kernels.clusterings.links import FIXED_WEIGHTS
+from factorwise.kernels.clusterings.links import FIXED_WEIGHTS, LINK_WEIGHT
 from factorwise.model.level_weights import LevelWeights
 from factorwise.model.link_templates import FIXED_NAMES
 from factorwise.types import Ints
@@ -58,6 +60,8 @@ class Knowledge:
         What was measured without labels, which then scores pairs instead of comparisons and their weights.
     merges
         Odds that give clusterings, pairs and whole entities their probabilities, fitted on held-out entities.
+    pair_filter
+        Which candidates are worth comparing; None for all.
     """
 
     fields: tuple[FieldSpec, ...]
@@ -71,6 +75,7 @@ class Knowledge:
     context: ContextModel | None = None
     unlabelled: UnlabelledModel | None = None
     merges: MergeOdds = DEFAULT_ODDS
+    pair_filter: PairFilter | None = None
 
     def __post_init__(self) -> None:
         check_number("temperature", self.temperature, above=0)
@@ -84,10 +89,15 @@ class Knowledge:
         *,
         sources: Ints | None = None,
         within: bool = True,
+        filtered: bool = False,
         threads: int,
         executor: Executor | None = None,
     ) -> Candidates:
-        """Find the candidates among records by the rules, as many as are needed; see `find_candidates`."""
+        """Find the candidates among records by the rules, as many as are needed; see `find_candidates`.
+
+        filtered
+            Leave out pairs that are not worth comparing, where the model has learned which.
+        """
         budget = (thrifty_budget if self.thrifty else default_budget)(normal.n_rows)
         return find_candidates(
             normal,
@@ -95,9 +105,26 @@ class Knowledge:
             budget=budget,
             sources=sources,
             within=within,
+            pair_filter=self.pair_filter if filtered else None,
             threads=threads,
             executor=executor,
         )
+
+    def for_size(self, n_records: int) -> Knowledge:
+        """Return the model for a table of so many records: links count for less where there are more.
+
+        A record has as many others of its entity in a large table as in a small one, but meets others by
+        chance in proportion to the records. So the log odds that a candidate is of its entity are lower by
+        the log of how many times larger the table is. For smaller tables the model stays as it is.
+        """
+        fitted = self.training.get("records", 0)
+        if self.unlabelled is not None or not 0 < fitted < n_records:
+            return self
+        offset = math.log(n_records / fitted)
+        values = self.weights.values.copy()
+        values[LINK_WEIGHT] -= offset
+        tested = None if self.pair_filter is None else replace(self.pair_filter, offset=offset)
+        return replace(self, weights=LevelWeights(self.weights.sizes, values), pair_filter=tested)
 
     def weight_names(self) -> list[str]:
         """Name the weights, in their order."""
@@ -151,6 +178,8 @@ class Knowledge:
         }
         if self.unlabelled is not None:
             metadata["unlabelled"] = self.unlabelled.as_dict()
+        if self.pair_filter is not None:
+            metadata["pair_filter"] = self.pair_filter.as_dict()
         record = provenance(configuration=dict(self.training), seed=seed, data=data)
         arrays = {"weights": self.weights.values}
         if self.further:
@@ -183,6 +212,7 @@ class Knowledge:
                 else None,
                 None if "unlabelled" not in saved else UnlabelledModel.from_dict(saved["unlabelled"]),
                 MergeOdds.from_dict(saved["merges"]) if "merges" in saved else DEFAULT_ODDS,
+                None if "pair_filter" not in saved else PairFilter.from_dict(saved["pair_filter"]),
             )
         except (AttributeError, LookupError, TypeError, ValueError, FactorwiseError) as error:
             raise ModelFileError(

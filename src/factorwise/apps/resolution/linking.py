@@ -31,6 +31,7 @@ from factorwise.distributed.executors import Executor
 from factorwise.inference.mcmc.shards.link_walk import LinkWalk
 from factorwise.inference.mcmc.shards.search import parts
 from factorwise.kernels.compile.threads import Team
+from factorwise.kernels.graphs.components import component_numbers
 from factorwise.model.link_templates import LinkTemplate
 from factorwise.model.model import Model
 from factorwise.types import Ints
@@ -96,15 +97,17 @@ def link(
     """
     limits = constraints or Constraints()
     limits.check()
+    knowledge = knowledge.for_size(table.num_rows)
     normal = normalize(table, knowledge.fields)
     candidates = knowledge.candidates(
         normal,
         sources=limits.sources,
         within=not limits.one_per_source,
+        filtered=True,
         threads=team.threads,
         executor=executor,
     )
-    scores = score_pairs(normal, knowledge, candidates.first, candidates.second, team, sources=limits.sources)
+    candidates, scores = score_candidates(normal, candidates, knowledge, limits, team)
     if knowledge.context is None:
         return joined(table, normal, candidates, scores, knowledge, limits, templates)
     first = run_first_pass(table, normal, candidates, scores, knowledge, limits, team=team)
@@ -138,6 +141,41 @@ def score_in_context(
     return model.scores(PairContext(normal, candidates.first, candidates.second, first.scores, first.labels))
 
 
+def score_candidates(
+    normal: NormalTable, candidates: Candidates, knowledge: Knowledge, limits: Constraints, team: Team
+) -> tuple[Candidates, NDArray[np.float32]]:
+    """Score all candidates, and those that a filter left out between records that may come together.
+
+    A best clustering has no cluster across two parts of the graph of positive links, so what a filter leaves
+    out between parts changes nothing; within a part it may speak against a cluster.
+    """
+    if candidates.tested is None:
+        pairs = candidates.first, candidates.second
+        return candidates, score_pairs(normal, knowledge, *pairs, team, sources=limits.sources)
+    comparer = Comparer(normal, knowledge.comparisons, among=candidates)
+    scores = _weigh(comparer, knowledge, candidates, team)
+    good = scores > 0.0
+    first = np.concatenate([candidates.first[good], limits.must[:, 0]])
+    second = np.concatenate([candidates.second[good], limits.must[:, 1]])
+    part = component_numbers(normal.n_rows, first, second)
+    alone_or_linked = np.bincount(part)[part] < 3  # of one or two records nothing was left out
+    inside = candidates.pairs_inside(np.where(alone_or_linked, -1, part))
+    if not len(inside):
+        return candidates, scores
+    scores = np.concatenate([scores, _weigh(comparer, knowledge, inside, team)])
+    first = np.concatenate([candidates.first, inside.first])
+    second = np.concatenate([candidates.second, inside.second])
+    order = np.argsort(first.astype(np.int64) << 32 | second)
+    return replace(candidates, first=first[order], second=second[order], tested=None), scores[order]
+
+
+def _weigh(comparer: Comparer, knowledge: Knowledge, pairs: HasPairs, team: Team) -> NDArray[np.float32]:
+    """Return the scores of pairs by the weights of comparison levels."""
+    scores = comparer.scores(knowledge.weights.tables(), pairs.first, pairs.second, team)
+    scores += np.float32(knowledge.weights.link)
+    return scores
+
+
 def score_pairs(
     normal: NormalTable,
     knowledge: Knowledge,
@@ -155,9 +193,7 @@ def score_pairs(
     if knowledge.unlabelled is not None:
         return knowledge.unlabelled.scores(normal, first, second, team, sources)
     comparer = Comparer(normal, knowledge.comparisons, among=Pairs(first, second) if among is None else among)
-    scores = comparer.scores(knowledge.weights.tables(), first, second, team)
-    scores += np.float32(knowledge.weights.link)
-    return scores
+    return _weigh(comparer, knowledge, Pairs(first, second), team)
 
 
 def joined(
@@ -212,6 +248,7 @@ def record_model(
 ) -> Model:
     """Return the model of the records of a table, each an item: links by levels, and further templates."""
     normal, n = normalize(table, knowledge.fields), table.num_rows
+    knowledge = knowledge.for_size(n)
     candidates = knowledge.candidates(normal, threads=team.threads)
     graph = LinkGraph.from_pairs(n, candidates.first, candidates.second)
     values = knowledge.weights.values

@@ -19,6 +19,7 @@ EQUAL_DIFFER = "equal_records_differ"  # what training says where labels do
 DIFFERENT = (
     0.01  # of the labelled records: with more of them of another entity than most that are equal to them
 )
+_FIRST = 10_000  # rows that tell which columns have many values
 REPEATED = 0.5  # of the records: with no more different ones than this, equal ones are taken together
 
 
@@ -84,10 +85,11 @@ def distinct_records(
     if (limits.one_per_source and limits.sources is not None) or not columns or not table.num_rows:
         return None
     key, empty = np.zeros(table.num_rows, np.uint64), np.ones(table.num_rows, bool)
-    for name in columns:
-        if name in table.column_names:
-            codes = _codes(table.column(name))
-            key, empty = split_mix_words(key + codes.astype(np.uint64)), empty & (codes == 0)
+    for name in _most_different_first(table, columns):
+        codes = _codes(table.column(name))
+        if int(codes.max(initial=0)) > REPEATED * table.num_rows:
+            return None  # values of one column alone tell most records apart
+        key, empty = split_mix_words(key + codes.astype(np.uint64)), empty & (codes == 0)
     alone = np.unique(np.append(limits.cannot.ravel(), np.flatnonzero(empty))).astype(np.int64)
     key[alone] = split_mix_words(key[alone] + (alone + 1).astype(np.uint64))
     rows, of = np.unique(key, return_index=True, return_inverse=True)[1:]
@@ -97,6 +99,13 @@ def distinct_records(
     rank = np.empty(len(rows), np.int64)
     rank[order] = np.arange(len(rows))
     return Distinct(rows[order].astype(np.int64), rank[of])
+
+
+def _most_different_first(table: pa.Table, columns: Sequence[str]) -> list[str]:
+    """Return the columns that a table has, by how many values the first rows have in them, most first."""
+    there = [name for name in dict.fromkeys(columns) if name in table.column_names]
+    different = {name: int(_codes(table.column(name).slice(0, _FIRST)).max(initial=0)) for name in there}
+    return sorted(there, key=lambda name: -different[name])
 
 
 def _codes(column: pa.ChunkedArray) -> NDArray[np.int64]:

@@ -15,6 +15,7 @@ from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.linking import Linked
 from factorwise.apps.resolution.merge_odds import MergeOdds, tree_of_walk
 from factorwise.inference.mcmc.shards.link_walk import LinkWalk
+from factorwise.inference.mcmc.shards.open_questions import open_questions
 from factorwise.inference.mcmc.shards.search import Found, LinkSearch, Progress, SearchState
 from factorwise.inference.merge_trees import LinkPosterior
 from factorwise.io.checkpoints import Checkpoint, read_checkpoint, restoring, write_checkpoint
@@ -54,15 +55,40 @@ def searched(
     keeping: Keeping | None = None,
     watch: Callable[[Progress], None] | None = None,
 ) -> Found:
-    """Search from where the walk is, or from the checkpoint of the same run."""
+    """Search from where the walk is, or from the checkpoint of the same run.
+
+    Only what the scores of links leave open is searched: see `open_questions`.
+    """
+    questions = open_questions(linked.walk)
+    walk = linked.walk if questions is None else questions.walk
+    found = Found(0, "settled", 0.0)
+    if walk is not None:
+        mark = "" if keeping is None else f"{keeping.run}{fingerprint(linked, search, seed)}"
+        told = watch if questions is None or watch is None else questions.counted_in(watch)
+        found = _search_walk(walk, search, seed, team, keeping, mark, told)
+    if questions is not None:
+        linked.walk.place_items(questions.all_labels())
+        found = found._replace(score=found.score + questions.score)
+    return found
+
+
+def _search_walk(
+    walk: LinkWalk,
+    search: LinkSearch,
+    seed: int,
+    team: Team,
+    keeping: Keeping | None,
+    mark: str,
+    watch: Callable[[Progress], None] | None,
+) -> Found:
+    """Search, and keep checkpoints under a ``mark`` that tells the run from others."""
     if keeping is None:
-        return search.run(linked.walk, seed=seed, team=team, watch=watch)
-    mark = f"{keeping.run}{fingerprint(linked, search, seed)}"
+        return search.run(walk, seed=seed, team=team, watch=watch)
     saved = read_checkpoint(keeping.folder, mark)
     resume = None
     if saved is not None:
         with restoring(keeping.folder):
-            resume = _state(saved, search, linked.walk.n_items)
+            resume = _state(saved, search, walk.n_items)
     last = time.monotonic()
 
     def keep(state: SearchState) -> None:
@@ -71,7 +97,7 @@ def searched(
             write_checkpoint(keeping.folder, mark, _checkpoint(state))
             last = time.monotonic()
 
-    return search.run(linked.walk, seed=seed, team=team, resume=resume, watch=watch, keep=keep)
+    return search.run(walk, seed=seed, team=team, resume=resume, watch=watch, keep=keep)
 
 
 def run_mark(ids: pa.Array, knowledge: Knowledge, search: LinkSearch, seed: int) -> str:

@@ -14,6 +14,7 @@ from factorwise.distributed.executors import Executor
 from factorwise.distributed.search import Sharding, ShardKeeping, entities_of, search_shards
 from factorwise.distributed.shard_models import shard_model
 from factorwise.distributed.shard_rows import shard_walk
+from factorwise.inference.mcmc.shards.open_questions import open_questions
 from factorwise.inference.mcmc.shards.search import Found, LinkSearch, Progress
 from factorwise.io.shard_files import ShardStore
 
@@ -52,7 +53,10 @@ def searched_in_shards(
     run
         What `factorwise.apps.resolution.resolving.run_mark` says of it.
     """
-    walk, sharding = linked.walk, shards.sharding
+    sharding, questions = shards.sharding, open_questions(linked.walk)
+    if questions is not None and len(questions.items) < sharding.shards:
+        questions = None  # too few to share out
+    walk = linked.walk if questions is None or questions.walk is None else questions.walk
     keeping = None
     if checkpoint is not None:
         mark = f"{run}{fingerprint(linked, search, seed)} {sharding.shards} {sharding.exchange}"
@@ -65,7 +69,10 @@ def searched_in_shards(
         model=shard_model(walk),
         seed=seed,
         keeping=keeping,
-        watch=watch,
+        watch=watch if questions is None or watch is None else questions.counted_in(watch),
     )
     walk.place_items(np.asarray(entities_of(shards.executor, walk.n_items), np.int64))
-    return found
+    if questions is None:
+        return found
+    linked.walk.place_items(questions.all_labels())
+    return found._replace(score=found.score + questions.score)

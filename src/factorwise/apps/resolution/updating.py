@@ -74,6 +74,7 @@ def place(
     new = np.asarray(known) < 0
     require(bool(new.any()), "known", "an entity for every record", "-1 for the new ones")
     beyond = int(known.max()) + 1  # a number that no entity has, nor those from it on
+    knowledge = knowledge.for_size(table.num_rows)
     normal = normalize(table, knowledge.fields)
     # A source of its own for each new record and one for all old ones leaves out what is known already.
     source = np.where(new, np.cumsum(new), 0).astype(np.int32)

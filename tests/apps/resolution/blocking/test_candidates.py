@@ -151,7 +151,7 @@ def test_pairs_that_share_several_rules_survive_the_budget():
 
 def test_the_result_depends_neither_on_threads_nor_on_memory():
     normal, _ = numbered(5_000)
-    one = find_candidates(normal, [LETTER], budget=20_000, threads=1, memory_limit="60MB")
+    one = find_candidates(normal, [LETTER], budget=20_000, threads=1, at_once=5_000)
     two = find_candidates(normal, [LETTER], budget=20_000, threads=2)
     assert pairs(one) == pairs(two)
 
@@ -169,13 +169,11 @@ def test_joins_in_tasks_make_the_same_pairs(sources, monkeypatch):
 
 def test_joins_are_cut_between_blocks():
     sizes = np.array([3, 1_000, 2, 2, 500])
-    rows = joins.BlockRows(
-        np.repeat(np.arange(5), sizes), np.arange(1_507, dtype=np.int32), np.zeros(1_507, np.int32)
-    )
-    pieces = list(joins.Join(rows, sizes).pieces(10_000))
+    join = joins.Join(np.arange(1_507, dtype=np.int32), sizes, np.arange(5, dtype=np.int32))
+    pieces = list(join.pieces(10_000))
     assert [piece.sizes.tolist() for piece in pieces] == [[3], [1_000, 2, 2], [500]]
-    assert np.concatenate([piece.rows.item for piece in pieces]).tolist() == list(range(1_507))
-    assert all(piece.rows.block[0] == 0 for piece in pieces)
+    assert np.concatenate([piece.item for piece in pieces]).tolist() == list(range(1_507))
+    assert [piece.tag.tolist() for piece in pieces] == [[0], [1, 2, 3], [4]]
 
 
 def test_rules_that_make_the_same_pairs_do_not_use_up_the_budget():

@@ -9,34 +9,36 @@ cut where the pairs share the fewest and most common keys.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.blocking.blocks import Blocks, blocks_of, item_blocks
+from factorwise.apps.resolution.blocking.filters import PairFilter
 from factorwise.apps.resolution.blocking.joins import (
     MOST_RULES,
-    NEXT,
-    RARITY_BITS,
-    join_jobs,
-    joined_elsewhere,
+    Join,
+    PairTest,
+    join_in_tasks,
+    plan_joins,
 )
 from factorwise.apps.resolution.blocking.keys import KeyMaker
 from factorwise.apps.resolution.blocking.limits import Limits, fitting_limits, overlap
 from factorwise.apps.resolution.blocking.rules import Rule
 from factorwise.apps.resolution.forms import NormalTable
-from factorwise.distributed.executors import Executor
+from factorwise.distributed.executors import Executor, LocalExecutor
 from factorwise.errors import require
-from factorwise.io.pairs import ITEM_BITS, TAG_BITS, PairJoins, Words
+from factorwise.io.pairs import PairSorter, Words
+from factorwise.kernels.records.pair_joins import ALWAYS, merge_pairs
 from factorwise.types import Bools, Ints
 from factorwise.validation import check_count
 
-_ALWAYS = 255  # weight of pairs with such a rarity
 _PAIRS, _PER_ITEM = 4_000_000, 12
 _THRIFTY_PAIRS, _THRIFTY_PER_ITEM = 2_000_000, 20
 _SPARE = 1.25  # more pairs than the budget, of which those that share least are cut
+_TESTED = 4.0  # the same where most pairs do not pass a filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,8 @@ class Candidates:
         Blocks up to which size were joined whole, and how many neighbors an item met in larger ones.
     cut
         Pairs left out because of the budget.
+    tested
+        What made the pairs, if a filter left some out; see `pairs_inside`.
     """
 
     n_items: int
@@ -92,6 +96,7 @@ class Candidates:
     keys: tuple[NDArray[np.int64], ...]
     limits: Limits
     cut: int
+    tested: _Joins | None = None
 
     def __len__(self) -> int:
         return len(self.first)
@@ -100,6 +105,17 @@ class Candidates:
         """Say which pairs are of one entity; -1 is none that is known."""
         first, second = entity[self.first], entity[self.second]
         return np.asarray((first == second) & (first >= 0))
+
+    def pairs_inside(self, groups: Ints) -> Candidates:
+        """Return the pairs that the filter left out although both items are of one group; few as a rule.
+
+        groups : int[items]
+            Negative for none.
+        """
+        if self.tested is None:
+            return replace(self, first=self.first[:0], second=self.second[:0])
+        merged = self.tested.run(np.asarray(groups, np.int32), len(self.rules))
+        return replace(self, first=merged.first, second=merged.second, tested=None)
 
 
 def default_budget(n_items: int) -> int:
@@ -121,7 +137,8 @@ def find_candidates(
     per_item: int | None = None,
     sources: Ints | None = None,
     within: bool = True,
-    memory_limit: str = "2GB",
+    pair_filter: PairFilter | None = None,
+    at_once: int | None = None,
     threads: int = 2,
     folder: str | Path | None = None,
     executor: Executor | None = None,
@@ -136,11 +153,13 @@ def find_candidates(
         Neighbors that an item meets in such a block. None: as the budget allows.
     sources, within
         Source of each item; with ``within=False`` pairs of one source are left out.
-    memory_limit, threads, folder
-        What DuckDB may use, and where its scratch folder is made. The result depends on none of them.
+    pair_filter
+        Keep only pairs that pass it; None to keep all.
+    at_once, threads, folder
+        Pairs to hold in memory while they are made, threads to make them in, and where the scratch folder for
+        the others is made. The result depends on none of them.
     executor
-        Where the joins are made, in pieces, by the same SQL; None for this process. The result does not
-        depend on it either.
+        Where the joins are made, in pieces; None for this process. The result does not depend on it either.
     """
     n_items = normal.n_rows
     allowed = default_budget(n_items) if budget is None else budget
@@ -149,28 +168,24 @@ def find_candidates(
     require(largest_block is None or largest_block >= 1, "largest_block", largest_block, "at least 1")
     require(per_item is None or per_item >= 2, "per_item", per_item, "at least 2")
     require(within or sources is not None, "sources", sources, "given when pairs within one are left out")
+    require(threads >= 1, "threads", threads, "at least 1")
     maker = KeyMaker(normal)
     blocks = [blocks_of(maker.keys(rule), n_items) for rule in rules]
     del maker
     wanted = Limits(largest_block or n_items, per_item or n_items)
     sizes = [found.size for found in blocks]
-    limits = fitting_limits(sizes, wanted, int(allowed * _SPARE))
+    most = int(allowed * (_SPARE if pair_filter is None else _TESTED))
+    limits = fitting_limits(sizes, wanted, most)
     if limits != wanted:
         for _ in range(2):  # other limits have another overlap
             times = overlap(normal, rules, blocks, limits)
-            limits = fitting_limits(sizes, wanted, int(allowed * _SPARE * times))
+            limits = fitting_limits(sizes, wanted, int(most * times))
     apart = sources if not within else None
-    jobs = join_jobs(normal, blocks, limits)
-    with PairJoins(
-        n_items, sources=apart, memory_limit=memory_limit, threads=threads, folder=folder
-    ) as joins:
-        if executor is None:
-            for job in jobs:
-                job.run(joins)
-        else:
-            for words in joined_elsewhere(executor, jobs, n_items, apart, memory_limit):
-                joins.add(words)
-        merged = _Merged.of(joins.sorted_pairs(), len(rules))
+    test = PairTest.of_sources(apart) if pair_filter is None else pair_filter.test(normal, apart)
+    joins = _Joins(
+        tuple(plan_joins(normal, blocks, limits)), test, n_items, at_once, threads, folder, executor
+    )
+    merged = joins.run(np.zeros(0, np.int32), len(rules))
     kept = _within_budget(merged.weight, allowed)
     first, second = merged.first[kept], merged.second[kept]
     reports = tuple(
@@ -179,7 +194,37 @@ def find_candidates(
     )
     keys = tuple(item_blocks(found, n_items) for found in blocks)
     cut = len(merged.first) - len(first)
-    return Candidates(n_items, first, second, reports, keys, limits, cut)
+    tested = None if pair_filter is None else joins
+    return Candidates(n_items, first, second, reports, keys, limits, cut, tested)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Joins:
+    """Joins that make pairs, each of which is tested; see `find_candidates`."""
+
+    joins: tuple[Join, ...]
+    test: PairTest
+    n_items: int
+    at_once: int | None
+    threads: int
+    folder: str | Path | None
+    executor: Executor | None
+
+    def run(self, groups: NDArray[np.int32], n_rules: int) -> _Merged:
+        """Make the pairs that pass the test; those inside groups that do not, if there are groups."""
+        test = self.test._replace(groups=groups)
+        executor = self.executor
+        if executor is None and self.threads > 1:
+            executor = LocalExecutor(self.threads)
+        shared = None if executor is None else executor.share(test)
+        with PairSorter(self.n_items, at_once=self.at_once, folder=self.folder) as sorter:
+            for join in self.joins:
+                if executor is None:
+                    join.run(test, sorter)
+                else:
+                    for words in join_in_tasks(executor, join, shared, self.n_items):
+                        sorter.add(words)
+            return _Merged.of(sorter.sorted_pairs(), n_rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,25 +239,17 @@ class _Merged:
 
     @classmethod
     def of(cls, stretches: Iterable[Words], n_rules: int) -> _Merged:
-        first, second = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
-        weights = [np.zeros(0, np.uint8)]
+        parts = [(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.uint8))]
         pairs, new = np.zeros(n_rules, np.int64), np.zeros(n_rules, np.int64)
         for words in stretches:
-            met = words >> np.uint64(TAG_BITS)
-            rule = (words >> np.uint64(RARITY_BITS)).astype(np.uint8) & np.uint8(MOST_RULES - 1)
-            rarity = words.astype(np.uint8) & np.uint8(NEXT)
-            changed = met[1:] != met[:-1]
-            by_rule = np.append(True, changed | (rule[1:] != rule[:-1]))
-            starts = np.flatnonzero(np.append(True, changed))
-            pairs += np.bincount(rule[by_rule], minlength=n_rules)
-            new += np.bincount(rule[starts], minlength=n_rules)
-            met = met[starts]
-            first.append((met >> np.uint64(ITEM_BITS)).astype(np.int32))
-            second.append((met & np.uint64((1 << ITEM_BITS) - 1)).astype(np.int32))
-            total = np.minimum(np.add.reduceat(rarity, starts, dtype=np.int32), _ALWAYS - 1)
-            total[np.maximum.reduceat(rarity, starts) == NEXT] = _ALWAYS
-            weights.append(total.astype(np.uint8))
-        return cls(np.concatenate(first), np.concatenate(second), np.concatenate(weights), pairs, new)
+            first, second = np.empty((2, len(words)), np.int32)
+            weight = np.empty(len(words), np.uint8)
+            count = merge_pairs(words, first, second, weight, pairs, new)
+            parts.append((first[:count], second[:count], weight[:count]))
+        if len(parts) == 2:
+            return cls(*parts[1], pairs, new)
+        firsts, seconds, weights = zip(*parts, strict=True)
+        return cls(np.concatenate(firsts), np.concatenate(seconds), np.concatenate(weights), pairs, new)
 
 
 def _within_budget(weight: NDArray[np.uint8], budget: int) -> NDArray[np.int64] | slice:
@@ -221,7 +258,7 @@ def _within_budget(weight: NDArray[np.uint8], budget: int) -> NDArray[np.int64] 
         return slice(None)
     if budget == 0:
         return np.zeros(0, np.int64)
-    counts = np.bincount(weight, minlength=_ALWAYS + 1)
+    counts = np.bincount(weight, minlength=ALWAYS + 1)
     above = np.cumsum(counts[::-1])[::-1]  # pairs of at least each weight
     least = int(np.flatnonzero(above >= budget)[-1])
     kept = weight > least

@@ -19,6 +19,7 @@ from factorwise.apps.resolution.blocking import (
     learned_rules,
     thrifty_budget,
 )
+from factorwise.apps.resolution.blocking.filters import learn_filter
 from factorwise.apps.resolution.comparisons import Comparer, planned
 from factorwise.apps.resolution.comparisons.measures import FALLING
 from factorwise.apps.resolution.comparisons.plan import compared_forms
@@ -152,6 +153,12 @@ def learn(
         **fitted.calibration.as_dict(),
     }
     used = fitted.weights.links.used()
+    pair_filter = None
+    if not own and fitted.context is None:  # both may bring pairs together whose links alone do not
+        scores, same = fitted.weights.links.link_scores(levels), candidates.of_one_entity(entity)
+        pair_filter = learn_filter(
+            normal, candidates.first, candidates.second, scores, same, fitted.calibration.temperature
+        )
     return Knowledge(
         tuple(fields),
         tuple(chosen),
@@ -163,6 +170,7 @@ def learn(
         weights_by_template(own, fitted.weights.further),
         fitted.context,
         merges=fitted.calibration.merges,
+        pair_filter=pair_filter,
     )
 
 

@@ -1,0 +1,1 @@
+"""Compiled steps from records to pairs of records."""

@@ -1,0 +1,187 @@
+"""Pairs of items that lie in a block together, tested while they are made, and merged once they are sorted.
+
+A pair is one word of 64 bits: the two items, the smaller first, and a tag that says how they met. The test is
+a sum of whole numbers, so that it comes out the same on every machine: of the *columns* of two items, bytes
+of which 0 means that the value is missing, and of their *masks*, words with a bit for each item of a list.
+For the join, eight columns are packed into a word and weighed at once, by the bits of those that are equal.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.kernels.compile.compiler import inlined_kernel, kernel
+
+Bytes = NDArray[np.uint8]
+Codes = NDArray[np.int32]
+Longs = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+TAG_BITS = 12
+ITEM_BITS = (64 - TAG_BITS) // 2
+RARITY_BITS = 6
+NEXT = (1 << RARITY_BITS) - 1  # rarity of next neighbors in an order, which are kept before all others
+ALWAYS = 255  # weight of pairs with such a rarity
+SHARED = 4  # numbers of shared bits that are told apart: none, one, two, more
+
+_TAG, _ITEM = np.uint64(TAG_BITS), np.uint64(ITEM_BITS)
+_ONE_ITEM = np.uint64((1 << ITEM_BITS) - 1)
+_ONE, _BYTE = np.uint64(1), np.uint64(255)
+_LOW_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
+_GATHER = np.uint64(0x0102040810204080)  # brings the lowest bits of eight bytes together
+
+
+@inlined_kernel
+def _zero_bytes(word: Any) -> Any:
+    """Return eight bits: which bytes of a word are zero, the lowest first."""
+    high = ~(((word & _LOW_BITS) + _LOW_BITS) | word | _LOW_BITS)
+    return ((high >> np.uint64(7)) * _GATHER) >> np.uint64(56)
+
+
+@inlined_kernel
+def _shared_bits(one: Any, two: Any) -> Any:
+    """Return 0 where a mask is empty, otherwise one more than the bits that both have, `SHARED` at most."""
+    if one == 0 or two == 0:
+        return 0
+    both = one & two
+    shared = 1
+    while both != 0 and shared < SHARED:
+        both &= both - _ONE
+        shared += 1
+    return shared
+
+
+@inlined_kernel
+def _passes(
+    records: Words, equal: Codes, missing: Codes, shared: Codes, enough: Codes, first: int, second: int
+) -> Any:
+    """Whether what the columns and masks of two items say for their being of one entity adds up to enough."""
+    total = np.int32(0)
+    packed = equal.shape[0]
+    for w in range(packed):
+        none = ((records[first, packed] | records[second, packed]) >> np.uint64(8 * w)) & _BYTE
+        same = _zero_bytes(records[first, w] ^ records[second, w]) & ~none
+        total = np.int32(total + equal[w, same] + missing[w, none])
+        if total < enough[w]:
+            return False
+    for m in range(shared.shape[0]):
+        place = packed + 1 + m
+        total = np.int32(total + shared[m, _shared_bits(records[first, place], records[second, place])])
+    return total >= enough[packed]
+
+
+@kernel
+def join_blocks(
+    item: Codes,
+    start: Longs,
+    tag: Codes,
+    reach: int,
+    sources: Codes,
+    records: Words,
+    equal: Codes,
+    missing: Codes,
+    shared: Codes,
+    enough: Codes,
+    groups: Codes,
+    block: int,
+    row: int,
+    words: Words,
+) -> tuple[int, int, int]:
+    """Write the pairs of blocks that pass the test, from a row of a block on, as long as there is room.
+
+    item, start, tag
+        Members of the blocks one after the other, where each block begins, and the tag of its pairs.
+    reach
+        How far two members may be apart; next neighbors are then tagged as such. 0 for any two members.
+    sources
+        Leave out pairs of items with the same source; empty to keep all.
+    records : uint64[items, words]
+        Columns, eight to a word; a word with a byte for each of those, whose bits say which of its columns
+        are missing; then the masks. Nothing where there is no test.
+    equal, missing : int32[packed words, 256]
+        What is added by the bits of columns that are equal, and that are missing in either item.
+    shared : int32[masks, 1 + SHARED]
+        What is added where a mask is empty, and where two share no bit, one, two, and more.
+    enough : int32[packed words + 1]
+        Sum from which on a pair passes, last; before it, for each packed word what the sum must be after it,
+        because the rest cannot add more.
+    groups : int32[rows]
+        If there are any, the pairs that do *not* pass are written whose members have the same group, one from
+        zero on.
+
+    Returns the block and the row to go on with, and the number of words written; at the end of all blocks
+    the block is their number.
+    """
+    count = 0
+    within = len(groups) > 0
+    while block < len(tag):
+        stop = start[block + 1]
+        for k in range(row, stop):
+            last = stop if reach == 0 else min(stop, k + reach + 1)
+            if count + last - k - 1 > len(words):
+                return block, k, count
+            one = item[k]
+            if within and groups[k] < 0:
+                continue
+            for other in range(k + 1, last):
+                if within and groups[k] != groups[other]:
+                    continue
+                two = item[other]
+                if len(sources) and sources[one] == sources[two]:
+                    continue
+                if _passes(records, equal, missing, shared, enough, one, two) == within:
+                    continue
+                near = NEXT if reach > 0 and other == k + 1 else 0
+                low, high = np.uint64(min(one, two)), np.uint64(max(one, two))
+                words[count] = (low << (_TAG + _ITEM)) | (high << _TAG) | np.uint64(tag[block] | near)
+                count += 1
+        block += 1
+        row = stop
+    return block, row, count
+
+
+@kernel
+def pair_levels(columns: Bytes, masks: Words, first: Codes, second: Codes, found: Bytes) -> None:
+    """Write which weight of each column and mask applies to pairs: uint8[pairs, columns + masks]."""
+    width = columns.shape[1]
+    for k in range(len(first)):
+        one, two = first[k], second[k]
+        for c in range(width):
+            left, right = columns[one, c], columns[two, c]
+            found[k, c] = 0 if left == 0 or right == 0 else 2 if left == right else 1
+        for m in range(masks.shape[1]):
+            found[k, width + m] = _shared_bits(masks[one, m], masks[two, m])
+
+
+@kernel
+def merge_pairs(words: Words, first: Codes, second: Codes, weight: Bytes, pairs: Longs, new: Longs) -> int:
+    """Write each pair of sorted words once; return how many there are.
+
+    weight
+        The sum of the rarities in the tags of its words, `ALWAYS` if one of them is `NEXT`.
+    pairs, new
+        Added up by the rule in the tag: different pairs, and those that no rule with a lower number has.
+    """
+    count, place = 0, 0
+    while place < len(words):
+        pair = words[place] >> _TAG
+        total, before, always = np.int64(0), np.int64(-1), False
+        while place < len(words) and words[place] >> _TAG == pair:
+            tag = np.int64(words[place] & np.uint64((1 << TAG_BITS) - 1))
+            rule, rarity = tag >> RARITY_BITS, tag & NEXT
+            if rule != before:
+                pairs[rule] += 1
+                if before < 0:
+                    new[rule] += 1
+                before = rule
+            always |= rarity == NEXT
+            total += rarity
+            place += 1
+        first[count] = np.int32(pair >> _ITEM)
+        second[count] = np.int32(pair & _ONE_ITEM)
+        weight[count] = np.uint8(ALWAYS if always else min(total, np.int64(ALWAYS - 1)))
+        count += 1
+    return count
