@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.dataset import dataset
 
 from factorwise.errors import DataFileError, InvalidArgumentError, MissingDataError
 from factorwise.io import table_files
@@ -116,6 +117,36 @@ def test_a_file_that_is_not_there_is_missing_and_the_nearest_is_named(tmp_path):
         read_table(tmp_path / "record.csv")
     with pytest.raises(DataFileError, match="is a folder"):
         read_table(tmp_path)
+
+
+def test_parquet_files_of_a_folder_or_of_a_pattern_are_one_table(tmp_path):
+    (tmp_path / "parts" / "year=2").mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1, 2], "name": ["a", "b"]}), tmp_path / "parts" / "p0.parquet")
+    pq.write_table(pa.table({"id": [3], "town": ["x"]}), tmp_path / "parts" / "year=2" / "p1.parquet")
+    written(tmp_path / "parts", "_SUCCESS", "")
+    whole = read_table(tmp_path / "parts")
+    assert whole.to_pydict() == {"id": [1, 2, 3], "name": ["a", "b", None], "town": [None, None, "x"]}
+    assert read_table(tmp_path / "parts" / "**" / "*.parquet").equals(whole)
+    assert read_table(str(tmp_path / "parts" / "p?.parquet"))["id"].to_pylist() == [1, 2]
+    assert read_table(tmp_path / "parts", columns=["town"])["town"].to_pylist() == [None, None, "x"]
+    assert read_table(dataset(tmp_path / "parts" / "p0.parquet"))["id"].to_pylist() == [1, 2]
+    with pytest.raises(MissingDataError, match="no Parquet file is named by the pattern"):
+        read_table(tmp_path / "parts" / "*.pq")
+    with pytest.raises(DataFileError, match="which has its own"):
+        read_table(tmp_path / "parts", encoding="cp1252")
+    pq.write_table(pa.table({"id": [["x"]]}), tmp_path / "parts" / "p2.parquet")
+    with pytest.raises(DataFileError, match="do not fit together"):
+        read_table(tmp_path / "parts")
+
+
+def test_a_lazy_frame_is_collected():
+    class LazyFrame:
+        __module__ = "polars.lazyframe.frame"
+
+        def collect(self):
+            return pa.table({"id": [1]})
+
+    assert read_table(LazyFrame())["id"].to_pylist() == [1]
 
 
 def test_columns_are_chosen_in_order_and_the_nearest_is_named_for_a_wrong_one(tmp_path):

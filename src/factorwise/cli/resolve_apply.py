@@ -114,14 +114,15 @@ _path = click.Path(path_type=Path)
 def command(options: Options, **given: Any) -> None:
     """Find which of the records in RECORDS are of the same entity.
 
-    RECORDS is a CSV, Parquet or JSON lines file, or FILE.duckdb::TABLE; of several files the records are
-    linked with one another. Writes a row for each record with the columns id, entity (the smallest id of its
-    records) and confidence. Without --model, weights are found from what the records look like. Before the
-    walk it prints the blocking rules with sizes of blocks and numbers of pairs. Ctrl-C ends the walk with
-    what was found so far. All files are written by their ending (.csv, .parquet, .jsonl), whole or not at
-    all. A --report of up to a million records draws other clusterings, too. With --checkpoint, a run that
-    was killed goes on where it was when it is started again. With --onto, RECORDS are new ones that are
-    placed into known entities; the rows of the old ones come first.
+    RECORDS is a CSV, Parquet or JSON lines file, a folder or a quoted pattern of Parquet files, or
+    FILE.duckdb::TABLE; of several files the records are linked with one another. Writes a row for each
+    record with the columns id, entity (the smallest id of its records) and confidence. Without --model,
+    weights are found from what the records look like. Before the walk it prints the blocking rules with
+    sizes of blocks and numbers of pairs. Ctrl-C ends the walk with what was found so far. All files are
+    written by their ending (.csv, .parquet, .jsonl), whole or not at all. A --report of up to a million
+    records draws other clusterings, too. With --checkpoint, a run that was killed goes on where it was
+    when it is started again. With --onto, RECORDS are new ones that are placed into known entities; the
+    rows of the old ones come first.
     """
     names = {name: given.pop(name) for name in Request.__dataclass_fields__ if name != "reading"}
     request = Request(**names, reading=given)

@@ -30,9 +30,14 @@ _LARGEST_BLOCK = (1 << 31) - 1
 
 
 def read_file(source: str, columns: Sequence[str] | None, encoding: str | None) -> pa.Table:
-    """Return the Arrow table in a file, or in a table of a DuckDB file given as ``file.duckdb::table``."""
+    """Return the Arrow table in a file, or in a table of a DuckDB file given as ``file.duckdb::table``.
+
+    The Parquet files of a folder, or those that a pattern such as ``parts/*.parquet`` names, are one table.
+    """
     name, separator, table = source.rpartition("::")
     path = Path(name if separator else source)
+    if not separator and (path.is_dir() or (not path.exists() and any(sign in source for sign in "*?["))):
+        return _read_parts(path, columns, encoding)
     if not path.exists():
         raise MissingDataError(_no_file(path))
     if path.is_dir():
@@ -54,6 +59,35 @@ def read_file(source: str, columns: Sequence[str] | None, encoding: str | None) 
     if form == "json":
         return read_json_lines(path)
     return read_delimited(path, columns, encoding)
+
+
+def _read_parts(path: Path, columns: Sequence[str] | None, encoding: str | None) -> pa.Table:
+    """Return the records of all Parquet files below a folder, or that a pattern names, in the order of names.
+
+    Columns that some files lack are missing in their records.
+    """
+    folder = path.is_dir()
+    found = path.rglob("*") if folder else Path(path.anchor).glob(str(path.relative_to(path.anchor)))
+    parts = sorted(part for part in found if part.is_file() and table_format(part) == "parquet")
+    if not parts:
+        remedy = "Give the file in it that holds the records, or a folder with Parquet files."
+        if folder:
+            raise DataFileError(f"{path} is a folder. {remedy}")
+        raise MissingDataError(f"no Parquet file is named by the pattern {str(path)!r}. Check the path.")
+    if encoding is not None:
+        raise DataFileError(f"encoding={encoding!r} was given, but {path} is parquet, which has its own.")
+    tables = [read_parquet(part, None) for part in parts]
+    try:
+        table = pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise DataFileError(
+            f"{path}: the {len(parts)} Parquet files in it do not fit together: {error}. Give files whose"
+            " columns have the same types."
+        ) from error
+    if columns is None:
+        return table
+    require_columns(columns, table.column_names, str(path))
+    return table.select(list(columns))
 
 
 def _index_columns(table: pa.Table) -> list[str]:

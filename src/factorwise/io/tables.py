@@ -151,8 +151,13 @@ def _from_memory(source: Any, origin: str) -> pa.Table:
     if isinstance(source, pa.Table):
         return source
     try:
-        if type(source).__module__.partition(".")[0] == "pandas":
+        library = type(source).__module__.partition(".")[0]
+        if library == "pandas":
             return pa.Table.from_pandas(source, preserve_index=False)
+        if library == "pyarrow" and hasattr(source, "to_table"):  # a dataset
+            return source.to_table()
+        if library == "polars" and hasattr(source, "collect"):  # a lazy frame
+            return pa.table(source.collect())
         if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
             return pa.table(source)
         if isinstance(source, Mapping):
@@ -168,7 +173,8 @@ def _from_memory(source: Any, origin: str) -> pa.Table:
         return records_table(source, origin)
     raise InvalidArgumentError(
         f"records cannot be read from {origin}. Give the path of a CSV, Parquet or JSON lines file,"
-        " 'file.duckdb::table', a DataFrame, an Arrow table or a list of dictionaries."
+        " 'file.duckdb::table', a folder of Parquet files, a DataFrame, an Arrow table or dataset, or a list"
+        " of dictionaries."
     )
 
 
