@@ -310,8 +310,8 @@ BAD_TEMPLATES = {
     ),
     "an edge to nowhere": (
         lambda: EdgeTemplate("e", 2, EDGES, [[1.0], [1.0]], ["a"]),
-        InvalidArgumentError,
-        "items 0 to 1, but reach 2",
+        ShapeError,
+        "edges must be numbers from 0 to 1, but entry 3 is 2",
     ),
     "an edge to itself": (
         lambda: EdgeTemplate("e", 3, [(1, 1)], [[1.0]], ["a"]),

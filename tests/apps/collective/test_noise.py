@@ -26,7 +26,7 @@ def test_a_missing_count_is_taken_to_be_the_mean_of_its_place():
 
 def test_a_given_population_is_taken():
     assert population([[60, 40]], "poisson", 500) == 500
-    with pytest.raises(InvalidArgumentError, match="population must be finite and above zero"):
+    with pytest.raises(InvalidArgumentError, match="population must be a finite number greater than zero"):
         population([[60, 40]], "poisson", -5)
 
 

@@ -1,6 +1,7 @@
 """Model files of resolvers: what goes in comes out, and what does not fit together is refused."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -45,6 +46,24 @@ def test_links_count_for_less_in_tables_that_are_larger_than_what_was_learned_fr
     assert larger.weights.values.tolist() == values.tolist()
     assert known.for_size(20) is known.for_size(3) is known
     assert KNOWN.for_size(10**6) is KNOWN  # nobody knows what it was learned from
+
+
+@pytest.mark.parametrize(("share", "scale"), [(0.9, 1.0), (0.8, 1.0), (0.6, 1 / 3), (0.4, 0.0), (0.0, 0.0)])
+def test_not_being_linked_says_less_where_fewer_pairs_of_an_entity_are_linked(share, scale):
+    values = KNOWN.weights.values.copy()
+    values[0] = -0.5
+    known = replace(
+        KNOWN,
+        weights=replace(KNOWN.weights, values=values),
+        training={"linked_share": 0.8, "joined_share": 0.7},
+    )
+    applied = known.with_linked_share(share)
+    assert applied.weights.unlinked == pytest.approx(-0.5 * scale)
+    assert applied.weights.values[1:].tolist() == values[1:].tolist()
+    assert known.loses_links(SimpleNamespace(joined_share=0.6))
+    assert not known.loses_links(SimpleNamespace(joined_share=0.7))
+    earlier = replace(known, training={})
+    assert not earlier.loses_links(SimpleNamespace(joined_share=0.1))
 
 
 def test_every_weight_has_a_name_of_its_own():

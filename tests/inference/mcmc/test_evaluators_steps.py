@@ -77,7 +77,8 @@ def test_the_ratio_of_proposals_can_be_left_out():
 
 
 def test_automatic_choice_examines_everything():
-    assert Metropolis(None, None, None).evaluator == Metropolis(None, None, "auto").evaluator == Exact()
+    model = bounded_model()
+    assert Metropolis(model, None, None).evaluator == Metropolis(model, None, "auto").evaluator == Exact()
 
 
 def test_a_correction_is_weighed_after_the_estimate():

@@ -25,7 +25,7 @@ from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.context.features import PairContext
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
-from factorwise.apps.resolution.linking import FirstPass, run_first_pass, score_pairs
+from factorwise.apps.resolution.linking import FirstPass, run_first_pass, score_pairs, weigh_unlinked
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.apps.resolution.record_items import (
     RecordItems,
@@ -185,13 +185,16 @@ class Explainer:
         self.candidates = knowledge.candidates(self._normal, threads=team.threads)
         self._comparer = Comparer(self._normal, knowledge.comparisons, self.candidates)
         self._first_pass = None
-        if knowledge.context is not None:
+        loses_links = knowledge.loses_links(self.candidates)
+        if loses_links or knowledge.context is not None:
             first, second = self.candidates.first, self.candidates.second
             scores = self._comparer.scores(knowledge.weights.tables(), first, second, team)
             scores += np.float32(knowledge.weights.link)
-            self._first_pass = run_first_pass(
-                table, self._normal, self.candidates, scores, knowledge, Constraints(), team=team
-            )
+            compared = table, self._normal, self.candidates, scores
+            if loses_links:
+                self.knowledge = knowledge = weigh_unlinked(*compared, knowledge, Constraints(), team=team)
+            if knowledge.context is not None:
+                self._first_pass = run_first_pass(*compared, knowledge, Constraints(), team=team)
         self._prepared = None if knowledge.unlabelled is None else knowledge.unlabelled.prepare(self._normal)
 
     def pair(self, first: int, second: int) -> PairExplanation:

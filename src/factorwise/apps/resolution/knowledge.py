@@ -29,7 +29,7 @@ from factorwise.distributed.executors import Executor
 from factorwise.errors import FactorwiseError, ModelFileError
 from factorwise.io.models import ModelFile, read_model, write_model
 from factorwise.io.provenance import provenance
-from factorwise.kernels.clusterings.links import FIXED_WEIGHTS, LINK_WEIGHT
+from factorwise.kernels.clusterings.links import FIXED_WEIGHTS, LINK_WEIGHT, UNLINKED_WEIGHT
 from factorwise.model.level_weights import LevelWeights
 from factorwise.model.link_templates import FIXED_NAMES
 from factorwise.types import Ints
@@ -117,7 +117,7 @@ class Knowledge:
         chance in proportion to the records. So the log odds that a candidate is of its entity are lower by
         the log of how many times larger the table is. For smaller tables the model stays as it is.
         """
-        fitted = self.training.get("records", 0)
+        fitted = self.training.get("records") or 0
         if self.unlabelled is not None or not 0 < fitted < n_records:
             return self
         offset = math.log(n_records / fitted)
@@ -125,6 +125,22 @@ class Knowledge:
         values[LINK_WEIGHT] -= offset
         tested = None if self.pair_filter is None else replace(self.pair_filter, offset=offset)
         return replace(self, weights=LevelWeights(self.weights.sizes, values), pair_filter=tested)
+
+    def loses_links(self, candidates: Candidates) -> bool:
+        """Return whether less of the pairs in blocks is made than where the model was fitted."""
+        fitted = self.training.get("joined_share") or 0.0
+        return self.weights.unlinked < 0.0 and candidates.joined_share < fitted
+
+    def with_linked_share(self, share: float) -> Knowledge:
+        """Return the model for a table where this share of the pairs of one entity is linked.
+
+        Large tables have large blocks, of which only some pairs are made. Where a smaller share of the pairs
+        of one entity is linked than where the model was fitted, members that are not linked are no news.
+        """
+        fitted = unlinked_pair_weight(self.training.get("linked_share") or 0.0)
+        values = self.weights.values.copy()
+        values[UNLINKED_WEIGHT] *= min(1.0, unlinked_pair_weight(share) / fitted) if fitted else 1.0
+        return replace(self, weights=LevelWeights(self.weights.sizes, values))
 
     def weight_names(self) -> list[str]:
         """Name the weights, in their order."""
@@ -205,7 +221,7 @@ class Knowledge:
                 LevelWeights(tuple(one.cuts.size for one in comparisons), weights),
                 as_number("temperature", saved["temperature"]),
                 bool(saved.get("thrifty", False)),
-                dict(saved["training"]),
+                _checked_training(saved["training"]),
                 {name: file.arrays[f"template_{place}"] for place, name in enumerate(names)},
                 ContextModel.from_dict(saved["context"], file.arrays["context"])
                 if "context" in saved
@@ -220,3 +236,21 @@ class Knowledge:
                 f" ({error}). The file is damaged or from another version: restore it from a copy, or train"
                 " again."
             ) from error
+
+
+def _checked_training(saved: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a file says of how its model was learned; what is computed with must be a number."""
+    training = dict(saved)
+    for name in ("records", "linked_share", "joined_share", "uncertain_error", "chance_error"):
+        if training.get(name) is not None:
+            as_number(name, training[name])
+    return training
+
+
+def unlinked_pair_weight(linked_share: float) -> float:
+    """Return the weight of two members that are not linked.
+
+    Where few of the pairs of one entity are linked, not being linked says nothing against a pair; where
+    nearly all are, it does.
+    """
+    return -max(0.0, 2.0 * linked_share - 1.0)

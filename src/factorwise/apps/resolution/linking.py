@@ -108,12 +108,35 @@ def link(
         executor=executor,
     )
     candidates, scores = score_candidates(normal, candidates, knowledge, limits, team)
+    if knowledge.loses_links(candidates):
+        knowledge = weigh_unlinked(table, normal, candidates, scores, knowledge, limits, team=team)
     if knowledge.context is None:
         return joined(table, normal, candidates, scores, knowledge, limits, templates)
     first = run_first_pass(table, normal, candidates, scores, knowledge, limits, team=team)
     scores = score_in_context(normal, candidates, first, knowledge.context)
     linked = joined(table, normal, candidates, scores, knowledge, limits, templates)
     return replace(linked, first_pass=first)
+
+
+def weigh_unlinked(
+    table: pa.Table,
+    normal: NormalTable,
+    candidates: Candidates,
+    scores: NDArray[np.float32],
+    knowledge: Knowledge,
+    limits: Constraints,
+    *,
+    team: Team,
+) -> Knowledge:
+    """Return the model for the share of linked pairs in clusters that are found without that weight."""
+    loose = replace(knowledge.with_linked_share(0.0), further={})
+    linked = joined(table, normal, candidates, scores, loose, limits)
+    if SEARCH.run(linked.walk, seed=0, team=team).reason == "interrupted":
+        raise KeyboardInterrupt  # there is nothing to show for it yet
+    labels = linked.rows_of_units(linked.walk.labels)
+    size = np.bincount(labels).astype(np.float64)
+    together = np.count_nonzero(labels[candidates.first] == labels[candidates.second])
+    return knowledge.with_linked_share(together / max(float((size * (size - 1.0)).sum()) / 2.0, 1.0))
 
 
 def run_first_pass(

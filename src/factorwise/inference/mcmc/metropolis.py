@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
@@ -63,7 +64,7 @@ class Metropolis:
     proposer: Proposer
     evaluator: Evaluator | Literal["auto"] | None = EXACT
     hastings: bool = True
-    acceptance: Acceptance | str = METROPOLIS
+    acceptance: str | Acceptance | Callable[..., Any] = METROPOLIS
 
     def __post_init__(self) -> None:
         if self.evaluator is None or self.evaluator == "auto":

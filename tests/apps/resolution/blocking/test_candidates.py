@@ -118,6 +118,8 @@ def test_limits_that_the_user_gives_are_kept():
     degree = np.bincount(np.concatenate([found.first, found.second]), minlength=35)
     assert degree[:30].max() <= 4
     assert (degree[30:] == 4).all()
+    assert found.joined_share == pytest.approx(len(found) / (30 * 29 // 2 + 10), rel=0.1)
+    assert find_candidates(normal, [LETTER]).joined_share == 1.0
 
 
 @pytest.mark.parametrize("budget", [0, 1, 100, 1_000, 5_000, 100_000])

@@ -25,7 +25,7 @@ from factorwise.apps.resolution.blocking.joins import (
     plan_joins,
 )
 from factorwise.apps.resolution.blocking.keys import KeyMaker
-from factorwise.apps.resolution.blocking.limits import Limits, fitting_limits, overlap
+from factorwise.apps.resolution.blocking.limits import Limits, fitting_limits, overlap, pair_count
 from factorwise.apps.resolution.blocking.rules import Rule
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.distributed.executors import Executor, LocalExecutor
@@ -87,6 +87,8 @@ class Candidates:
         Pairs left out because of the budget.
     tested
         What made the pairs, if a filter left some out; see `pairs_inside`.
+    joined_share
+        Share of the pairs in blocks that limits and budget let through; a filter is left out of account.
     """
 
     n_items: int
@@ -97,6 +99,7 @@ class Candidates:
     limits: Limits
     cut: int
     tested: _Joins | None = None
+    joined_share: float = 1.0
 
     def __len__(self) -> int:
         return len(self.first)
@@ -195,7 +198,10 @@ def find_candidates(
     keys = tuple(item_blocks(found, n_items) for found in blocks)
     cut = len(merged.first) - len(first)
     tested = None if pair_filter is None else joins
-    return Candidates(n_items, first, second, reports, keys, limits, cut, tested)
+    whole = sum(pair_count(size) for size in sizes)
+    joined = sum(pair_count(size, limits) for size in sizes) / whole if whole else 1.0
+    share = joined * len(first) / max(len(merged.first), 1)
+    return Candidates(n_items, first, second, reports, keys, limits, cut, tested, share)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -144,6 +144,8 @@ def learn(
         "labelled": int((entity >= 0).sum()),
         "labelled_pairs": 0 if pairs is None else len(pairs.same),
         "records": len(entity),
+        "linked_share": data.linked_share(),
+        "joined_share": candidates.joined_share,
         "held_out": fitted.held_out,
         "method": fitted.method,
         "b_cubed": score.f1,

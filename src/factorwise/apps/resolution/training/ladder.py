@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.context.model import FIRST_PASS, STRICTNESS, ContextModel
 from factorwise.apps.resolution.forms import NormalTable
+from factorwise.apps.resolution.knowledge import unlinked_pair_weight
 from factorwise.apps.resolution.record_items import LINKS, further_model
 from factorwise.apps.resolution.training.boosted_tables import boost_tables
 from factorwise.apps.resolution.training.calibration import Calibration, Case, calibrate
@@ -303,15 +304,6 @@ def is_better(new: Judgement, held: Judgement) -> bool:
     lead, error = new.lead_over(held)
     saved, error_of_loss = new.loss_saved_over(held)
     return lead > CHANCE * error or (saved > CLEARLY * error_of_loss and lead >= -CLEARLY * error)
-
-
-def unlinked_pair_weight(linked_share: float) -> float:
-    """Return the weight of two members that are not linked.
-
-    Where few of the pairs of one entity are linked, not being linked says nothing against a pair; where
-    nearly all are, it does.
-    """
-    return -max(0.0, 2.0 * linked_share - 1.0)
 
 
 def _with_unlinked(weights: LevelWeights, unlinked: float) -> LevelWeights:
