@@ -187,7 +187,7 @@ def parse_jsonl(content: bytes, *, name: str = "input") -> Ontology:
         where = f"{name}:{number}"
         kind = record.get("kind", CLASS)
         if not isinstance(kind, str) or kind not in _KINDS:
-            unknown[str(kind)] += kind not in _PASSED_OVER
+            unknown[str(kind)] += str(kind) not in _PASSED_OVER
             continue
         concept = _concept(record, where)
         if concept.id in lines:

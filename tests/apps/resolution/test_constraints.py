@@ -27,6 +27,13 @@ def test_constraints_that_can_be_kept_pass():
     Constraints(must=pairs((0, 2)), sources=sources).check(IDS)
 
 
+@pytest.mark.parametrize("sources", [[0, 1, 0], [1000, 2000, 1000], np.array([-1, 7, -1]), ["a", "b", "a"]])
+def test_sources_are_numbers_or_names_of_any_kind(sources):
+    kept = Constraints(sources=sources, one_per_source=True)
+    assert kept.sources.tolist() == [0, 1, 0]
+    assert kept.source_bits(np.arange(3), 3).tolist() == [1, 2, 1]
+
+
 @pytest.mark.parametrize(
     ("must", "cannot", "named"),
     [

@@ -18,6 +18,7 @@ from factorwise.apps.tagging.raw_text import split_sentences
         ("A title\n\nThe text", ["A title", "The text"]),
         ("one line\nand the next", ["one line and the next"]),
         ("in the U.S. at 10:30, 1,234.5 km", ["in the U.S. at 10:30 , 1,234.5 km"]),
+        ("the 3rd of the 1990s", ["the 3rd of the 1990s"]),
         ("a@b.org, https://x.org/y. Don't!", ["a@b.org , https://x.org/y .", "Don't !"]),
     ],
 )

@@ -240,6 +240,9 @@ class OntologyAligner(LearnedEstimator):
 
     def explain(self, left: Ontology, right: Ontology, ours: str, theirs: str) -> Explanation:
         """Say why a concept of the left and one of the right, given by their ids, match or do not."""
+        for side, one in ((left, ours), (right, theirs)):
+            if one not in side.by_id:
+                raise InvalidArgumentError(f"no concept of {side.name!r} has the id {one!r}.")
         number = [list(side.by_id).index(one) for side, one in ((left, ours), (right, theirs))]
         candidates, scores, chosen = self._matched(left, right)
         edges = candidates.edges - np.array([0, candidates.n_left])

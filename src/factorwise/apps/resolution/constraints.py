@@ -40,6 +40,11 @@ class Constraints:
             names = ["" if name is None else str(name) for name in self.sources]
             numbers = np.unique(names, return_inverse=True)[1].astype(np.int32)
             object.__setattr__(self, "sources", numbers)
+        elif self.sources is not None:
+            given = np.asarray(self.sources)
+            if given.min(initial=0) < 0 or given.max(initial=0) >= MOST_SOURCES:
+                given = np.unique(given, return_inverse=True)[1].astype(np.int32)
+            object.__setattr__(self, "sources", given)
 
     def source_bits(self, unit: Ints, n_items: int) -> NDArray[np.uint64] | None:
         """Return the bits of the sources of each item, where an entity has one record of each; else None."""

@@ -34,6 +34,7 @@ from factorwise.apps.resolution.record_items import (
     further_model,
     make_templates,
 )
+from factorwise.apps.resolution.repeats import count_different
 from factorwise.apps.resolution.unlabelled.model import Step
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.compile.threads import Team
@@ -177,7 +178,7 @@ class Explainer:
         self, table: pa.Table, knowledge: Knowledge, *, templates: Sequence[TemplateMaker] = (), team: Team
     ) -> None:
         n = table.num_rows
-        self.knowledge = knowledge = knowledge.for_size(n)
+        self.knowledge = knowledge = knowledge.for_size(count_different(table, knowledge))
         self._team = team
         own = make_templates(templates, RecordItems(table, np.arange(n, dtype=np.int32), n))
         self._further = further_model(own, flat_weights(own, knowledge.further))

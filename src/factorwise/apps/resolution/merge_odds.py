@@ -113,7 +113,7 @@ def decided_merges(tree: MergeTree, truth: Ints, judged: Bools) -> MergeCases:
         entity[tree.right[tree.n_items :]] != UNKNOWN
     )
     reached = (tree.parent < 0) | (entity[tree.parent] == MIXED)
-    decided = np.flatnonzero(both & reached & learned & tree.possible)
+    decided = np.flatnonzero(both & reached & learned & tree.possible & np.isfinite(tree.mean))
     return MergeCases(decided, entity[decided] != MIXED)
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.constraints import Constraints
+from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.labelled import LabelledPairs
 from factorwise.rng import split_mix_words
 from factorwise.types import Ints
@@ -67,6 +68,14 @@ class Distinct(NamedTuple):
         must = must[must[:, 0] != must[:, 1]]
         sources = None if given.sources is None else given.sources[self.rows]
         return replace(given, must=must, cannot=self.of[given.cannot].reshape(-1, 2), sources=sources)
+
+
+def count_different(table: pa.Table, knowledge: Knowledge, constraints: Constraints | None = None) -> int:
+    """Return how many records resolving looks at: where records repeat, the different ones."""
+    columns = [field.name for field in knowledge.fields if field.kind != "ignore"]
+    merged = not knowledge.further and not knowledge.training.get(EQUAL_DIFFER)
+    distinct = distinct_records(table, columns, constraints) if merged else None
+    return table.num_rows if distinct is None else len(distinct.rows)
 
 
 def distinct_records(

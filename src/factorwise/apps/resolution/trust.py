@@ -19,7 +19,7 @@ def describe_calibration(training: Mapping[str, Any]) -> str:
         return "not calibrated, for want of held-out entities: probabilities only rank pairs"
     error, chance = training.get("uncertain_error"), training.get("chance_error")
     if error is None or chance is None:
-        return "not calibrated: no pair of held-out entities was uncertain"
+        return "calibration unknown: no pair of held-out entities was uncertain"
     text = f"error {error:.3f} of the probabilities of uncertain pairs, on held-out entities"
     if error <= TRUSTED:
         return f"calibrated: {text}"

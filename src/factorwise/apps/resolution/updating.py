@@ -21,6 +21,7 @@ from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.linking import FirstPass, Linked, joined, score_in_context, score_pairs
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.apps.resolution.record_items import TemplateMaker
+from factorwise.apps.resolution.repeats import count_different
 from factorwise.errors import require
 from factorwise.inference.mcmc.shards.search import Found, LinkSearch
 from factorwise.io.tables import SOURCE_COLUMN, stack_tables
@@ -74,7 +75,7 @@ def place(
     new = np.asarray(known) < 0
     require(bool(new.any()), "known", "an entity for every record", "-1 for the new ones")
     beyond = int(known.max()) + 1  # a number that no entity has, nor those from it on
-    knowledge = knowledge.for_size(table.num_rows)
+    knowledge = knowledge.for_size(count_different(table, knowledge, constraints))
     normal = normalize(table, knowledge.fields)
     # A source of its own for each new record and one for all old ones leaves out what is known already.
     source = np.where(new, np.cumsum(new), 0).astype(np.int32)

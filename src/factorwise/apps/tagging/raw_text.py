@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _TOKEN = re.compile(
     r"""https?://[^\s<>"]*[\w/] | www\.[^\s<>"]*[\w/] | [\w.+-]+@[\w-]+(?:\.[\w-]+)+   # addresses
-    | \d+(?:[.,:/]\d+)*                                                             # numbers
+    | \d+(?:[.,:/]\d+)*(?!\w)                                                       # numbers
     | [^\W\d_]\.(?:[^\W\d_]\.)+                                                     # U.S.
     | \w+(?:['\u2019.-]\w+)*                                                        # words
     | \.{2,} | \S

@@ -94,21 +94,22 @@ def _neighbor_vectors(
     from scipy.sparse.linalg import svds
 
     number = {word: place for place, word in enumerate(words)}
-    edge = min(len(words), MOST_NEIGHBORS)  # the code of sentence borders, as a neighbor
+    most = min(len(words), MOST_NEIGHBORS)  # words after it are no neighbors; as a neighbor, it is a border
+    border = -2
     pairs: Counter[tuple[int, int]] = Counter()
     for sentence in sentences:
-        codes = [edge, *(number.get(word, -1) for word in sentence), edge]
+        codes = [border, *(number.get(word, -1) for word in sentence), border]
         for place in range(1, len(codes) - 1):
             if codes[place] >= 0:
                 for side, neighbor in enumerate((codes[place - 1], codes[place + 1])):
-                    if 0 <= neighbor <= edge:
-                        pairs[codes[place], 2 * neighbor + side] += 1
+                    if neighbor == border or 0 <= neighbor < most:
+                        pairs[codes[place], 2 * (most if neighbor == border else neighbor) + side] += 1
     cells = np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
     count = np.fromiter(pairs.values(), dtype=np.float64, count=len(pairs))
     rows, columns = cells[:, 0], cells[:, 1]
     of_row, of_column = np.bincount(rows, count), np.bincount(columns, count)
     information = np.log(count * count.sum() / (of_row[rows] * of_column[columns]))
-    shape = (len(words), 2 * edge + 2)
+    shape = (len(words), 2 * most + 2)
     matrix = csr_array((np.maximum(information, 0.0), (rows, columns)), shape=shape)
     rank = min(DIMENSIONS, min(shape) - 1)
     rng = np.random.default_rng(seed)
