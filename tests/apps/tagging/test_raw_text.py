@@ -19,6 +19,10 @@ from factorwise.apps.tagging.raw_text import split_sentences
         ("one line\nand the next", ["one line and the next"]),
         ("in the U.S. at 10:30, 1,234.5 km", ["in the U.S. at 10:30 , 1,234.5 km"]),
         ("the 3rd of the 1990s", ["the 3rd of the 1990s"]),
+        (
+            "Hugo's bike is in Oslo.Anna walks, e.g. in Rome.",
+            ["Hugo 's bike is in Oslo .", "Anna walks , e.g. in Rome ."],
+        ),
         ("a@b.org, https://x.org/y. Don't!", ["a@b.org , https://x.org/y .", "Don't !"]),
     ],
 )

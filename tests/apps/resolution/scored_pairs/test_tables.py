@@ -82,6 +82,14 @@ def test_the_kind_of_a_score_is_told_by_its_name_or_its_values(name, values, kin
     assert read_scored_pairs({"id": [1, 2], "other": [2, 3], name: values}).kind == kind
 
 
+@pytest.mark.parametrize("name", ["distance", "jw_dist", "Dissimilarity"])
+def test_distances_are_not_taken_for_scores(name):
+    table = pa.table({"left": ["a", "b"], "right": ["b", "c"], name: [0.1, 0.9]})
+    with pytest.raises(InvalidArgumentError, match=r"seems to hold distances.*one minus the distance"):
+        read_scored_pairs(table)
+    assert read_scored_pairs(table, kind="probability").kind == "probability"
+
+
 def test_scores_that_may_be_percentages_or_match_weights_are_asked_for():
     table = {"id": [1, 2], "other": [2, 3], "score": [20.0, 95.0]}
     with pytest.raises(InvalidArgumentError, match="say which kind of score it is"):

@@ -215,6 +215,11 @@ def recognise_kind(name: str, values: pa.ChunkedArray) -> str:
     if known is not None:
         return known
     numbers = _numbers(values, name)
+    if "dist" in name.casefold() or "dissim" in name.casefold():
+        raise InvalidArgumentError(
+            f"column {name!r} seems to hold distances, which are small where records are alike: give scores"
+            " that are large there, such as one minus the distance, or say which kind of score it is."
+        )
     if ((numbers >= 0.0) & (numbers <= 1.0)).all():
         return PROBABILITY
     if (numbers >= 0.0).all() and (numbers <= 100.0).all():
