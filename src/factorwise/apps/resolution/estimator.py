@@ -26,7 +26,7 @@ from factorwise.apps.resolution.labelled import labelled_pairs
 from factorwise.apps.resolution.linking import Linked, link, record_model
 from factorwise.apps.resolution.naming import entity_names
 from factorwise.apps.resolution.record_items import TemplateMaker
-from factorwise.apps.resolution.repeats import EQUAL_DIFFER, distinct_records
+from factorwise.apps.resolution.repeats import EQUAL_DIFFER, compared_columns, distinct_records
 from factorwise.apps.resolution.resolving import (
     Keeping,
     default_budget,
@@ -194,7 +194,7 @@ class EntityResolver(ParameterEstimator):
         numbers = None if entity is None else entity_numbers(table, entity)
         distinct = None
         if not self.templates:
-            distinct = distinct_records(table, _compared_columns(fields), constraints)
+            distinct = distinct_records(table, compared_columns(fields), constraints)
         differ = distinct is not None and numbers is not None and distinct.contradict(numbers)
         if distinct is not None and not differ:
             tell(f"{len(distinct.rows):,} different records")
@@ -321,7 +321,7 @@ class EntityResolver(ParameterEstimator):
                 ShardStore(fspath(checkpoint)).latest(run, begun=True)
         distinct = None
         if not self.templates and not self.knowledge_.training.get(EQUAL_DIFFER):
-            distinct = distinct_records(table, _compared_columns(self.knowledge_.fields), constraints)
+            distinct = distinct_records(table, compared_columns(self.knowledge_.fields), constraints)
         with Team(thread_count(self.n_jobs)) as team:
             executor = None if shards is None else shards.executor
             found_links = link(
@@ -402,7 +402,7 @@ class EntityResolver(ParameterEstimator):
         self._check_fitted()
         before = read_table(old)
         names = entity_column(before, entity)
-        columns = _compared_columns(self.knowledge_.fields)
+        columns = compared_columns(self.knowledge_.fields)
         after = read_table(new)
         if self.templates:  # which may look at others
             columns += [name for name in before.column_names if name in after.column_names]
@@ -499,11 +499,6 @@ class EntityResolver(ParameterEstimator):
     def _check_fitted(self) -> None:
         if not hasattr(self, "knowledge_"):
             raise not_fitted_error("this resolver has learned nothing yet: call fit, or load a model.")
-
-
-def _compared_columns(fields: Sequence[FieldSpec]) -> list[str]:
-    """Return the columns that are compared."""
-    return [field.name for field in fields if field.kind != "ignore"]
 
 
 def _ids(table: pa.Table, column: str | None) -> pa.Array:

@@ -130,10 +130,7 @@ def weigh_unlinked(
 ) -> Knowledge:
     """Return the model for the share of linked pairs in clusters that are found without that weight."""
     loose = replace(knowledge.with_linked_share(0.0), further={})
-    linked = joined(table, normal, candidates, scores, loose, limits)
-    if SEARCH.run(linked.walk, seed=0, team=team).reason == "interrupted":
-        raise KeyboardInterrupt  # there is nothing to show for it yet
-    labels = linked.rows_of_units(linked.walk.labels)
+    labels = _search_by_pairs(joined(table, normal, candidates, scores, loose, limits), team)
     size = np.bincount(labels).astype(np.float64)
     together = np.count_nonzero(labels[candidates.first] == labels[candidates.second])
     return knowledge.with_linked_share(together / max(float((size * (size - 1.0)).sum()) / 2.0, 1.0))
@@ -151,10 +148,15 @@ def run_first_pass(
 ) -> FirstPass:
     """Cluster records strictly by the scores of pairs alone: what the context of pairs is computed from."""
     plain = replace(knowledge, further={})
-    linked = joined(table, normal, candidates, scores - np.float32(STRICTNESS), plain, limits)
+    strict = joined(table, normal, candidates, scores - np.float32(STRICTNESS), plain, limits)
+    return FirstPass(scores, _search_by_pairs(strict, team))
+
+
+def _search_by_pairs(linked: Linked, team: Team) -> NDArray[np.int32]:
+    """Return the cluster of each record by a search that only prepares the one to show."""
     if SEARCH.run(linked.walk, seed=0, team=team).reason == "interrupted":
         raise KeyboardInterrupt  # there is nothing to show for it yet
-    return FirstPass(scores, linked.rows_of_units(linked.walk.labels))
+    return linked.rows_of_units(linked.walk.labels)
 
 
 def score_in_context(

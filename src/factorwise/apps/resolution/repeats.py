@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.constraints import Constraints
+from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.labelled import LabelledPairs
 from factorwise.rng import split_mix_words
@@ -70,9 +71,14 @@ class Distinct(NamedTuple):
         return replace(given, must=must, cannot=self.of[given.cannot].reshape(-1, 2), sources=sources)
 
 
+def compared_columns(fields: Sequence[FieldSpec]) -> list[str]:
+    """Return the columns that are compared."""
+    return [field.name for field in fields if field.kind != "ignore"]
+
+
 def count_different(table: pa.Table, knowledge: Knowledge, constraints: Constraints | None = None) -> int:
     """Return how many records resolving looks at: where records repeat, the different ones."""
-    columns = [field.name for field in knowledge.fields if field.kind != "ignore"]
+    columns = compared_columns(knowledge.fields)
     merged = not knowledge.further and not knowledge.training.get(EQUAL_DIFFER)
     distinct = distinct_records(table, columns, constraints) if merged else None
     return table.num_rows if distinct is None else len(distinct.rows)
