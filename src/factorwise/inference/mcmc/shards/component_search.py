@@ -1,0 +1,378 @@
+"""Searching for the best clustering of linked items, one group of components after the other.
+
+Links with positive scores connect items into components. Where pairs that are not linked do not speak for
+being together, no best clustering has a cluster across two of them, so each component is a search of its own.
+A component in which every two items are linked with a positive score is one cluster of a best clustering, and
+so is an item alone. All others are open. They are packed into *groups*: laid out one after the other by their
+smallest items, and cut where a further `ITEMS_PER_GROUP` items are full; no component is cut.
+
+What is found for a group depends on its items, the links between them, the search and the seed alone: not on
+other groups, nor on memory, threads or machines. Links are looked at in stretches, so that they may lie in
+files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.inference.mcmc.shards.link_walk import LinkGraph, LinkWalk
+from factorwise.inference.mcmc.shards.search import Found, LinkSearch, Progress, SearchState
+from factorwise.kernels.clusterings.link_groups import (
+    count_inside,
+    count_positive,
+    join_linked,
+    rows_of_links,
+    scatter_links,
+    stay_chances,
+)
+from factorwise.kernels.compile.threads import Team
+from factorwise.kernels.graphs.components import number_roots
+from factorwise.model.model import Model
+from factorwise.rng import split_mix
+from factorwise.types import Bools, Ints
+
+ITEMS_PER_GROUP = 20_000
+STRETCH = 1 << 22  # links that are looked at in one go
+Codes = NDArray[np.int32]
+Scores = NDArray[np.float32]
+
+
+class LinkWeights(NamedTuple):
+    """Weights of two members that are not linked (unlinked pair weight), and of a cluster."""
+
+    unlinked: float
+    cluster: float = 0.0
+
+
+@dataclass(eq=False)
+class ScoredLinks:
+    """Links of items and their scores, in memory or in files that are mapped into it.
+
+    first, second : int32[links]
+        The items of each link, which are different; each pair once.
+    score : float32[links]
+        Of two linked items in one cluster; -inf forbids that.
+    counts : int32[items]
+        How many records each item stands for.
+    sources : uint64[items]
+        Bits of the sources an item comes from, if a cluster may have one record of each; else zeros.
+    further
+        A model of further templates over the items, beside their links; None for none.
+    """
+
+    first: Codes
+    second: Codes
+    score: Scores
+    weights: LinkWeights
+    counts: Codes
+    sources: NDArray[np.uint64]
+    further: Model | None = None
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.counts)
+
+    @property
+    def has_components(self) -> bool:
+        """Whether no best clustering has a cluster across two components of positive links."""
+        return self.further is None and self.weights.unlinked <= 0.0
+
+    def stretches(self) -> Iterator[tuple[Codes, Codes, Scores]]:
+        """Yield all links in order, some of them at a time."""
+        for low in range(0, len(self.first), STRETCH):
+            part = slice(low, low + STRETCH)
+            yield _read(self.first[part]), _read(self.second[part]), _read(self.score[part])
+
+    def walk(self, labels: Ints | None = None) -> LinkWalk:
+        """Return a walk over all items; ``labels`` say where to start, None for every item by itself."""
+        return LinkWalk(
+            LinkGraph.from_pairs(self.n_items, self.first, self.second),
+            self.score,
+            unlinked=self.weights.unlinked,
+            cluster=self.weights.cluster,
+            labels=labels,
+            counts=self.counts,
+            sources=self.sources,
+            further=self.further,
+        )
+
+
+def _read(values: Any) -> Any:
+    """Return values in memory, which numbers in a file are copied to."""
+    return np.array(values) if isinstance(values, np.memmap) else values
+
+
+class ComponentGroup(NamedTuple):
+    """Open components that are searched together: all that `search_group` looks at.
+
+    items : int64[items]
+        Numbers of the items among all, component by component.
+    first, second : int32[links]
+        The links inside components, as places in ``items``.
+    score : float32[links]
+        Their scores.
+    counts, sources
+        Of these items, as in `ScoredLinks`.
+    further
+        Templates beside the links, where all items are one group; None for none.
+    """
+
+    items: NDArray[np.int64]
+    first: Codes
+    second: Codes
+    score: Scores
+    counts: Codes
+    sources: NDArray[np.uint64]
+    further: Model | None = None
+
+    @property
+    def number(self) -> int:
+        """The smallest item, which tells a group from others."""
+        return int(self.items.min(initial=0))
+
+
+class GroupFound(NamedTuple):
+    """What was found for a group: a label for each item, the place of its cluster's first, and how it ended.
+
+    Items of different components have different labels.
+    """
+
+    labels: Codes
+    found: Found
+
+
+def group_walk(group: ComponentGroup, weights: LinkWeights) -> LinkWalk:
+    """Return a walk over the items of a group, every one by itself."""
+    return LinkWalk(
+        LinkGraph.from_pairs(len(group.items), group.first, group.second),
+        group.score,
+        unlinked=weights.unlinked,
+        cluster=weights.cluster,
+        counts=group.counts,
+        sources=group.sources,
+        further=group.further,
+    )
+
+
+def search_group(
+    group: ComponentGroup,
+    weights: LinkWeights,
+    search: LinkSearch,
+    seed: int,
+    *,
+    team: Team | None = None,
+    resume: SearchState | None = None,
+    watch: Callable[[Progress], None] | None = None,
+    keep: Callable[[SearchState], None] | None = None,
+) -> GroupFound:
+    """Search for the best clustering of a group.
+
+    team
+        Threads; None for this one. The result does not depend on it.
+    resume, watch, keep
+        As `LinkSearch.run` takes them.
+    """
+    walk = group_walk(group, weights)
+    own = split_mix(seed ^ split_mix(group.number))
+    found = search.run(walk, seed=own, team=team or Team(1), resume=resume, watch=watch, keep=keep)
+    return GroupFound(walk.labels, found)
+
+
+@dataclass(eq=False)
+class ComponentGroups:
+    """The groups of the open components of some links.
+
+    links
+        All links.
+    component : int32[items]
+        The component of each item; a settled one is a cluster.
+    group : int32[components]
+        The group of each component; -1 for settled ones.
+    settled_score
+        What the settled clusters add to the score.
+    """
+
+    links: ScoredLinks
+    component: Codes
+    group: Codes
+    settled_score: float
+    sizes: NDArray[np.int64]
+    _members: NDArray[np.int64]
+    _start: NDArray[np.int64]
+    _link_start: NDArray[np.int64]
+    _inside: tuple[Codes, Codes, Scores] | None = field(default=None, repr=False)
+
+    def __len__(self) -> int:
+        return len(self._start) - 1
+
+    @property
+    def open_items(self) -> int:
+        """Items of open components."""
+        return int(self._start[-1])
+
+    @property
+    def settled_clusters(self) -> int:
+        """Clusters that need no search."""
+        return int((self.group < 0).sum())
+
+    def link_count(self, number: int) -> int:
+        """Return how many links a group has."""
+        return int(self._link_start[number + 1] - self._link_start[number])
+
+    def take(self, number: int) -> ComponentGroup:
+        """Return a group by its number, from 0 on."""
+        if self._inside is None:
+            self._inside = self._sorted_links()
+        items = self._members[self._start[number] : self._start[number + 1]]
+        part = slice(int(self._link_start[number]), int(self._link_start[number + 1]))
+        first, second, score = (_read(each[part]) for each in self._inside)
+        links = self.links
+        return ComponentGroup(
+            items, first, second, score, links.counts[items], links.sources[items], links.further
+        )
+
+    def __iter__(self) -> Iterator[ComponentGroup]:
+        return (self.take(number) for number in range(len(self)))
+
+    def labels(self, found: Iterator[tuple[int, Codes]]) -> Codes:
+        """Return the cluster of each item, named by its smallest member.
+
+        found
+            The numbers of groups, and what was found for them; what is missing stays apart.
+        """
+        label = self.component.astype(np.int64)
+        label[self._members] = len(label) + self._members
+        for number, own in found:
+            items = self._members[self._start[number] : self._start[number + 1]]
+            label[items] = len(label) + items[own]
+        return smallest_members(label)
+
+    def _sorted_links(self) -> tuple[Codes, Codes, Scores]:
+        """Sort the links inside open components by their groups."""
+        place = np.zeros(self.links.n_items, np.int32)
+        place[self._members] = np.arange(len(self._members)) - np.repeat(
+            self._start[:-1], np.diff(self._start)
+        )
+        total = int(self._link_start[-1])
+        first, second = np.empty((2, total), np.int32)
+        score = np.empty(total, np.float32)
+        end = self._link_start[:-1].copy()
+        for stretch in self.links.stretches():
+            scatter_links(*stretch, self.component, self.group, place, end, first, second, score)
+        return first, second, score
+
+
+def find_groups(links: ScoredLinks, *, all_open: bool = False) -> ComponentGroups:
+    """Find the components of links, and group those that are open.
+
+    all_open
+        Whether components that are settled count as open, too.
+
+    Where scores of links do not tell components apart, all items are one open component.
+    """
+    component = find_components(links)
+    size = np.bincount(component)
+    settled = np.zeros(len(size), np.bool_) if all_open else _settled(links, component, size)
+    first_item = np.full(len(size), links.n_items, np.int64)
+    np.minimum.at(first_item, component, np.arange(links.n_items))
+    group = np.full(len(size), -1, np.int32)
+    open_ = np.flatnonzero(~settled)
+    before = np.cumsum(size[open_]) - size[open_]
+    group[open_] = np.unique(before // ITEMS_PER_GROUP, return_inverse=True)[1]
+    n_groups = int(group.max(initial=-1)) + 1
+    members = np.flatnonzero(~settled[component])
+    members = members[np.argsort(component[members], kind="stable")]
+    start = np.append(0, np.cumsum(np.bincount(group[component[members]], minlength=n_groups)))
+    inside, score = np.zeros(n_groups, np.int64), np.zeros(1)
+    for stretch in links.stretches():
+        count_inside(*stretch, component, group, inside, score)
+    alone = links.weights.cluster * int(settled.sum())
+    link_start = np.append(0, np.cumsum(inside))
+    return ComponentGroups(links, component, group, float(score[0]) + alone, size, members, start, link_start)
+
+
+def find_components(links: ScoredLinks) -> Codes:
+    """Return the component of each item, numbered by their smallest items; one where links do not tell."""
+    parent = np.arange(links.n_items, dtype=np.int32)
+    if not links.has_components:
+        return np.zeros_like(parent)
+    # A cluster weight below zero is a price: links that cost less than it may be worth it.
+    least = min(links.weights.cluster, 0.0)
+    for stretch in links.stretches():
+        join_linked(*stretch, least, parent)
+    number_roots(parent)
+    return parent
+
+
+def _settled(links: ScoredLinks, component: Codes, size: NDArray[np.int64]) -> Bools:
+    """Return which components are cliques of positive links that no split would make better.
+
+    A split of m items into k clusters cuts at least (k - 1) m / 2 links and adds k - 1 cluster weights. Where
+    a cluster has one record of each source, only items alone are settled.
+    """
+    if not links.has_components:
+        return np.zeros(len(size), np.bool_)
+    alone = np.asarray(size == 1)
+    if links.sources.any():
+        return alone
+    positive, weakest = np.zeros(len(size), np.int64), np.full(len(size), np.inf, np.float32)
+    for stretch in links.stretches():
+        count_positive(*stretch, component, positive, weakest)
+    closed = positive == size * (size - 1) // 2
+    if links.weights.cluster > 0.0:
+        closed &= alone | (weakest * size / 2.0 >= links.weights.cluster)
+    return np.asarray(closed)
+
+
+def smallest_members(label: Ints) -> Codes:
+    """Name clusters by their smallest members; ``label`` may have any numbers."""
+    number = np.unique(label, return_inverse=True)[1]
+    smallest = np.empty(int(number.max(initial=-1)) + 1, np.int32)
+    smallest[number[::-1]] = np.arange(len(label) - 1, -1, -1, dtype=np.int32)  # the last one written is kept
+    return np.asarray(smallest[number])
+
+
+def link_chances(links: ScoredLinks, labels: Codes, temperature: float, low: int, high: int) -> Scores:
+    """Return the probability of the cluster of each item of a range, given those of all other items.
+
+    Templates beside the links do not speak.
+
+    labels
+        Cluster of each item, numbers below that of items.
+    """
+    start = np.zeros(high - low + 1, np.int64)
+    nothing = np.zeros(0, np.int32), np.zeros(0, np.float32)
+    for stretch in links.stretches():
+        rows_of_links(*stretch, low, start, *nothing, False)
+    start = np.cumsum(start)
+    neighbor, score = np.empty(int(start[-1]), np.int32), np.empty(int(start[-1]), np.float32)
+    end = start.copy()
+    for stretch in links.stretches():
+        rows_of_links(*stretch, low, end, neighbor, score, True)
+    records = np.bincount(labels, weights=links.counts, minlength=links.n_items).astype(np.int64)
+    held = np.zeros(links.n_items, np.uint64)
+    np.bitwise_or.at(held, labels, links.sources)
+    chances = np.empty(high - low, np.float32)
+    stay_chances(
+        start,
+        neighbor,
+        score,
+        low,
+        labels,
+        links.counts,
+        records,
+        links.sources,
+        held,
+        np.array(links.weights),
+        temperature,
+        np.empty(links.n_items),
+        np.full(links.n_items, -1, np.int32),
+        chances,
+    )
+    return chances
