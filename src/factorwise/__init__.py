@@ -20,6 +20,7 @@ _HOMES = {
     "variables.fields": ["Fields"],
     "world.assignment": ["Assignment", "Relabel"],
     "world.partition": ["Partition"],
+    "world.hierarchy": ["Hierarchy"],
     "world.joint": ["Joint", "JointDiff"],
     "world.structures": ["Matching", "Permutation", "Tree"],
     "world.targets": ["Change", "Changes", "TargetWorld"],
@@ -80,6 +81,7 @@ __all__ = [
     "FactorGraph",
     "Features",
     "Fields",
+    "Hierarchy",
     "Joint",
     "JointDiff",
     "Matching",
@@ -155,6 +157,7 @@ if TYPE_CHECKING:
     from factorwise.world import moves
     from factorwise.world.assignment import Assignment, Relabel
     from factorwise.world.diff import NEW, Retype, Transfer
+    from factorwise.world.hierarchy import Hierarchy
     from factorwise.world.joint import Joint, JointDiff
     from factorwise.world.partition import Partition
     from factorwise.world.structures import Matching, Permutation, Tree

@@ -15,6 +15,7 @@ from factorwise.model.cardinality import Cardinality
 from factorwise.model.cluster_templates import ClusterAggregate, ClusterSize, ClusterTemplate, PairAggregate
 from factorwise.model.counted_templates import CountedTemplate, Key
 from factorwise.model.custom_assignment import DynamicTemplate, TupleTemplate
+from factorwise.model.hierarchy_templates import HierarchyCounts, SubtreeCosine
 from factorwise.model.joint_templates import LabelAgreement, TypeLabels, Within
 from factorwise.model.partition_templates import EdgeTemplate, PairTemplate, VectorPairTemplate
 from factorwise.model.table_templates import PairTableTemplate
@@ -35,6 +36,7 @@ __all__ = [
     "EdgeTemplate",
     "FeatureTransitions",
     "FollowTemplate",
+    "HierarchyCounts",
     "Key",
     "LabelAgreement",
     "PairAggregate",
@@ -42,6 +44,7 @@ __all__ = [
     "PairTemplate",
     "SkipEdges",
     "SomeAgree",
+    "SubtreeCosine",
     "Tables",
     "TallyTemplate",
     "TargetTemplate",

@@ -271,13 +271,7 @@ def _random_relabel(stream: Stream, world: Assignment) -> Relabel:
 
 
 def _random_change(stream: Stream, world: TargetWorld) -> Changes:
-    moves = [
-        (item, target)
-        for item in range(world.n_items)
-        for target in range(world.n_targets)
-        if target != world.values[item] and world.allows(item, target)
-    ]
+    moves = world.single_changes()
     if not moves:
         raise InvalidArgumentError(f"{world!r} never changes: give one that allows other targets.")
-    item, target = moves[stream.below(len(moves))]
-    return world.diff_to(item, int(world.values[item]), target)
+    return moves[stream.below(len(moves))]

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from factorwise.arguments import check_types
 from factorwise.errors import EmptyWorldError, InvalidArgumentError, ShapeError
-from factorwise.validation import as_array, as_numbers
+from factorwise.validation import as_array, as_numbers, check_count
 from factorwise.variables.fields import Fields
 from factorwise.variables.sparse_rows import take_rows
 
@@ -113,6 +113,20 @@ class Bags:
         """Return the keys of one item with their amounts."""
         here = slice(self.start[item], self.start[item + 1])
         return dict(zip(self.key[here].tolist(), self.amount[here].tolist(), strict=True))
+
+    def hashed(self, dimensions: int, *, seed: int = 0) -> NDArray[np.float64]:
+        """Return vectors whose products are about those of the bags: float64[items, dimensions].
+
+        Each key adds to one of the numbers, with a random sign, so that keys that share a number cancel out
+        in the mean.
+        """
+        check_count("dimensions", dimensions)
+        rng = np.random.default_rng(seed)
+        place, sign = rng.integers(dimensions, size=self.n_keys), rng.choice([-1.0, 1.0], size=self.n_keys)
+        vectors = np.zeros((self.n_items, dimensions))
+        item = np.repeat(np.arange(self.n_items), np.diff(self.start))
+        np.add.at(vectors, (item, place[self.key]), sign[self.key] * self.amount)
+        return vectors
 
     def restrict_to(self, items: NDArray[np.int64]) -> Bags:
         """Return the bags of some items, which are numbered anew in the order given, and so are the keys."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from factorwise.errors import ShapeError
 from factorwise.types import Ints
 
 
@@ -61,3 +62,12 @@ def both_ends(n_items: int, pairs: NDArray[np.int64]) -> BothEnds:
     np.cumsum(np.bincount(both, minlength=n_items), out=start[1:])
     other = np.concatenate([pairs[:, 1], pairs[:, 0]])[order]
     return BothEnds(start, other, np.concatenate([np.arange(len(pairs))] * 2)[order])
+
+
+def candidates_of(n_items: int, pairs: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Make the two items of each pair candidates of each other: where those of each item start, and which."""
+    given = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
+    if len(given) and (given.min() < 0 or given.max() >= n_items or (given[:, 0] == given[:, 1]).any()):
+        raise ShapeError(f"candidate pairs must be two different items between 0 and {n_items - 1}.")
+    start, candidate, _ = both_ends(n_items, given)
+    return start, candidate

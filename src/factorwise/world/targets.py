@@ -82,6 +82,19 @@ class TargetWorld:
         """Whether the item may go to a target that is not its own, as the world is now."""
         return True
 
+    def position(self, item: int) -> int:
+        """Where an item is, as the target of a change that would take it back."""
+        return int(self.values[item])
+
+    def single_changes(self) -> list[Changes]:
+        """Return every diff of one change that the world allows as it is."""
+        return [
+            self.diff_to(item, self.position(item), target)
+            for item in range(len(self.values))
+            for target in range(self.n_targets)
+            if target != self.position(item) and self.allows(item, target)
+        ]
+
     def choices(self) -> Program:
         """Return the program of Gibbs steps: ``support``, see docs/own-parts.md."""
         raise InvalidArgumentError(
@@ -147,12 +160,12 @@ class TargetWorld:
 
     def _fault(self, change: Change) -> str:
         """Return what is wrong with a change, or nothing."""
-        if not 0 <= change.item < self.n_items:
-            return f"items run from 0 to {self.n_items - 1}"
+        if not 0 <= change.item < len(self.values):
+            return f"items run from 0 to {len(self.values) - 1}"
         if not 0 <= change.target < self.n_targets:
             return f"targets run from 0 to {self.n_targets - 1}"
-        if self.values[change.item] != change.source:
-            return f"the item is at {self.values[change.item]}"
+        if self.position(change.item) != change.source:
+            return f"the item is at {self.position(change.item)}"
         if change.target == change.source:
             return "it changes nothing, so leave it out"
         return "" if self.allows(change.item, change.target) else "this world does not allow that target"

@@ -25,15 +25,11 @@ def all_worlds(world: TargetWorld, limit: int = LIMIT) -> list[TargetWorld]:
     known = {world.canonical()}
     worlds = [world.copy()]
     for here in worlds:  # which grows
-        for item in range(here.n_items):
-            source = int(here.values[item])
-            for target in range(here.n_targets):
-                if target == source or not here.allows(item, target):
-                    continue
-                there = here.after(here.diff_to(item, source, target))
-                if there.canonical() not in known:
-                    known.add(there.canonical())
-                    worlds.append(there)
+        for diff in here.single_changes():
+            there = here.after(diff)
+            if there.canonical() not in known:
+                known.add(there.canonical())
+                worlds.append(there)
         if len(worlds) > limit:
             raise InvalidArgumentError(
                 f"there are more than {limit} worlds like {world!r}: give fewer items, or sample with MCMC."

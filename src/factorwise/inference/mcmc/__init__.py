@@ -5,8 +5,8 @@ A transition kernel (`Metropolis`, `Gibbs`, `BlockGibbs`, `PartitionGibbs`, `Wor
 `LocalRelabel`, `Swap`, mixed by `Mixture`. Moves for clusterings: `RelocateToCluster`, `RelocateToItem`,
 `RelocateToCandidate`, `RelocateToNew`, `Merge`, `Split`, `SplitMerge`, `RestrictedGibbs`, `RetypeCluster`,
 mixed by `PartitionMixture`. Moves for matchings, permutations and trees: `Rematch`, `Exchange` and `Insert`,
-`Reattach`. Evaluators, how the gain of a step is obtained: `Exact`, `UniformSample`, `ConfidenceSample`,
-`PoissonMinibatch`, `DelayedAcceptance`.
+`Reattach`; of hierarchies: `Regraft`, `RegraftToCandidate`, `Regroup`. Evaluators, how the gain of a step is
+obtained: `Exact`, `UniformSample`, `ConfidenceSample`, `PoissonMinibatch`, `DelayedAcceptance`.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from factorwise.inference.mcmc.proposals.assignment_proposals import (
     Swap,
     UniformRelabel,
 )
+from factorwise.inference.mcmc.proposals.hierarchy_moves import Regraft, RegraftToCandidate, Regroup
 from factorwise.inference.mcmc.proposals.joint_moves import Together, Within
 from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import (
@@ -86,6 +87,9 @@ __all__ = [
     "Proposal",
     "Proposer",
     "Reattach",
+    "Regraft",
+    "RegraftToCandidate",
+    "Regroup",
     "RelocateToCandidate",
     "RelocateToCluster",
     "RelocateToItem",

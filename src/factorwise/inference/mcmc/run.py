@@ -140,7 +140,8 @@ class _Recorder:
         self.n_clusters: list[int] = []
         worlds = getattr(world, "parts", {"": world})
         self.clustered = [name for name, one in worlds.items() if hasattr(one, "n_clusters")][:1]
-        self.labeled = [name for name, one in worlds.items() if hasattr(one, "n_targets")]
+        labeled = (name for name, one in worlds.items() if hasattr(one, "n_targets"))
+        self.labeled = [name for name in labeled if not hasattr(worlds[name], "n_clusters")]
         rows = sum(len(worlds[name].values) for name in self.labeled)
         most = max((worlds[name].n_targets for name in self.labeled), default=0)
         self.label_counts = np.zeros((rows, most), np.int64)

@@ -18,7 +18,7 @@ from factorwise.kernels.clusterings import jumps, relocations
 from factorwise.kernels.compile.programs import Pointers, Program
 from factorwise.kernels.graphs.components import component_numbers
 from factorwise.types import Ints
-from factorwise.world.pairs import both_ends
+from factorwise.world.pairs import candidates_of
 from factorwise.world.partition import Partition
 
 
@@ -243,11 +243,7 @@ class RelocateToCandidate(Relocate):
     @classmethod
     def from_pairs(cls, n_items: int, pairs: ArrayLike) -> RelocateToCandidate:
         """Make the two items of each pair candidates of each other."""
-        given = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
-        if len(given) and (given.min() < 0 or given.max() >= n_items or (given[:, 0] == given[:, 1]).any()):
-            raise ShapeError(f"candidate pairs must be two different items between 0 and {n_items - 1}.")
-        start, candidate, _ = both_ends(n_items, given)
-        return cls(start, candidate)
+        return cls(*candidates_of(n_items, pairs))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,82 @@
+"""Proposals for hierarchies: prune and regraft, and inner nodes that come and go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from factorwise.errors import ShapeError, require
+from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
+from factorwise.kernels.compile.programs import Program
+from factorwise.kernels.structures import hierarchies
+from factorwise.world.pairs import candidates_of
+
+
+@dataclass(frozen=True)
+class Regraft(ProgramProposer):
+    """A random node of a `Hierarchy` goes elsewhere, with all that is below it.
+
+    Below an inner node, beside any node, or to the top: entities merge and split, groups form and dissolve.
+    """
+
+    def program(self, parts: Surroundings) -> Program:
+        """Draw a node and a place."""
+        return Program(draw=hierarchies.draw_regraft, name="regrafting")
+
+
+@dataclass(frozen=True)
+class RegraftToCandidate(ProgramProposer):
+    """A random item of a `Hierarchy`, or an ancestor of it, goes to where one of the item's candidates is.
+
+    Beside the candidate or an ancestor of it, below one, or to the top.
+
+    start, candidate
+        The candidates of item i are ``candidate[start[i]:start[i + 1]]``.
+    """
+
+    start: NDArray[np.int64]
+    candidate: NDArray[np.integer[Any]]
+
+    @classmethod
+    def from_pairs(cls, n_items: int, pairs: ArrayLike) -> RegraftToCandidate:
+        """Make the two items of each pair candidates of each other."""
+        return cls(*candidates_of(n_items, pairs))
+
+    def check(self, world: Any) -> None:
+        """Refuse a world of other items."""
+        if len(self.start) != world.n_items + 1:
+            raise ShapeError(
+                f"the candidates are those of {len(self.start) - 1} items, but the world has {world.n_items}."
+            )
+
+    def program(self, parts: Surroundings) -> Program:
+        """Draw an item, an ancestor of it, a candidate and a place."""
+        arrays = {"start": self.start, "candidate": self.candidate.astype(np.int32)}
+        return Program(draw=hierarchies.draw_regraft_near, arrays=arrays, name="regrafting to candidates")
+
+
+@dataclass(frozen=True)
+class Regroup(ProgramProposer):
+    """Some children of a node of a `Hierarchy` get a new inner node above them, or one is dropped.
+
+    most
+        How many children a new inner node may have, and one that is dropped.
+    """
+
+    most: int = 4
+
+    def __post_init__(self) -> None:
+        require(self.most >= 2, "most", self.most, "at least 2")
+
+    @property
+    def changes(self) -> int:  # type: ignore[override]
+        """How many changes a move may have."""
+        return self.most
+
+    def program(self, parts: Surroundings) -> Program:
+        """Draw which of the two, and where."""
+        most = min(self.most, parts.world.n_items)
+        return Program(draw=hierarchies.draw_regroup, arrays={"most": [most]}, name="regrouping")

@@ -1,0 +1,127 @@
+"""Templates over hierarchies: how alike children and parents are, and how many nodes there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from factorwise.errors import InvalidArgumentError, ShapeError
+from factorwise.kernels.compile.programs import Program
+from factorwise.kernels.structures import subtree_bags as kernels
+from factorwise.model.target_templates import WholeWorldTemplate
+from factorwise.model.weights import SparseVector
+from factorwise.world.hierarchy import Hierarchy
+
+
+class SubtreeCosine(WholeWorldTemplate):
+    """How alike children and the rest of their parents are: the cosine of their bags, summed over all.
+
+    The bag of an inner node is the sum of those of the items below it, kept per node. A change costs one
+    product of vectors for every child of an ancestor whose bag changes, however many items there are.
+
+    vectors : float[items, numbers]
+        What is summed: counts of words, embeddings; `Bags.hashed` makes vectors of bags.
+
+    The factors between parents and children of Wick, Singh and McCallum (2012).
+
+    >>> template = SubtreeCosine("words", [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> template.statistics(Hierarchy([[0, 1], 2])).value.tolist()
+    [2.0]
+    """
+
+    size = 1
+
+    def __init__(self, name: str, vectors: ArrayLike) -> None:
+        self.name = name
+        self.vectors = np.ascontiguousarray(vectors, dtype=np.float64)
+        if self.vectors.ndim != 2 or not self.vectors.size or not np.isfinite(self.vectors).all():
+            raise ShapeError(
+                f"template {name!r} needs a row of finite numbers for each item, but vectors of shape"
+                f" {self.vectors.shape} were given."
+            )
+
+    def weight_name(self, index: int) -> str:
+        """Name the statistic."""
+        return f"{self.name}: cosine of child and parent"
+
+    def statistics(self, world: Hierarchy) -> SparseVector:
+        """Sum over all nodes but the roots."""
+        self._check(world)
+        total: dict[int, Any] = dict(enumerate(self.vectors))
+        for item in range(world.n_items):
+            for node in world._ancestors(item):
+                total[node] = total.get(node, 0.0) + self.vectors[item]
+        cosines = [
+            kernels.cosine_of_rest(
+                total[node] @ total[parent], total[node] @ total[node], total[parent] @ total[parent]
+            )
+            for node, parent in ((node, int(world.values[node])) for node in total)
+            if parent in total
+        ]
+        return SparseVector.from_dense([sum(cosines)])
+
+    def _check(self, world: Hierarchy) -> None:
+        if not isinstance(world, Hierarchy):
+            raise InvalidArgumentError(
+                f"template {self.name!r} is for hierarchies, but a {type(world).__name__} was given."
+            )
+        if world.n_items != len(self.vectors):
+            raise ShapeError(
+                f"template {self.name!r} has vectors of {len(self.vectors)} items, but the world has"
+                f" {world.n_items}."
+            )
+
+    def program(self, world: Hierarchy, offset: int, weights: NDArray[np.float64]) -> Program:
+        """Keep sums per node."""
+        self._check(world)
+        nodes = len(world.values)
+        arrays = {
+            "vector": self.vectors,
+            "total": np.zeros((nodes, self.vectors.shape[1])),
+            **{name: np.zeros(nodes) for name in ("square", "inner", "cosine")},
+            "change": np.zeros(nodes + 1, np.int64),
+            "weights": weights,
+            "offset": [offset],
+        }
+        return Program(
+            begin=kernels.begin_totals,
+            gain=kernels.gain_of_cosines,
+            gradient=kernels.gradient_of_cosines,
+            applied=kernels.applied_regraft,
+            arrays=arrays,
+            name=self.name,
+            entries=1,
+        )
+
+
+class HierarchyCounts(WholeWorldTemplate):
+    """How many entities and inner nodes there are.
+
+    >>> HierarchyCounts().statistics(Hierarchy([[0, [1, 2]], 3])).value.tolist()
+    [2.0, 2.0]
+    """
+
+    size = 2
+
+    def __init__(self, name: str = "counts") -> None:
+        self.name = name
+
+    def weight_name(self, index: int) -> str:
+        """Name the statistic."""
+        return f"{self.name}: {('entities', 'inner nodes')[index]}"
+
+    def statistics(self, world: Hierarchy) -> SparseVector:
+        """Count them."""
+        return SparseVector.from_dense([world.n_clusters, world.n_groups])
+
+    def program(self, world: Hierarchy, offset: int, weights: NDArray[np.float64]) -> Program:
+        """Look where the node comes from and goes."""
+        return Program(
+            gain=kernels.gain_of_counts,
+            gradient=kernels.gradient_of_counts,
+            arrays={"weights": weights, "offset": [offset]},
+            name=self.name,
+            entries=2,
+        )
