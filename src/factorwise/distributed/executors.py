@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
+from operator import itemgetter
 from typing import Any, Protocol
 
 from factorwise.distributed.shard_models import ShardModel
@@ -13,6 +15,7 @@ from factorwise.io.checkpoints import restoring
 from factorwise.io.shard_files import PartFile, ShardStore
 from factorwise.kernels.compile.threads import thread_count
 
+AHEAD = 2  # calls that are prepared for each one that runs
 Step = Callable[[Sequence[ShardRows], ShardStep, ShardModel], tuple[list[ShardRows], ShardReport]]
 
 
@@ -31,6 +34,15 @@ class Executor(Protocol):
 
         model
             What `share` returned for the `ShardModel`.
+        """
+        ...
+
+    def stream(
+        self, function: Callable[..., Any], items: Iterable[tuple[Any, ...]]
+    ) -> Iterator[tuple[int, Any]]:
+        """Call a function with each tuple of arguments; yield the place of each and its answer, as they come.
+
+        Items are taken a few ahead of the answers, so they need not all be there at one time.
         """
         ...
 
@@ -77,12 +89,33 @@ class LocalExecutor:
         self._inbox = [[sent[shard] for sent, _ in done] for shard in range(len(steps))]
         return [report for _, report in done]
 
+    def stream(
+        self, function: Callable[..., Any], items: Iterable[tuple[Any, ...]]
+    ) -> Iterator[tuple[int, Any]]:
+        """Call a function with each tuple of arguments; yield the place of each and its answer, as they come."""
+        if self.threads == 1:
+            yield from ((place, function(*each)) for place, each in enumerate(items))
+            return
+        with ThreadPoolExecutor(self.threads) as pool:
+            waiting = enumerate(items)
+            running: dict[Future[Any], int] = {}
+            try:
+                while True:
+                    for place, each in islice(waiting, AHEAD * self.threads - len(running)):
+                        running[pool.submit(function, *each)] = place
+                    if not running:
+                        return
+                    for future in wait(running, return_when=FIRST_COMPLETED).done:
+                        yield running.pop(future), future.result()
+            finally:
+                for future in running:
+                    future.cancel()
+
     def map(self, function: Callable[..., Any], items: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call a function with each tuple of arguments; answers are in the order of the items."""
-        if self.threads == 1 or len(items) < 2:
+        if len(items) < 2:
             return [function(*each) for each in items]
-        with ThreadPoolExecutor(self.threads) as pool:
-            return list(pool.map(lambda each: function(*each), items))
+        return in_order(self.stream(function, items))
 
     def share(self, value: Any) -> Any:
         """Return the value: functions run where it is."""
@@ -100,6 +133,11 @@ class LocalExecutor:
         """Yield the rows of one shard after the other."""
         for parts in self._inbox:
             yield ShardRows.joined(parts)
+
+
+def in_order(answers: Iterable[tuple[int, Any]]) -> list[Any]:
+    """Return answers by their places."""
+    return [answer for _, answer in sorted(answers, key=itemgetter(0))]
 
 
 def write_shard(store: ShardStore, shard: int, parts: Sequence[ShardRows]) -> PartFile:

@@ -11,10 +11,11 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Self
 
-from factorwise.distributed.executors import Step, read_shard, write_shard
+from factorwise.distributed.executors import AHEAD, Step, in_order, read_shard, write_shard
 from factorwise.distributed.shard_models import ShardModel
 from factorwise.distributed.shard_rows import ShardRows
 from factorwise.distributed.stepping import ShardReport, ShardStep, step_shard
@@ -80,9 +81,24 @@ class RayExecutor:
         self._inbox = [[refs[shard] for refs in made] for shard in range(count)]
         return reports
 
+    def stream(
+        self, function: Callable[..., Any], items: Iterable[tuple[Any, ...]]
+    ) -> Iterator[tuple[int, Any]]:
+        """Call a function with each tuple of arguments; yield the place of each and its answer, as they come."""
+        at_once = AHEAD * max(1, int(self._ray.cluster_resources().get("CPU", 1)))
+        waiting, running = enumerate(items), {}
+        while True:
+            for place, each in islice(waiting, max(0, at_once - len(running))):
+                running[self._calling.remote(function, *each)] = place
+            if not running:
+                return
+            done, _ = self._ray.wait(list(running), fetch_local=False)
+            for reference in done:
+                yield running.pop(reference), self._got(reference)
+
     def map(self, function: Callable[..., Any], items: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call a function with each tuple of arguments; answers are in the order of the items."""
-        return list(self._got([self._calling.remote(function, *each) for each in items]))
+        return in_order(self.stream(function, items))
 
     def share(self, value: Any) -> Any:
         """Bring a value to the cluster once; functions that are handed the answer see the value."""

@@ -12,6 +12,7 @@ from factorwise.distributed.shard_models import ShardModel, split_model
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.shards.link_walk import LinkWalk
 from factorwise.inference.mcmc.shards.sharded_walk import ShardedWalk, walk_along
+from factorwise.kernels.graphs.components import component_numbers
 from factorwise.rng import split_mix_words
 from factorwise.types import Ints
 from factorwise.validation import as_floats, as_ints, check_count, check_starts
@@ -25,6 +26,11 @@ class Checksum(NamedTuple):
 
     items: int
     hashes: int
+
+    @classmethod
+    def of(cls, items: Ints) -> Checksum:
+        """Return the checksum of some items."""
+        return cls(len(items), int(split_mix_words(items.astype(np.uint64)).sum(dtype=np.uint64)))
 
     def __add__(self, other: Checksum) -> Checksum:  # type: ignore[override]
         return Checksum(self.items + other.items, (self.hashes + other.hashes) % 2**64)
@@ -85,7 +91,7 @@ class ShardRows(NamedTuple):
     @property
     def checksum(self) -> Checksum:
         """Checksum of the items' numbers."""
-        return Checksum(self.n_items, int(split_mix_words(self.item.astype(np.uint64)).sum(dtype=np.uint64)))
+        return Checksum.of(self.item)
 
     def taken(self, rows: Ints) -> ShardRows:
         """Return some of the rows, which are given in ascending order."""
@@ -103,6 +109,10 @@ class ShardRows(NamedTuple):
     @classmethod
     def joined(cls, parts: Sequence[ShardRows]) -> ShardRows:
         """Return the rows of several parts, ordered by item."""
+        filled = [part for part in parts if part.n_items]
+        if len(filled) < 2:
+            return filled[0] if filled else parts[0]
+        parts = filled
         columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in cls._fields}
         columns["start"] = np.append(0, np.cumsum(np.concatenate([np.diff(part.start) for part in parts])))
         whole = cls(**columns)
@@ -110,9 +120,10 @@ class ShardRows(NamedTuple):
 
 
 def shard_walk(walk: ShardedWalk, shards: int, seed: int) -> list[ShardRows]:
-    """Cut a clustering into shards: its clusters are spread by hashes of their smallest items.
+    """Cut a clustering into shards: whole parts of its graph, and of larger parts clusters.
 
-    What scores the shards besides is `shard_model` of the walk.
+    They are spread by hashes of their smallest items, clusters where a part is more than one shard should
+    hold. What scores the shards besides is `shard_model` of the walk.
     """
     check_count("shards", shards)
     graph, (columns, _) = walk.links, split_model(walk)
@@ -125,7 +136,14 @@ def shard_walk(walk: ShardedWalk, shards: int, seed: int) -> list[ShardRows]:
         graph.neighbor.astype(np.int64),
         columns.score[graph.pair],
     )
-    place = split_mix_words(whole.entity.astype(np.uint64) ^ np.uint64(seed % 2**64)) % np.uint64(shards)
+    worth = np.maximum(walk.link_worth, 0.0)
+    joined = np.flatnonzero(worth)
+    first = np.concatenate([graph.first[joined], whole.item])
+    second = np.concatenate([graph.second[joined], whole.entity])
+    part = component_numbers(walk.n_items, first, second)
+    fits = np.bincount(part, minlength=walk.n_items)[part] * shards <= walk.n_items
+    home = np.where(fits, walk.n_items + part, whole.entity)
+    place = split_mix_words(home.astype(np.uint64) ^ np.uint64(seed % 2**64)) % np.uint64(shards)
     return [whole.taken(np.flatnonzero(place == shard)) for shard in range(shards)]
 
 

@@ -16,7 +16,10 @@ from numpy.typing import NDArray
 from factorwise.distributed.shard_models import ShardModel
 from factorwise.distributed.shard_rows import Checksum, ShardRows, walk_of
 from factorwise.kernels.compile.threads import Team
+from factorwise.kernels.graphs.components import component_numbers
 from factorwise.rng import Stream, split_mix_words
+from factorwise.types import Bools
+from factorwise.world.pairs import places_among
 
 Exchange = Literal["guided", "random", "none"]
 
@@ -97,9 +100,10 @@ def destinations(rows: ShardRows, step: ShardStep, *, follow_all: bool = False) 
     follow_all
         Follow all links, not only those with a score above zero: further templates may add to it.
 
-    Guided: all items are hashed, by another function in each round, and an entity goes where the smallest
-    hash among its items and their linked ones says. Two entities meet as often as what they are linked with
-    is the same, by the share of it; and always if they are linked with each other alone.
+    Guided: a part of the shard's graph from which no link leads to another shard stays where it is. Of all
+    others the items are hashed, by another function in each round, and an entity goes where the smallest hash
+    among its items and their linked ones says. Two entities meet as often as what they are linked with is the
+    same, by the share of it; and always if they are linked with each other alone.
     """
     if step.exchange == "none" or not rows.n_items:
         return np.full(rows.n_items, step.shard, np.int64)
@@ -108,11 +112,13 @@ def destinations(rows: ShardRows, step: ShardStep, *, follow_all: bool = False) 
         return (split_mix_words(rows.entity.astype(np.uint64) ^ key) % np.uint64(step.shards)).astype(
             np.int64
         )
+    followed = (rows.score > 0.0) | follow_all
+    stays = _lies_whole(rows, followed)
+    if stays.all():
+        return np.full(rows.n_items, step.shard, np.int64)
     smallest = split_mix_words(rows.item.astype(np.uint64) ^ key)
     worth = np.where(
-        (rows.score > 0.0) | follow_all,
-        split_mix_words(rows.neighbor.astype(np.uint64) ^ key),
-        np.uint64(2**64 - 1),
+        followed, split_mix_words(rows.neighbor.astype(np.uint64) ^ key), np.uint64(2**64 - 1)
     )
     linked = np.flatnonzero(np.diff(rows.start))
     if len(linked):
@@ -120,4 +126,18 @@ def destinations(rows: ShardRows, step: ShardStep, *, follow_all: bool = False) 
     entities, member = np.unique(rows.entity, return_inverse=True)
     meeting = np.full(len(entities), np.uint64(2**64 - 1))
     np.minimum.at(meeting, member, smallest)
-    return (meeting % np.uint64(step.shards)).astype(np.int64)[member]  # its last bits are spread evenly
+    place = (meeting % np.uint64(step.shards)).astype(np.int64)[member]  # its last bits are spread evenly
+    return np.where(stays, step.shard, place)
+
+
+def _lies_whole(rows: ShardRows, followed: Bools) -> Bools:
+    """Return which rows are of entities that no chain of followed links connects with another shard."""
+    item = np.repeat(np.arange(rows.n_items), np.diff(rows.start))[followed]
+    other = places_among(rows.item, rows.neighbor[followed])
+    inside = other >= 0
+    first = np.concatenate([item[inside], np.arange(rows.n_items)])
+    second = np.concatenate([other[inside], places_among(rows.item, rows.entity)])
+    part = component_numbers(rows.n_items, first, second)
+    leads_out = np.zeros(rows.n_items, np.bool_)
+    leads_out[part[item[~inside]]] = True
+    return np.asarray(~leads_out[part])

@@ -199,11 +199,12 @@ def _by_fsspec(address: str) -> tuple[pafs.FileSystem, str]:
 
 
 def _table(columns: Mapping[str, NDArray[Any]]) -> pa.Table:
-    """Rows with lists of links; their bounds stand in the lists."""
-    bounds = pa.array(columns["start"].astype(np.int64))
+    """Rows, perhaps with lists of links; their bounds stand in the lists."""
     arrays = {name: pa.array(columns[name]) for name in columns if name not in ("start", *_LISTS)}
     for name, kind in _LISTS.items():
-        arrays[name] = pa.LargeListArray.from_arrays(bounds, pa.array(columns[name], kind))
+        if name in columns:
+            bounds = pa.array(columns["start"].astype(np.int64))
+            arrays[name] = pa.LargeListArray.from_arrays(bounds, pa.array(columns[name], kind))
     return pa.table(arrays)
 
 

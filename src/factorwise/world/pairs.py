@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from factorwise.errors import ShapeError
 from factorwise.types import Ints
 
+_DENSE = 4  # numbers that a table may have for each item
+
 
 class BothEnds(NamedTuple):
     """Given pairs by item.
@@ -47,11 +49,24 @@ def pairs_among(items: Ints, start: Ints, neighbor: Ints) -> PairsAmong:
         are among the items.
     """
     owner = np.repeat(np.arange(len(items)), np.diff(start))
-    second = np.searchsorted(items, neighbor)
-    second[second == len(items)] = 0
-    inside = (items[second] == neighbor) & (owner < second) if len(items) else owner < 0
-    place = np.flatnonzero(inside)
+    second = places_among(items, neighbor)
+    place = np.flatnonzero(owner < second)
     return PairsAmong(owner[place], second[place], place)
+
+
+def places_among(items: Ints, sought: Ints) -> NDArray[np.int64]:
+    """Return where each of some items stands in the ascending list ``items``; -1 where it is not there."""
+    if not len(items):
+        return np.full(len(sought), -1, np.int64)
+    lowest, span = int(items[0]), int(items[-1]) - int(items[0]) + 1
+    if span <= _DENSE * (len(items) + len(sought)):  # a table of all numbers is much faster than a search
+        table = np.full(span + 1, -1, np.int64)
+        table[items - lowest] = np.arange(len(items))
+        within = np.asarray(sought, np.int64) - lowest
+        return table[np.where((within >= 0) & (within < span), within, span)]
+    place = np.searchsorted(items, sought)
+    place[place == len(items)] = 0
+    return np.where(items[place] == sought, place, -1)
 
 
 def both_ends(n_items: int, pairs: NDArray[np.int64]) -> BothEnds:

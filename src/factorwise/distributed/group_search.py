@@ -1,0 +1,193 @@
+"""A search over groups of components: a group is a task, and nothing is moved between groups.
+
+What is found for a group is a function of its rows, the search and the seed alone, so it is the same in one
+thread, in several, and on a cluster, and may be computed again where a machine was lost. A checkpoint has the
+answers of the groups that are done; a run that is taken up searches the others.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.distributed.executors import Executor
+from factorwise.distributed.search import ShardKeeping
+from factorwise.distributed.shard_rows import Checksum
+from factorwise.errors import DataFileError, InvalidArgumentError, LostItemsError
+from factorwise.inference.mcmc.shards.component_search import (
+    ComponentGroup,
+    ComponentGroups,
+    LinkWeights,
+    search_group,
+)
+from factorwise.inference.mcmc.shards.search import Found, LinkSearch, Progress
+from factorwise.io.checkpoints import restoring
+from factorwise.io.shard_files import Manifest, PartFile
+from factorwise.types import Ints
+from factorwise.validation import as_ints, as_number, as_text, as_whole, check_range
+
+
+class GroupAnswer(NamedTuple):
+    """What a task tells of a group.
+
+    labels : int32[items]
+        The place of the first member of each item's cluster.
+    found
+        How the search ended.
+    checksum
+        Of the items that were searched.
+    cpu_seconds
+        What it took.
+    """
+
+    labels: NDArray[np.int32]
+    found: Found
+    checksum: Checksum
+    cpu_seconds: float
+
+
+def answer_group(group: ComponentGroup, weights: LinkWeights, search: LinkSearch, seed: int) -> GroupAnswer:
+    """Search a group, in one thread."""
+    begun = time.thread_time()
+    labels, found = search_group(group, weights, search, seed)
+    return GroupAnswer(labels, found, Checksum.of(group.items), time.thread_time() - begun)
+
+
+def search_groups(
+    executor: Executor,
+    groups: ComponentGroups,
+    search: LinkSearch,
+    seed: int,
+    *,
+    keeping: ShardKeeping | None = None,
+    watch: Callable[[Progress], None] | None = None,
+) -> tuple[NDArray[np.int32], Found]:
+    """Return the cluster of each item, named by its smallest member, and how the search ended.
+
+    keeping
+        Where checkpoints go, after every how many groups; a run that stopped goes on from the last one.
+    watch
+        Called after each group: its "round" is how many are done.
+
+    After the time that the search may take no further group begins; after an interrupt as well. Items of
+    groups that were not searched stay by themselves. Raises `LostItemsError` if a task answers for other
+    items than it was given.
+    """
+    run = _Run(groups, search, watch)
+    if keeping is not None:
+        run.restore(keeping)
+    settings = groups.links.weights, search, seed
+    pending = [number for number in range(len(groups)) if number not in run.labels]
+    try:
+        for place, answer in executor.stream(answer_group, run.tasks(pending, settings)):
+            run.add(pending[place], answer)
+            if keeping is not None and len(run.labels) % keeping.every == 0:
+                run.keep(keeping)
+    except KeyboardInterrupt:
+        run.reason = "interrupted"
+    if keeping is not None:
+        run.keep(keeping)
+    return groups.labels(iter(run.labels.items())), run.found()
+
+
+@dataclass(eq=False)
+class _Run:
+    """The groups that are done, and how each of them ended."""
+
+    groups: ComponentGroups
+    search: LinkSearch
+    watch: Callable[[Progress], None] | None
+    labels: dict[int, NDArray[np.int32]] = field(default_factory=dict)
+    ends: dict[int, Found] = field(default_factory=dict)
+    files: dict[int, PartFile] = field(default_factory=dict)
+    reason: str = ""
+    begun: float = field(default_factory=time.monotonic)
+
+    def tasks(
+        self, pending: list[int], settings: tuple[LinkWeights, LinkSearch, int]
+    ) -> Iterator[tuple[ComponentGroup, LinkWeights, LinkSearch, int]]:
+        """Yield what a task is given for each group, as long as there is time."""
+        weights, search, seed = settings
+        for number in pending:
+            if search.seconds is not None:
+                left = search.seconds - (time.monotonic() - self.begun)
+                if left <= 0.0:
+                    self.reason = "time"
+                    return
+                search = replace(search, seconds=left)
+            yield self.groups.take(number), weights, search, seed
+
+    def add(self, number: int, answer: GroupAnswer) -> None:
+        """Take the answer of a group."""
+        items = self.groups.items(number)
+        expected = Checksum.of(items)
+        if answer.checksum != expected or len(answer.labels) != len(items):
+            raise LostItemsError(
+                f"a task was given {expected.items:,} items with checksum {expected.hashes:016x}, and answered"
+                f" for {answer.checksum.items:,} with {answer.checksum.hashes:016x}: some were lost or"
+                " doubled. Nothing was written; go on from the last checkpoint."
+            )
+        self.labels[number], self.ends[number] = answer.labels, answer.found
+        if self.watch is not None:
+            found, clusters = self.found(), sum(_count(labels) for labels in self.labels.values())
+            spent = time.monotonic() - self.begun
+            done = len(self.labels), len(self.groups)
+            self.watch(
+                Progress(
+                    *done, self.search.cold, found.score, clusters + self.groups.settled_clusters, 0, spent
+                )
+            )
+
+    def found(self) -> Found:
+        """Return how the whole search ended, as far as it went."""
+        reasons = [end.reason for end in self.ends.values()]
+        rest = ("interrupted", "time", "rounds")
+        reason = self.reason or next((name for name in rest if name in reasons), "settled")
+        score = self.groups.settled_score + float(
+            np.sum([self.ends[number].score for number in sorted(self.ends)])
+        )
+        return Found(max((end.rounds for end in self.ends.values()), default=0), reason, score)
+
+    def keep(self, keeping: ShardKeeping) -> None:
+        """Write the answers that are new, and then a manifest by which they count."""
+        done = [number for number in sorted(self.ends) if self.ends[number].reason in ("settled", "rounds")]
+        for number in done:
+            if number not in self.files:
+                items = self.groups.items(number)
+                columns = {"item": items, "entity": self.labels[number].astype(np.int64)}
+                self.files[number] = keeping.store.write(number, columns, Checksum.of(items))
+        ends = [[number, *self.ends[number]] for number in done]
+        state = {"round": len(done), "groups": ends}
+        files = [self.files[number] for number in done]
+        keeping.store.commit(Manifest(keeping.fingerprint, state, files))
+
+    def restore(self, keeping: ShardKeeping) -> None:
+        """Take the answers of the last checkpoint, if there is one."""
+        saved = keeping.store.latest(keeping.fingerprint)
+        if saved is None:
+            return
+        with restoring(keeping.store.address):
+            for file, (group, rounds, reason, score) in zip(saved.files, saved.state["groups"], strict=True):
+                number = as_whole("group", group, 0, len(self.groups) - 1)
+                items = self.groups.items(number)
+                columns = keeping.store.read(file)
+                if not np.array_equal(columns["item"], items):
+                    raise DataFileError(f"{file.name}: has other items than the group. Begin anew.")
+                labels = as_ints("entity", columns["entity"], size=len(items), dtype=np.int32)
+                check_range("entity", labels, len(items))
+                self.labels[number] = labels
+                self.ends[number] = Found(
+                    as_whole("rounds", rounds), as_text("reason", reason), as_number("score", score)
+                )
+                self.files[number] = file
+        if len(self.labels) != len(saved.files):
+            raise InvalidArgumentError("a group is there twice in the checkpoint. Remove it to begin anew.")
+
+
+def _count(labels: Ints) -> int:
+    return int(np.count_nonzero(labels == np.arange(len(labels))))

@@ -1,0 +1,144 @@
+"""Searches over groups of components: the same bits wherever groups are searched, and how they go on."""
+
+import numpy as np
+import pytest
+
+from factorwise.distributed import LocalExecutor, ShardKeeping
+from factorwise.distributed import group_search as module
+from factorwise.distributed.group_search import answer_group, search_groups
+from factorwise.errors import DataFileError, LostItemsError
+from factorwise.inference.mcmc.shards import component_search
+from factorwise.inference.mcmc.shards.component_search import search_group
+from factorwise.inference.mcmc.shards.search import LinkSearch
+from factorwise.io.shard_files import ShardStore
+from group_cases import planted_groups
+
+SEARCH = LinkSearch(rounds=4, sweeps=1, extra=2)
+
+
+@pytest.fixture(autouse=True)
+def _small_groups(monkeypatch):
+    monkeypatch.setattr(component_search, "ITEMS_PER_GROUP", 40)
+
+
+@pytest.fixture(scope="module")
+def links():
+    return planted_groups()
+
+
+def searched(links, threads=1, **more):
+    groups = component_search.find_groups(links)
+    assert len(groups) > 4
+    labels, found = search_groups(LocalExecutor(threads), groups, SEARCH, 7, **more)
+    return labels.tolist(), found
+
+
+def test_threads_do_not_change_what_is_found(links):
+    assert searched(links, 1) == searched(links, 2) == searched(links, 3)
+
+
+def test_a_group_is_searched_as_by_itself_and_what_is_settled_stays(links):
+    labels, found = searched(links)
+    groups = component_search.find_groups(links)
+    score = groups.settled_score
+    for group in groups:
+        alone = search_group(group, links.weights, SEARCH, 7)
+        assert np.array(labels)[group.items].tolist() == group.items[alone.labels].tolist()
+        score += alone.found.score
+    assert found.score == pytest.approx(score)
+    walk = links.walk(labels)
+    assert walk.score == pytest.approx(found.score, abs=1e-3)
+    assert walk.labels.tolist() == labels
+
+
+def test_the_rows_of_a_group_do_not_depend_on_other_groups(links):
+    """Without one of the components all others end as they did."""
+    labels, _ = searched(links)
+    groups = component_search.find_groups(links)
+    gone = groups.take(1).items
+    kept = ~np.isin(links.first, gone)
+    fewer = component_search.ScoredLinks(
+        links.first[kept],
+        links.second[kept],
+        links.score[kept],
+        links.weights,
+        links.counts,
+        links.sources,
+    )
+    others = np.setdiff1d(groups.take(0).items, gone)
+    assert np.array(searched(fewer)[0])[others].tolist() == np.array(labels)[others].tolist()
+
+
+def kept(folder, every=1):
+    return ShardKeeping(ShardStore(str(folder)), "this run", every)
+
+
+def test_what_is_told_of_each_group(links):
+    told = []
+    labels, found = searched(links, watch=told.append)
+    assert [progress.round for progress in told] == list(range(1, len(told) + 1))
+    assert all(progress.of == len(told) for progress in told)
+    assert told[-1].score == found.score
+    assert told[-1].clusters == len(set(labels))
+
+
+@pytest.mark.parametrize("every", [1, 2])
+@pytest.mark.parametrize("stop", [1, 3])
+def test_a_run_that_was_stopped_goes_on_with_the_other_groups_to_the_same_bits(links, tmp_path, stop, every):
+    wanted = searched(links)
+
+    def die(progress):
+        if progress.round == stop:
+            raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        searched(links, watch=die, keeping=kept(tmp_path, every))
+    told = []
+    again = searched(links, 2, watch=told.append, keeping=kept(tmp_path, every))
+    assert again == wanted
+    assert told[0].round == (stop - 1) // every * every + 1
+    told.clear()
+    assert searched(links, watch=told.append, keeping=kept(tmp_path, every)) == wanted
+    assert told == []
+
+
+def test_an_interrupt_leaves_what_was_not_searched_by_itself(links, tmp_path):
+    def interrupt(progress):
+        if progress.round == 2:
+            raise KeyboardInterrupt
+
+    labels, found = searched(links, watch=interrupt, keeping=kept(tmp_path))
+    assert found.reason == "interrupted"
+    last = component_search.find_groups(links).take(4).items
+    assert np.array(labels)[last].tolist() == last.tolist()
+    assert searched(links, keeping=kept(tmp_path)) == searched(links)
+
+
+def test_after_the_time_no_group_begins(links):
+    groups = component_search.find_groups(links)
+    labels, found = search_groups(
+        LocalExecutor(1), groups, LinkSearch(rounds=4, sweeps=1, extra=2, seconds=0.0), 7
+    )
+    assert found.reason == "time"
+    first = groups.take(0).items
+    assert labels[first].tolist() == first.tolist()
+
+
+def test_a_task_that_answers_for_other_items_is_found_out(links, monkeypatch):
+    def losing(group, weights, search, seed):
+        answer = answer_group(group, weights, search, seed)
+        return answer._replace(checksum=answer.checksum._replace(items=len(group.items) - 1))
+
+    monkeypatch.setattr(module, "answer_group", losing)
+    with pytest.raises(LostItemsError, match="lost or doubled"):
+        searched(links)
+
+
+def test_the_checkpoint_of_another_run_or_of_other_groups_is_refused(links, tmp_path, monkeypatch):
+    searched(links, keeping=kept(tmp_path))
+    other = ShardKeeping(ShardStore(str(tmp_path)), "that run", 1)
+    with pytest.raises(DataFileError, match="another run"):
+        searched(links, keeping=other)
+    monkeypatch.setattr(component_search, "ITEMS_PER_GROUP", 50)
+    with pytest.raises(DataFileError, match="has other items than the group"):
+        searched(links, keeping=kept(tmp_path))
