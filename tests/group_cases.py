@@ -6,7 +6,7 @@ from factorwise.inference.mcmc.shards.component_search import LinkWeights, Score
 
 
 def planted_groups(entities=60, seed=0, size=6):
-    """Links in pairs of entities that are tied by some doubtful ones, and entities of which nothing is open."""
+    """Links in pairs of entities that some doubtful ones tie, and entities of which nothing is open."""
     rng = np.random.default_rng(seed)
     n = entities * size
     truth = np.arange(n) // size

@@ -155,7 +155,9 @@ def test_only_entities_that_a_chain_of_links_connects_with_another_shard_leave()
     steps = [MANY._replace(round=number) for number in range(20)]
     moved = np.array([destinations(rows, step) != MANY.shard for step in steps])
     assert (moved.mean(axis=0) > 0.8).tolist() == [True, True, True, False]
-    by_entity = rows_of([1, 2, 5], [(1, 2, 1.0), (2, 9, 1.0)], entity=[1, 2, 1])  # 5 goes where its entity goes
+    by_entity = rows_of(
+        [1, 2, 5], [(1, 2, 1.0), (2, 9, 1.0)], entity=[1, 2, 1]
+    )  # 5 goes where its entity goes
     assert all(len(set(destinations(by_entity, step)[[0, 2]].tolist())) == 1 for step in steps)
     whole = rows_of([1, 2, 5], links[:2])
     assert all((destinations(whole, step) == MANY.shard).all() for step in steps)

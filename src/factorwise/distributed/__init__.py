@@ -9,6 +9,7 @@ where or how often it was computed: that is what makes recovery from lost machin
 
 from factorwise.distributed.executors import Executor, LocalExecutor
 from factorwise.distributed.gradients import SummedObjective
+from factorwise.distributed.group_search import GroupAnswer, answer_group, search_groups
 from factorwise.distributed.mixing import Mixer, TrainingShard, mix_weights, split_items
 from factorwise.distributed.search import Sharding, ShardKeeping, entities_of, search_shards
 from factorwise.distributed.shard_models import LinkWeights, ShardModel, shard_model
@@ -17,6 +18,7 @@ from factorwise.distributed.stepping import ShardReport, ShardStep, step_shard
 
 __all__ = [
     "Executor",
+    "GroupAnswer",
     "LinkWeights",
     "LocalExecutor",
     "Mixer",
@@ -28,8 +30,10 @@ __all__ = [
     "Sharding",
     "SummedObjective",
     "TrainingShard",
+    "answer_group",
     "entities_of",
     "mix_weights",
+    "search_groups",
     "search_shards",
     "shard_model",
     "shard_walk",

@@ -92,7 +92,7 @@ class LocalExecutor:
     def stream(
         self, function: Callable[..., Any], items: Iterable[tuple[Any, ...]]
     ) -> Iterator[tuple[int, Any]]:
-        """Call a function with each tuple of arguments; yield the place of each and its answer, as they come."""
+        """Call a function with each tuple of arguments; yield places and answers, as they come."""
         if self.threads == 1:
             yield from ((place, function(*each)) for place, each in enumerate(items))
             return

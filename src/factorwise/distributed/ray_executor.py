@@ -84,9 +84,10 @@ class RayExecutor:
     def stream(
         self, function: Callable[..., Any], items: Iterable[tuple[Any, ...]]
     ) -> Iterator[tuple[int, Any]]:
-        """Call a function with each tuple of arguments; yield the place of each and its answer, as they come."""
+        """Call a function with each tuple of arguments; yield places and answers, as they come."""
         at_once = AHEAD * max(1, int(self._ray.cluster_resources().get("CPU", 1)))
-        waiting, running = enumerate(items), {}
+        waiting = enumerate(items)
+        running: dict[Any, int] = {}
         while True:
             for place, each in islice(waiting, max(0, at_once - len(running))):
                 running[self._calling.remote(function, *each)] = place

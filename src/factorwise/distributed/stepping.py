@@ -117,9 +117,7 @@ def destinations(rows: ShardRows, step: ShardStep, *, follow_all: bool = False) 
     if stays.all():
         return np.full(rows.n_items, step.shard, np.int64)
     smallest = split_mix_words(rows.item.astype(np.uint64) ^ key)
-    worth = np.where(
-        followed, split_mix_words(rows.neighbor.astype(np.uint64) ^ key), np.uint64(2**64 - 1)
-    )
+    worth = np.where(followed, split_mix_words(rows.neighbor.astype(np.uint64) ^ key), np.uint64(2**64 - 1))
     linked = np.flatnonzero(np.diff(rows.start))
     if len(linked):
         smallest[linked] = np.minimum(smallest[linked], np.minimum.reduceat(worth, rows.start[linked]))

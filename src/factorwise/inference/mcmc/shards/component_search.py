@@ -225,11 +225,15 @@ class ComponentGroups:
         """Return how many links a group has."""
         return int(self._link_start[number + 1] - self._link_start[number])
 
+    def items(self, number: int) -> NDArray[np.int64]:
+        """Return the items of a group."""
+        return self._members[self._start[number] : self._start[number + 1]]
+
     def take(self, number: int) -> ComponentGroup:
         """Return a group by its number, from 0 on."""
         if self._inside is None:
             self._inside = self._sorted_links()
-        items = self._members[self._start[number] : self._start[number + 1]]
+        items = self.items(number)
         part = slice(int(self._link_start[number]), int(self._link_start[number + 1]))
         first, second, score = (_read(each[part]) for each in self._inside)
         links = self.links
@@ -249,7 +253,7 @@ class ComponentGroups:
         label = self.component.astype(np.int64)
         label[self._members] = len(label) + self._members
         for number, own in found:
-            items = self._members[self._start[number] : self._start[number + 1]]
+            items = self.items(number)
             label[items] = len(label) + items[own]
         return smallest_members(label)
 
