@@ -129,8 +129,8 @@ class _Run:
         if answer.checksum != expected or len(answer.labels) != len(items):
             raise LostItemsError(
                 f"a task was given {expected.items:,} items with checksum {expected.hashes:016x}, and"
-                f" answered for {answer.checksum.items:,} with {answer.checksum.hashes:016x}: some were lost or"
-                " doubled. Nothing was written; go on from the last checkpoint."
+                f" answered for {answer.checksum.items:,} with {answer.checksum.hashes:016x}: some were lost"
+                " or doubled. Nothing was written; go on from the last checkpoint."
             )
         self.labels[number], self.ends[number] = answer.labels, answer.found
         if self.watch is not None:
