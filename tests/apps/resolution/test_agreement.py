@@ -25,6 +25,7 @@ VALUES = {
     "email": "ann@mail.org",
     "phone": "0123 456789",
     "location": "Leeds",
+    "vector": "[0.5, -1.25]",
     "ignore": "anything",
 }
 

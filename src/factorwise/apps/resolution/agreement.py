@@ -17,7 +17,7 @@ SAMPLE = 1_000  # values looked at in each column
 MANY_UNREAD = 0.1  # share of the values of a column that cannot be read, from which on to say so
 FEWEST = 5  # values that must all be of another kind for the column to be taken for another
 _LISTED = 8
-_OF_LETTERS = {"name", "email", "address", "list"}  # kinds that no column of numbers can be
+_OF_LETTERS = {"name", "email", "address", "list", "vector"}  # kinds that no column of numbers can be
 
 
 def check_columns(table: pa.Table, fields: Sequence[FieldSpec], hidden: Collection[str] = ()) -> None:
@@ -74,7 +74,9 @@ def _mismatch(column: pa.ChunkedArray, field: FieldSpec) -> str:
         column = column.cast(column.type.value_type)
     nested = pa.types.is_nested(column.type)
     expected = f"column {field.name!r} is to hold {KINDS[field.kind]} (kind {field.kind})"
-    if (nested and field.kind != "list") or (_is_number(column.type) and field.kind in _OF_LETTERS):
+    if (nested and field.kind not in ("list", "vector")) or (
+        _is_number(column.type) and field.kind in _OF_LETTERS
+    ):
         return f"{expected}, but its type is {column.type}"
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return ""

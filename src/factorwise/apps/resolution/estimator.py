@@ -20,7 +20,7 @@ from factorwise.apps.resolution.blocking.rule_text import read_rules
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.explaining import Explainer
 from factorwise.apps.resolution.fields import FieldSpec, override, read_fields
-from factorwise.apps.resolution.kinds import infer_kinds
+from factorwise.apps.resolution.kinds import infer_kinds, with_length
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.labelled import labelled_pairs
 from factorwise.apps.resolution.linking import Linked, link, record_model
@@ -464,7 +464,7 @@ class EntityResolver(ParameterEstimator):
                 given = read_fields(given, table.column_names)
             given = list(given)
             check_declared(table, given)
-            found = override(found, given)
+            found = [with_length(one, table.column(one.name)) for one in override(found, given)]
         if not alone and all(one.kind == "ignore" for one in found):
             said = "; ".join(f"{one.name}: {one.note}" for one in found if one.note)
             raise InvalidArgumentError(

@@ -40,6 +40,7 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "email": "e-mail addresses",
         "phone": "telephone numbers",
         "location": "a point on the earth, or the name of a place",
+        "vector": "lists of numbers, one for each record: embeddings",
         "ignore": "nothing to compare",
     }
 )
@@ -52,6 +53,7 @@ OPTIONS: Mapping[str, Mapping[str, tuple[str, ...] | None]] = MappingProxyType(
         "date": {"order": ("auto", "dmy", "mdy")},
         "list": {"separator": None, "items": ("text", "name")},
         "location": {"part": ("place", "point", "latitude", "longitude")},
+        "vector": {"length": None},
     }
 )
 DEFAULT_SEPARATOR = "|"
@@ -90,6 +92,11 @@ class FieldSpec:
             if key not in allowed:
                 raise InvalidArgumentError(_unknown_option(self.name, self.kind, key, allowed))
             choices = allowed[key]
+            if key == "length" and not (isinstance(value, str) and value.isdecimal() and int(value) > 0):
+                raise InvalidArgumentError(
+                    f"field {self.name!r}: length must be how many numbers a vector has, but {value!r} was"
+                    " given."
+                )
             if not isinstance(value, str) or not value or (choices is not None and value not in choices):
                 wanted = "some text" if choices is None else " or ".join(map(repr, choices))
                 raise InvalidArgumentError(
@@ -139,7 +146,11 @@ def fields_from(content: Mapping[str, Any], columns: Sequence[str] | None = None
             raise InvalidArgumentError(
                 f'[fields.{_key(name)}] has no kind. Write kind = "text" or another of {", ".join(KINDS)}.'
             )
-        options = {key: value for key, value in table.items() if key != "kind"}
+        options = {
+            key: str(value) if key == "length" and isinstance(value, int) else value
+            for key, value in table.items()
+            if key != "kind"
+        }
         specs.append(FieldSpec(name, table["kind"], options))
     return specs
 

@@ -1,4 +1,4 @@
-"""Columns in normal form: coded strings, numbers, and lists of coded strings.
+"""Columns in normal form: coded strings, numbers, lists of coded strings, and vectors.
 
 A string stands once in ``values``, in order of first appearance, and in the rows as its code; -1 is missing.
 Kernels read the codes, `to_arrow` hands the columns to DuckDB.
@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from factorwise.apps.resolution.vectors import Vectors
 from factorwise.errors import InvalidArgumentError
 from factorwise.types import Bools, Ints
 
@@ -168,7 +169,7 @@ class Lists:
         return found
 
 
-Form: TypeAlias = Strings | Numbers | Lists
+Form: TypeAlias = Strings | Numbers | Lists | Vectors
 
 
 class NormalField(Mapping[str, Form]):
@@ -225,11 +226,14 @@ class NormalTable(Mapping[str, NormalField]):
 
     derived
         Forms that were made of others because a comparison needs them, by field and form.
+    neighbors
+        Blocking keys of near vectors, by field, number of neighbors and sources: they take long to find.
     """
 
     def __init__(self, n_rows: int, fields: Mapping[str, NormalField]) -> None:
         self.n_rows = n_rows
         self.derived: dict[tuple[str, str], Form] = {}
+        self.neighbors: dict[tuple[str, int, bytes], Any] = {}
         self._fields = dict(fields)
 
     def __getitem__(self, field: str) -> NormalField:

@@ -7,6 +7,7 @@ say little; the first that fits decides, and the field notes which it was. Nothi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +25,7 @@ from factorwise.apps.resolution.samples import (
     PHONE,
     POINT,
     POSTCODE,
+    VECTOR,
     YEAR,
     Sample,
     is_compact_date,
@@ -33,6 +35,7 @@ from factorwise.apps.resolution.samples import (
     sample_of,
     single_names,
 )
+from factorwise.apps.resolution.vector_forms import is_vector, read_vectors
 
 MOST = 0.8  # share of values that must have a shape for the column to have it
 _FEW_ROWS = 20  # with fewer records, that all values differ means nothing
@@ -86,6 +89,11 @@ def infer_kind(name: str, column: pa.ChunkedArray) -> FieldSpec:
     """Return the kind of one column."""
     if pa.types.is_null(column.type) or column.null_count == len(column):
         return FieldSpec(name, "ignore", note="all values are missing")
+    if is_vector(column.type):
+        lengths = pc.unique(pc.list_value_length(column).drop_null())
+        some = [length for length in lengths.to_pylist() if length]
+        if len(some) == 1 and some[0] > 1:
+            return FieldSpec(name, "vector", {"length": str(some[0])}, f"of type {column.type}")
     if is_list(column.type):
         return _list_column(name, column)
     if pa.types.is_nested(column.type) or pa.types.is_binary(column.type):
@@ -95,6 +103,9 @@ def infer_kind(name: str, column: pa.ChunkedArray) -> FieldSpec:
     if pa.types.is_temporal(column.type):
         return FieldSpec(name, "date", note=f"of type {column.type}")
     sample = sample_of(column)
+    if sample.share(VECTOR) >= MOST:
+        length = next(value for value in column.to_pylist() if value and "," in value).count(",") + 1
+        return FieldSpec(name, "vector", {"length": str(length)}, "lists of numbers in brackets")
     if not sample.values:
         return FieldSpec(name, "ignore", note="no value of a sample says anything")
     if sample.distinct == 1 and pc.count_distinct(column).as_py() == 1:
@@ -102,6 +113,14 @@ def infer_kind(name: str, column: pa.ChunkedArray) -> FieldSpec:
     words = header_words(name)
     found = next(filter(None, (test(name, words, sample) for test in _TESTS)))
     return _unless_all_differ(found, column, sample)
+
+
+def with_length(spec: FieldSpec, column: pa.ChunkedArray) -> FieldSpec:
+    """Return a field of vectors with how many numbers they have, so that others are not taken for them."""
+    if spec.kind != "vector" or "length" in spec.options:
+        return spec
+    length = read_vectors(column, spec.name).values.shape[1]
+    return replace(spec, options={"length": str(length)}) if length else spec
 
 
 def _list_column(name: str, column: pa.ChunkedArray) -> FieldSpec:

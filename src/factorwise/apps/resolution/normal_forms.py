@@ -22,6 +22,7 @@ email        ``email``, ``local`` (without what follows a plus), ``domain``
 phone        ``phone`` (all digits), ``tail`` (the last seven)
 location     ``text`` and ``tokens`` of a place; ``latitude`` and ``longitude`` of a point; one of the two
              of a column that has only it
+vector       ``vector`` (of length one)
 ===========  =================================================================================================
 
 Of a text that is longer than `LONGEST`, and of a list longer than `LONGEST_LIST`, only the beginning counts.
@@ -55,6 +56,7 @@ from factorwise.apps.resolution.forms import (
 from factorwise.apps.resolution.lists import is_list, list_forms
 from factorwise.apps.resolution.names import name_forms
 from factorwise.apps.resolution.quantities import date_forms, number_forms, numbers_of
+from factorwise.apps.resolution.vector_forms import vector_forms
 from factorwise.apps.resolution.words import text_forms
 from factorwise.errors import InvalidArgumentError
 
@@ -81,6 +83,8 @@ def normalize(table: pa.Table, specs: Sequence[FieldSpec]) -> NormalTable:
 
 def normal_forms(column: pa.ChunkedArray, spec: FieldSpec) -> Mapping[str, Form]:
     """Return the normal forms of one column."""
+    if spec.kind == "vector":
+        return vector_forms(column, spec.name, spec.options.get("length", ""))
     column = shortened(column, LONGEST_LIST if spec.kind == "list" else LONGEST)
     if spec.kind == "list":
         return list_forms(column, spec.option("separator"), spec.option("items"))

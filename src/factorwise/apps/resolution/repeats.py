@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.labelled import LabelledPairs
+from factorwise.apps.resolution.vector_forms import is_vector, read_vectors
+from factorwise.errors import InvalidArgumentError
 from factorwise.rng import split_mix_words
 from factorwise.types import Ints
 
@@ -126,6 +129,9 @@ def _most_different_first(table: pa.Table, columns: Sequence[str]) -> list[str]:
 def _codes(column: pa.ChunkedArray) -> NDArray[np.int64]:
     """Return a number for each value, 0 where it is missing or an empty text."""
     array = column.combine_chunks()
+    if is_vector(array.type):
+        with suppress(InvalidArgumentError):  # lists of numbers that are no vectors
+            return read_vectors(column, "").codes.astype(np.int64) + 1
     try:
         coded = array.dictionary_encode()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # lists, say

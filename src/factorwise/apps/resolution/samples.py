@@ -34,6 +34,8 @@ POINT = re.compile(r"\s*[-+]?\d{1,2}\.\d+\s*[,; ]\s*[-+]?\d{1,3}\.\d+\s*")
 FULL_DATE = re.compile(
     r"\D*(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2}))(?!\d).*"
 )
+#: Eight numbers or more in brackets, the end of which may be beyond what is looked at.
+VECTOR = re.compile(r"\[(?=[^\]]*[.eE])\s*(?:[-+]?\d*\.?\d+(?:[eE][-+]?\d+)?\s*,\s*){7,}[-+.\deE,\s]*\]?")
 HOUSE = re.compile(r"\s*(?:unit\s+)?\d+[a-z]?\b.*[a-z]", re.I)
 INITIAL = re.compile(r"(?:^|[\s.\-,])[A-Za-z](?:\.|(?=\s|$))")
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.blocking.keys import KeyRows, different
-from factorwise.apps.resolution.forms import Form, Lists, NormalTable, Numbers, offsets_of
+from factorwise.apps.resolution.forms import Form, Lists, NormalTable, Numbers, Strings, offsets_of
 from factorwise.types import Bools, Floats, Ints
 
 _KEY_BITS = 38  # keys cut to fewer bits would meet by chance
@@ -175,6 +175,7 @@ def _ranked(form: Form) -> Ints:
         return codes - int(len(different) > 0 and np.isneginf(different[0]))
     if isinstance(form, Lists):
         return _rarest_item(form)
+    assert isinstance(form, Strings)  # vectors have no order
     order = np.asarray(pc.sort_indices(form.values))
     rank = np.full(len(order) + 1, -1, np.int64)
     rank[order] = np.arange(len(order))

@@ -172,7 +172,7 @@ def find_candidates(
     require(per_item is None or per_item >= 2, "per_item", per_item, "at least 2")
     require(within or sources is not None, "sources", sources, "given when pairs within one are left out")
     require(threads >= 1, "threads", threads, "at least 1")
-    maker = KeyMaker(normal)
+    maker = KeyMaker(normal, across=None if within else sources)
     blocks = [blocks_of(maker.keys(rule), n_items) for rule in rules]
     del maker
     wanted = Limits(largest_block or n_items, per_item or n_items)

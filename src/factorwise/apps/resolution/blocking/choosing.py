@@ -56,10 +56,11 @@ def default_rules(
     sample = Sample(normal, n_items)
     pool = _telling(rule_pool(specs, sample), specs, sample)
     names = {spec.name for spec in specs if spec.kind == "name"}
+    vectors = {spec.name for spec in specs if spec.kind == "vector"}  # which may stand for the whole record
     if names:
         # What has no name in common is hardly one person, however often it meets.
         few = _free_pairs(sample.n_items) * sample.n_items
-        pool = [one for one in pool if names & one.rule.fields or one.pairs <= few]
+        pool = [one for one in pool if (names | vectors) & one.rule.fields or one.pairs <= few]
     objective = Imagined(pool, sample, specs)
     return [one.rule for one in choose(pool, objective, sample, _UNLABELLED)]
 

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.blocking.joins import PairTest
 from factorwise.apps.resolution.blocking.keys import rarest
-from factorwise.apps.resolution.forms import Form, Lists, NormalTable, Numbers
+from factorwise.apps.resolution.forms import Form, Lists, NormalTable, Numbers, Strings
+from factorwise.apps.resolution.vectors import Vectors
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.records.pair_joins import SHARED, pair_levels
 from factorwise.rng import split_mix_words
@@ -250,7 +251,7 @@ def _forms_of(normal: NormalTable) -> tuple[tuple[tuple[str, str], ...], tuple[t
     masks: list[tuple[str, str]] = []
     for field in normal.values():
         for form, values in field.items():
-            if not values.missing.all():
+            if not isinstance(values, Vectors) and not values.missing.all():
                 (masks if isinstance(values, Lists) else columns).append((field.name, form))
     return tuple(columns[:_COLUMNS]), tuple(masks[:_MASKS])
 
@@ -260,6 +261,8 @@ def _bytes_of(form: Form) -> NDArray[np.uint8]:
     if isinstance(form, Numbers):
         words = split_mix_words((np.where(form.missing, 0.0, form.values) + 0.0).view(np.uint64))
         return np.where(form.missing, 0, words % np.uint64(255) + np.uint64(1)).astype(np.uint8)
+    if not isinstance(form, Strings):
+        raise InvalidArgumentError(f"a filter looks for strings, but the form is {type(form).__name__}.")
     words = split_mix_words(np.arange(len(form.values), dtype=np.uint64)) % np.uint64(255) + np.uint64(1)
     return np.append(words, np.uint64(0)).astype(np.uint8)[form.codes]
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from factorwise.apps.resolution.blocking.nearest import neighbor_keys, sketch_keys
 from factorwise.apps.resolution.blocking.rules import Part, Rule
 from factorwise.apps.resolution.forms import (
     Form,
@@ -28,12 +29,13 @@ from factorwise.apps.resolution.forms import (
     ranges,
 )
 from factorwise.apps.resolution.phonetics import sounds
+from factorwise.apps.resolution.vectors import Vectors
 from factorwise.errors import InvalidArgumentError
 from factorwise.rng import split_mix_words
 from factorwise.types import Bools, Ints
 
 Keys = NDArray[np.uint64]
-_F = TypeVar("_F", Strings, Numbers, Lists)
+_F = TypeVar("_F", Strings, Numbers, Lists, Vectors)
 
 _LONGEST = 2_000  # bytes of a text that shingles are taken from
 _BYTES = 1 << 24  # bytes of texts shingled in one go
@@ -68,13 +70,22 @@ class KeyMaker:
     rows
         Rows to compute keys for, which are numbered anew; None for all. How rare an item of a list is, is
         counted in the whole table all the same.
+    across : int[rows of the table]
+        Neighbors of vectors are looked for among rows of other sources only; None for all rows.
     by_text
         Compute keys from the texts themselves, so that keys of several tables can be compared. It takes
         longer; and items that one record alone has are keys too, as another table may have them.
     """
 
-    def __init__(self, normal: NormalTable, rows: Ints | None = None, *, by_text: bool = False) -> None:
-        self.normal = normal
+    def __init__(
+        self,
+        normal: NormalTable,
+        rows: Ints | None = None,
+        *,
+        across: Ints | None = None,
+        by_text: bool = False,
+    ) -> None:
+        self.normal, self.across = normal, across
         self.rows = rows
         self.by_text = by_text
         self.n_rows = normal.n_rows if rows is None else len(rows)
@@ -105,6 +116,9 @@ class KeyMaker:
     def _of(self, part: Part) -> _PartKeys:
         if part not in self._parts:
             form = self.normal[part.field][part.form]
+            if part.cut == "nearest":
+                self._parts[part] = self._neighbors(_as(form, Vectors, part), part)
+                return self._parts[part]
             rows = form if self.rows is None else form.rows(self.rows)
             if part.cut == "items":
                 counts = _as(form, Lists, part).frequencies().counts
@@ -112,6 +126,19 @@ class KeyMaker:
             else:
                 self._parts[part] = _part_keys(rows, part, self.by_text)
         return self._parts[part]
+
+    def _neighbors(self, form: Vectors, part: Part) -> _PartKeys:
+        """Return keys of near vectors, of which the neighbors are looked for in the whole table, once."""
+        if self.by_text:
+            found = sketch_keys(form)
+        else:
+            sources = b"" if self.across is None else np.asarray(self.across).tobytes()
+            asked = part.field, int(part.size), sources
+            if asked not in self.normal.neighbors:
+                self.normal.neighbors[asked] = neighbor_keys(form, int(part.size), self.across)
+            found = self.normal.neighbors[asked]
+        found = found if self.rows is None else found.rows(self.rows)
+        return _PartKeys(found.key, np.diff(found.offsets) > 0, found.offsets)
 
     def _pairs(self, part: Part) -> _PartKeys:
         """Every two different keys of an item, of the rarest ones."""

@@ -84,6 +84,7 @@ _ATOMS: Mapping[str, Sequence[tuple[tuple[tuple[str, str, float], ...], Mapping[
         ((("tokens", "items", 4),), {"words": 0.1}),
         ((("latitude", "rounded", 0.1), ("longitude", "rounded", 0.1)), {"place": 0.1}),
     ),
+    "vector": (((("vector", "nearest", 10),), {"meaning": 0.1}),),
 }
 
 
@@ -140,7 +141,12 @@ def rule_pool(specs: Sequence[FieldSpec], sample: Sample) -> list[PoolRule]:
         PoolRule(Rule(parts), traits, sample.pairs(Rule(parts)))
         for parts, traits in atoms(specs, sample.normal, sample.n_items)
     ]
-    broad = [single for single in singles if single.pairs > _BROAD * sample.n_items]
+    vectors = {spec.name for spec in specs if spec.kind == "vector"}  # whose neighbors are few already
+    broad = [
+        single
+        for single in singles
+        if single.pairs > _BROAD * sample.n_items and not single.rule.fields <= vectors
+    ]
     pool = list(singles)
     known = {frozenset(single.rule.parts) for single in singles}
     for one, other in combinations(broad, 2):

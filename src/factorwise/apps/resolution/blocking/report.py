@@ -145,6 +145,8 @@ def _shared(normal: NormalTable, part: Part, members: tuple[int, int]) -> str:
         return " or ".join(common[:_SHOWN]) + (" or ..." if len(common) > _SHOWN else "")
     if isinstance(form, Strings) and part.cut == "prefix":
         return f"{(form.to_list()[0] or '')[: int(part.size)]}..."
+    if part.cut == "nearest":
+        return "the same vector"
     value = form.to_list()[0]
     about = "like " if part.cut in {"sound", "bands", "rounded"} else ""
     return about + (f"{value:g}" if isinstance(value, float) else str(value))

@@ -28,6 +28,7 @@ _WHOLE = {
     "email": "email",
     "phone": "phone",
     "location": "text",
+    "vector": "vector",
 }
 _OF_NAMES = {"first": "given", "last": "last"}  # of columns that hold a part of names
 _LISTS = frozenset({"tokens", "items", "keys"})
@@ -36,6 +37,7 @@ _FEW, _RARE, _BANDS = 4, 100, 10  # rare items of a record, records that may sha
 _PREFIX = re.compile(r"first (\d+) letters(?: of (.+))?")
 _SOUND = re.compile(r"sound(?: of (.+))?")
 _BAND = re.compile(r"(\d+)-shingle minhash, band of (\d+)")
+_NEAREST = re.compile(r"nearest (\d+)")
 _ROUNDED = re.compile(r"(.+) to ([\d.]+)")
 
 
@@ -88,6 +90,8 @@ def _part(phrase: str, field: FieldSpec) -> Part:
             return Part(name, _form(match[1] or "", field), "sound")
         if match := _BAND.fullmatch(phrase):
             return Part(name, _form("", field), "bands", int(match[1]), bands=_BANDS, rows=int(match[2]))
+        if match := _NEAREST.fullmatch(phrase):
+            return Part(name, "vector", "nearest", int(match[1]))
         if match := _ROUNDED.fullmatch(phrase):
             return Part(name, _form(match[1], field), "rounded", float(match[2]))
     rare = phrase.startswith("rare ")

@@ -21,8 +21,9 @@ from typing import Any
 from factorwise.errors import InvalidArgumentError, require
 from factorwise.validation import as_number, as_text, as_whole
 
+MOST_NEAR = 1_000  # neighbors of a vector
 MOST_KEYS = 1_000_000  # keys of a record, bands and rows that a rule may ask for
-CUTS = ("whole", "prefix", "sound", "items", "bands", "rounded")
+CUTS = ("whole", "prefix", "sound", "items", "bands", "rounded", "nearest")
 
 # Forms whose name says less than this; a form that is the whole field goes by the field's name alone.
 PHRASES = {
@@ -56,7 +57,8 @@ class Part:
         no limit), and of these the ``size`` that fewest have (0 for all). ``bands``: of the ``size``-shingles
         of a text ``bands`` times the least hashes of ``rows`` random orders; texts that overlap much are
         likely to share a band. ``rounded``: a number rounded to multiples of ``size``, and rounded once
-        more half a multiple away, so that numbers closer than half a multiple always agree.
+        more half a multiple away, so that numbers closer than half a multiple always agree. ``nearest``: a
+        vector and the ``size`` vectors nearest to it agree.
     """
 
     field: str
@@ -75,6 +77,7 @@ class Part:
             as_whole(name, getattr(self, name), 0, MOST_KEYS)
         require(self.cut in CUTS, "cut", self.cut, f"one of {', '.join(CUTS)}")
         require(self.cut != "prefix" or self.size >= 1, "size", self.size, "at least 1 for a prefix")
+        require(self.cut != "nearest" or 1 <= self.size <= MOST_NEAR, "size", self.size, f"1 to {MOST_NEAR}")
         require(self.cut != "rounded" or self.size > 0, "size", self.size, "above 0 for rounding")
         if self.cut == "bands":
             require(self.size >= 1, "size", self.size, "the length of shingles, at least 1")
@@ -92,6 +95,8 @@ class Part:
             return ("rare " if self.most or self.size else "") + (form or "item")
         if self.cut == "bands":
             return f"{self.size:g}-shingle minhash, band of {self.rows}"
+        if self.cut == "nearest":
+            return f"nearest {self.size:g}"
         if self.cut == "rounded":
             return f"{form or 'number'} to {self.size:g}"
         return form

@@ -57,6 +57,7 @@ _WORDS = {
     "email": ("email",),
     "phone": ("phone",),
     "location": ("tokens",),
+    "vector": (),
 }
 
 
@@ -176,6 +177,7 @@ def _words_of(field: NormalField) -> Iterator[Lists]:
             return
         if isinstance(form, Numbers):
             form = _written(form)
+        assert isinstance(form, Strings | Lists)  # vectors have no words
         words = text_words(form.values)
         if isinstance(form, Strings):
             yield set_of_words(words, normal_text(words)).rows(form.codes)

@@ -1,9 +1,9 @@
-"""Measures of two sets of values: what they share, weighted by how rare it is.
+"""Measures of two sets of values: what they share, weighted by how rare it is; and of two vectors.
 
 ``shared``
     The rarity of the shared values, summed up.
 ``cosine``
-    The cosine of the two sets, their values weighted by rarity.
+    The cosine of the two sets, their values weighted by rarity; of vectors as they are.
 ``containment``
     The share of the smaller set that the other has too, again by rarity.
 ``smaller lead``, ``larger lead``
@@ -17,7 +17,7 @@ All measures of one form are read off one pass over the pairs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.comparisons.measures import Values
 from factorwise.apps.resolution.forms import Lists
+from factorwise.apps.resolution.vectors import Vectors
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.text.leads import best_two, leads
 from factorwise.kernels.text.set_overlaps import set_overlaps, set_overlaps_by_two
@@ -81,13 +82,9 @@ class Overlaps:
         self.squares = self.rarity * self.rarity
         self._needs_sums = not _OF_SUMS.isdisjoint(measures)
         self._needs_cosine = not _OF_SUMS.issuperset(measures)
+        self.leads = None
         if not LEADS.isdisjoint(measures):
-            if among is None:
-                raise InvalidArgumentError(
-                    "a comparison with the other candidates of a record needs all candidates: give them as"
-                    " among."
-                )
-            self._find_best(among)
+            self.leads = Leads(lambda one, two: Overlaps(form, (COSINE,))(one, two)[0], len(form), among)
 
     def __call__(self, first: Ints, second: Ints) -> list[Values]:
         """Compare rows; one array for each measure."""
@@ -104,10 +101,8 @@ class Overlaps:
             own = self.own_squares
             cosine[(squares == own[one]) & (squares == own[two])] = 1.0  # equal sets, whatever rounding does
             found[COSINE] = cosine
-        if not LEADS.isdisjoint(self.measures):
-            smaller, larger = np.empty((2, len(one)), np.float32)
-            leads(one, two, found[COSINE], self.best, self.runner_up, smaller, larger)
-            found |= {SMALLER_LEAD: smaller, LARGER_LEAD: larger}
+        if self.leads is not None:
+            found |= self.leads(one, two, found[COSINE])
         for values in found.values():
             values[nothing] = np.nan
         return [found[measure] for measure in self.measures]
@@ -148,12 +143,57 @@ class Overlaps:
             set_overlaps(offsets, codes, self.squares, first, second, squares)
         return sums, squares
 
-    def _find_best(self, among: HasPairs) -> None:
-        """Find the two highest cosines that each row has with its candidates."""
-        self.best, self.runner_up = np.zeros((2, len(self.form)), np.float32)
-        cosine = Overlaps(self.form, (COSINE,))
+
+class VectorCosines:
+    """The cosine of two vectors, and how far it leads; prepared for the rows of a form.
+
+    among
+        All candidate pairs, which leads are measured against.
+    """
+
+    def __init__(self, form: Vectors, measures: Sequence[str], among: HasPairs | None = None) -> None:
+        self.form, self.measures = form, tuple(measures)
+        self.leads = None
+        if not LEADS.isdisjoint(measures):
+            self.leads = Leads(lambda one, two: _above_zero(form.cosines(one, two)), len(form), among)
+
+    def __call__(self, first: Ints, second: Ints) -> list[Values]:
+        """Compare rows; one array for each measure."""
+        one, two = np.asarray(first, np.int32), np.asarray(second, np.int32)
+        found: dict[str, Values] = {COSINE: self.form.cosines(one, two)}
+        if self.leads is not None:
+            found |= self.leads(one, two, _above_zero(found[COSINE]))
+            for values in found.values():
+                values[np.isnan(found[COSINE])] = np.nan
+        return [found[measure] for measure in self.measures]
+
+
+class Leads:
+    """How far pairs lead the other candidates of their records.
+
+    cosine
+        Of pairs of rows, zero or more.
+    among
+        All candidate pairs.
+    """
+
+    def __init__(self, cosine: Callable[[Rows, Rows], Values], n: int, among: HasPairs | None) -> None:
+        if among is None:
+            raise InvalidArgumentError(
+                "a comparison with the other candidates of a record needs all candidates: give them as among."
+            )
+        self.best, self.runner_up = np.zeros((2, n), np.float32)
         for low in range(0, len(among.first), _CHUNK):
             one = np.asarray(among.first[low : low + _CHUNK], np.int32)
             two = np.asarray(among.second[low : low + _CHUNK], np.int32)
-            (values,) = cosine(one, two)
-            best_two(one, two, values, self.best, self.runner_up)
+            best_two(one, two, cosine(one, two), self.best, self.runner_up)
+
+    def __call__(self, first: Rows, second: Rows, cosine: Values) -> dict[str, Values]:
+        """Return the smaller and the larger lead of each pair, by name."""
+        smaller, larger = np.empty((2, len(first)), np.float32)
+        leads(first, second, cosine, self.best, self.runner_up, smaller, larger)
+        return {SMALLER_LEAD: smaller, LARGER_LEAD: larger}
+
+
+def _above_zero(cosine: Values) -> Values:
+    return np.maximum(cosine, np.float32(0.0))

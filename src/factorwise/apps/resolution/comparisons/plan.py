@@ -28,8 +28,9 @@ from factorwise.apps.resolution.comparisons.overlaps import (
     HasPairs,
     Overlaps,
     Pairs,
+    VectorCosines,
 )
-from factorwise.apps.resolution.forms import Lists, NormalTable, Strings
+from factorwise.apps.resolution.forms import Lists, NormalTable, Numbers, Strings
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.compile.threads import Team
 from factorwise.types import Ints
@@ -69,6 +70,7 @@ COMPARED: dict[str, tuple[tuple[str, str], ...]] = {
         ("text", "words"),
         ("tokens", "cosine"),
     ),
+    "vector": tuple(("vector", measure) for measure in (COSINE, SMALLER_LEAD, LARGER_LEAD)),
     RECORD: tuple(("grams", measure) for measure in (COSINE, SMALLER_LEAD, LARGER_LEAD)),
 }
 #: What is compared instead where no labels tell how much a comparison is worth beside others: a mixture takes
@@ -76,6 +78,7 @@ COMPARED: dict[str, tuple[tuple[str, str], ...]] = {
 WITHOUT_LABELS: dict[str, tuple[tuple[str, str], ...]] = {
     "text": (("text", "rarity"), ("text", "words"), ("tokens", "shared"), ("tokens", "cosine")),
     "address": (("text", "words"), *COMPARED["address"]),
+    "vector": (("vector", COSINE),),
     RECORD: (),
 }
 #: Comparisons left out where there are many pairs: slow ones, and ones that tell little beside others.
@@ -221,11 +224,13 @@ def witnesses(
             values = form_of(normal, field, form)
             if isinstance(values, Strings):
                 yield Witness(places, _alone(string_measure(values, measure)))
-            elif not isinstance(values, Lists):
+            elif isinstance(values, Numbers):
                 yield Witness(places, _alone(number_measure(values, measure)))
             elif place == together[field, form][0]:
                 places = tuple(together[field, form])
-                yield Witness(places, Overlaps(values, [wanted[each][2] for each in places], among))
+                measures = [wanted[each][2] for each in places]
+                of_form = Overlaps if isinstance(values, Lists) else VectorCosines
+                yield Witness(places, of_form(values, measures, among))  # type: ignore[arg-type]
         except LookupError as error:
             raise InvalidArgumentError(
                 f"field {field!r} has no form {form!r} that can be compared by {measure!r}: the comparisons"

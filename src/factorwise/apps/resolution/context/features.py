@@ -118,7 +118,7 @@ class PairContext:
             yield from zip(OF_NUMBERS, _number_sides(self.pairs, column.values), strict=True)
         elif isinstance(column, Lists):
             yield from _Tally(self.pairs, column.offsets, column.codes, squared=True).sides()
-        else:
+        elif isinstance(column, Strings):
             yield from _tally_of_strings(self.pairs, column).sides()
 
 

@@ -87,14 +87,24 @@ def choose_about(
     columns
         What the user said, if anything.
     """
-    filled = {one.name: _filled(table.column(one.name)) for one in fields if one.name in table.column_names}
+    filled = {
+        one.name: _filled(table.column(one.name))
+        for one in fields
+        if one.name in table.column_names and one.kind != "vector"
+    }
+    if not filled:
+        raise InvalidArgumentError(
+            "without labels, records need a column that names them, but there is nothing but vectors: give"
+            " one, or label some entities or pairs."
+        )
     unknown = [name for name in columns if name not in filled]
     if unknown:
         raise InvalidArgumentError(
             f"records cannot be about {unknown[0]!r}: the columns that are compared are"
             f" {', '.join(map(repr, filled))}."
         )
-    about = _told(fields, columns) if columns else _inferred(table, fields, filled)
+    readable = [one for one in fields if one.name in filled]
+    about = _told(readable, columns) if columns else _inferred(table, readable, filled)
     return about, _fitting(fields, about)
 
 

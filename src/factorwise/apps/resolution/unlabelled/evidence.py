@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from factorwise.apps.resolution.unlabelled.witnesses import Witness
 from factorwise.errors import InvalidArgumentError
 from factorwise.types import Floats, Ints
+from factorwise.validation import as_number
 
 LEAST, MOST = -5.0, 14.0  # what one column can say
 LEVELS = 7  # of identities, 0 for a missing one
@@ -32,10 +33,27 @@ class ColumnEvidence:
     """Log m/u of each level of a column, level 0 included; of the top level log m alone.
 
     Equal values add the log of m at the top less the log of how frequent the value is among identities.
+
+    edges
+        Where levels begin, if that depends on the table that was learned from.
     """
 
     name: str
     weights: NDArray[np.float64]
+    edges: tuple[float, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for the model file."""
+        edges = {"edges": list(self.edges)} if self.edges else {}
+        return {"name": self.name, "weights": self.weights.tolist(), **edges}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> ColumnEvidence:
+        """Return what `as_dict` wrote."""
+        edges = tuple(as_number("edges", edge) for edge in content.get("edges", ()))
+        if list(edges) != sorted(edges):
+            raise InvalidArgumentError(f"its edges must ascend, but are {edges}")
+        return cls(str(content["name"]), np.asarray(content["weights"], np.float64), edges)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,7 +112,7 @@ class Evidence:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for the model file."""
         return {
-            "columns": [{"name": one.name, "weights": one.weights.tolist()} for one in self.columns],
+            "columns": [one.as_dict() for one in self.columns],
             **self.calibration.as_dict(),
             "related": {"share": self.related_share.tolist(), **self.related.as_dict()},
         }
@@ -102,10 +120,7 @@ class Evidence:
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> Evidence:
         """Return what `as_dict` wrote."""
-        columns = tuple(
-            ColumnEvidence(str(one["name"]), np.asarray(one["weights"], np.float64))
-            for one in content["columns"]
-        )
+        columns = tuple(ColumnEvidence.from_dict(one) for one in content["columns"])
         if not all(np.isfinite(one.weights).all() for one in columns):
             raise InvalidArgumentError("its evidence has weights that are not finite numbers")
         calibration = Calibration.from_dict(content)
@@ -177,7 +192,7 @@ def fit_column(
     logs[-1] = np.log(m[-1])
     shrink = seen / (seen + 10.0)
     logs[:-1] *= shrink
-    return ColumnEvidence(witness.name, np.append(0.0, logs))
+    return ColumnEvidence(witness.name, np.append(0.0, logs), witness.edges)
 
 
 def calibrate(anchors: Floats, weight: Floats, null: Floats) -> Calibration:

@@ -91,7 +91,8 @@ class UnlabelledModel:
     def prepare(self, normal: NormalTable, sources: Ints | None = None) -> PreparedPairs:
         """Prepare the records of a table to be compared."""
         names = [one.name for one in self.evidence.columns]
-        return PreparedPairs(self, views_of(normal, self.about, names, sources))
+        edges = {one.name: one.edges for one in self.evidence.columns if one.edges}
+        return PreparedPairs(self, views_of(normal, self.about, names, sources, edges=edges))
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for the model file."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,8 @@ from factorwise.apps.resolution.unlabelled.evidence import Frequencies
 from factorwise.apps.resolution.unlabelled.identity import Identity, identity_of
 from factorwise.apps.resolution.unlabelled.witnesses import Witness, witnesses_of
 from factorwise.types import Ints
+
+NO_EDGES: Mapping[str, tuple[float, ...]] = MappingProxyType({})
 
 
 class Views(NamedTuple):
@@ -52,8 +55,13 @@ def views_of(
     columns: Sequence[str],
     sources: Ints | None,
     counts: Ints | None = None,
+    edges: Mapping[str, tuple[float, ...]] = NO_EDGES,
 ) -> Views:
-    """Prepare the records of a table to be compared."""
-    identity, witnesses = identity_of(normal, about, sources), witnesses_of(normal, columns)
+    """Prepare the records of a table to be compared.
+
+    edges
+        Where levels of columns begin in a model, for those where that depends on what it learned from.
+    """
+    identity, witnesses = identity_of(normal, about, sources), witnesses_of(normal, columns, edges)
     frequencies = [Frequencies(one, identity.code) for one in witnesses]
     return Views(identity, witnesses, frequencies, sources, counts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,12 +10,16 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.comparisons.measures import string_measure
 from factorwise.apps.resolution.comparisons.overlaps import COSINE, Overlaps
-from factorwise.apps.resolution.forms import Lists, NormalField, NormalTable, Numbers, Strings
+from factorwise.apps.resolution.forms import Form, Lists, NormalField, NormalTable, Numbers, Strings
 from factorwise.apps.resolution.unlabelled.texts import TextLevels, set_codes
+from factorwise.apps.resolution.vectors import Vectors
 from factorwise.types import Bools, Ints
 
 Levels = NDArray[np.uint8]
 SPECIFIC, SHARING = 0.5, 3  # share of different values of a column whose values name records; records of one
+
+NEARER = (0.5, 0.9, 0.99, 0.999, 0.9998)  # shares of random pairs of vectors that are less near
+_RANDOM = 100_000
 
 
 class Witness(NamedTuple):
@@ -31,6 +35,8 @@ class Witness(NamedTuple):
         Compares pairs of rows.
     is_code
         Whether its values are codes, such as numbers of accounts or e-mail addresses.
+    edges
+        Where levels begin, if that depends on the table that was learned from: of vectors.
     """
 
     name: str
@@ -38,6 +44,7 @@ class Witness(NamedTuple):
     code: NDArray[np.int64]
     levels: Callable[[Ints, Ints], Levels]
     is_code: bool = False
+    edges: tuple[float, ...] = ()
 
     def share_rare_value(self, first: Ints, second: Ints) -> Bools:
         """Return which pairs share a value that few records have, where most values are different."""
@@ -49,12 +56,16 @@ class Witness(NamedTuple):
         return equal
 
 
-def witnesses_of(normal: NormalTable, columns: Sequence[str]) -> list[Witness]:
-    """Prepare columns as witnesses."""
-    return [_witness(normal[name]) for name in columns]
+def witnesses_of(
+    normal: NormalTable, columns: Sequence[str], edges: Mapping[str, tuple[float, ...]]
+) -> list[Witness]:
+    """Prepare columns as witnesses; ``edges`` are those of a model, by column."""
+    return [_witness(normal[name], edges.get(name, ())) for name in columns]
 
 
-def _witness(field: NormalField) -> Witness:
+def _witness(field: NormalField, edges: tuple[float, ...]) -> Witness:
+    if field.kind == "vector":
+        return _of_vectors(field.name, field["vector"], edges)
     if field.kind == "list":
         form = field.lists("keys" if "keys" in field else "items")
         return _of_lists(field.name, form)
@@ -125,6 +136,27 @@ def _of_lists(name: str, form: Lists) -> Witness:
         return _finished(found, code, 5, first, second)
 
     return Witness(name, 5, code, levels)
+
+
+def _of_vectors(name: str, form: Form, edges: tuple[float, ...]) -> Witness:
+    """Prepare vectors; without edges, levels say how few random pairs come as near."""
+    assert isinstance(form, Vectors)
+    code = form.codes.astype(np.int64)
+    known = np.flatnonzero(code >= 0)
+    if not edges and len(known) > 1:
+        draws = np.random.default_rng(0)
+        first = draws.integers(0, len(known), _RANDOM)
+        second = (first + draws.integers(1, len(known), _RANDOM)) % len(known)
+        found = np.quantile(form.cosines(known[first], known[second]), NEARER)
+        edges = tuple(np.maximum.accumulate(found).tolist())
+    starts, top = np.asarray(edges, np.float32), len(NEARER) + 2
+
+    def levels(first: Ints, second: Ints) -> Levels:
+        cosine = np.nan_to_num(form.cosines(first, second))
+        found = (1 + np.searchsorted(starts, cosine, side="right")).astype(np.uint8)
+        return _finished(found, code, top, first, second)
+
+    return Witness(name, top, code, levels, edges=edges)
 
 
 def _of_addresses(field: NormalField) -> Witness:

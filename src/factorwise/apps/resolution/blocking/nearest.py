@@ -1,0 +1,192 @@
+"""The nearest neighbors of vectors: exactly, by products of blocks, or for very many within cells.
+
+Products of blocks of vectors give the cosines of all pairs; of each block only those are kept that come
+nearer than the neighbors found so far. From `EXACT` vectors on, they are divided into cells around some of
+them, each vector in its nearest few cells, and neighbors are looked for within cells only.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from factorwise.apps.resolution.forms import offsets_of, ranges
+from factorwise.apps.resolution.vectors import Vectors
+from factorwise.rng import split_mix_words
+from factorwise.types import Floats, Ints
+
+EXACT = 120_000  # vectors, up to which all pairs are looked at
+CELLS = 4  # of each vector, where there are more
+_ROWS, _COLUMNS = 1_024, 8_192  # of a block
+_ROUNDS, _SEEDS_A_CELL = 2, 64  # rounds that move centers, and vectors a cell that they learn from
+_NONE = -1
+
+Matrix = NDArray[np.float32]
+_BANDS, _BITS = 24, 12  # of sketches: signs of random projections
+
+
+class RowKeys(NamedTuple):
+    """Blocking keys of rows: row r has those from ``offsets[r]`` to ``offsets[r + 1]``."""
+
+    key: NDArray[np.uint64]
+    offsets: NDArray[np.int64]
+
+    def rows(self, rows: Ints) -> RowKeys:
+        """Return the keys of some rows."""
+        lengths = np.diff(self.offsets)[rows]
+        return RowKeys(self.key[ranges(self.offsets[:-1][rows], lengths)], offsets_of(lengths))
+
+
+class _Nearest:
+    """The nearest neighbors found so far: their cosines and numbers, nearest first; -1 for none."""
+
+    def __init__(self, n: int, k: int, *, meets_again: bool) -> None:
+        self.meets_again = meets_again  # the same two vectors, in two cells
+        self.cosine = np.full((n, k), -np.inf, np.float32)
+        self.number = np.full((n, k), _NONE, np.int64)
+
+    def look_at(self, rows: Ints, others: Ints, cosine: Matrix) -> None:
+        """Take what comes nearer than the neighbors of rows among others: float32[rows, others]."""
+        k = self.cosine.shape[1]
+        one, two = np.nonzero(cosine > self.cosine[rows, -1][:, None])
+        if len(one) > 4 * k * len(rows) and len(others) > k:  # at first all come nearer
+            best = np.argpartition(-cosine, k - 1, axis=1)[:, :k]
+            one, two = np.repeat(np.arange(len(rows)), k), best.ravel()
+            there = cosine[one, two] > -np.inf
+            one, two = one[there], two[there]
+        touched, place = np.unique(one, return_inverse=True)
+        mine = rows[touched]
+        row = np.append(np.repeat(np.arange(len(touched)), k), place)
+        near = np.append(self.cosine[mine].ravel(), cosine[one, two])
+        number = np.append(self.number[mine].ravel(), others[two])
+        if self.meets_again:
+            _, fresh = np.unique(np.stack([row, number], axis=1), axis=0, return_index=True)
+            row, near, number = row[fresh], near[fresh], number[fresh]
+        order = np.lexsort((number, -near, row))
+        row, near, number = row[order], near[order], number[order]
+        rank = np.arange(len(row)) - np.searchsorted(row, np.arange(len(touched)))[row]
+        kept = rank < k
+        self.cosine[mine[row[kept]], rank[kept]] = near[kept]
+        self.number[mine[row[kept]], rank[kept]] = number[kept]
+
+
+def nearest_neighbors(
+    vectors: Matrix, k: int, *, groups: Ints | None = None, exact: int = EXACT
+) -> NDArray[np.int64]:
+    """Return for each vector the numbers of the k others with the highest cosine, nearest first; -1 for none.
+
+    vectors : float32[vectors, numbers]
+        Each of length one.
+    groups : int[vectors]
+        Only vectors of different groups are neighbors; None for all.
+    exact
+        Vectors up to which all pairs are looked at.
+    """
+    n = len(vectors)
+    found = _Nearest(n, k, meets_again=n > exact)
+    with threadpool_limits(1):  # the result must not depend on the number of threads
+        if n <= exact:
+            _compare_all(vectors, np.arange(n), groups, found)
+        else:
+            for members in _cells(vectors):
+                _compare_all(vectors, members, groups, found)
+    return found.number
+
+
+def _compare_all(vectors: Matrix, members: Ints, groups: Ints | None, found: _Nearest) -> None:
+    """Look at all pairs of some vectors, a block at a time."""
+    if groups is not None:  # those of one group stand together, so that whole blocks can be left out
+        members = members[np.argsort(groups[members], kind="stable")]
+    for low in range(0, len(members), _ROWS):
+        rows = members[low : low + _ROWS]
+        for start in range(low, len(members), _COLUMNS):
+            others = members[start : start + _COLUMNS]
+            if groups is not None and groups[rows[0]] == groups[others[-1]]:
+                continue
+            cosine = vectors[rows] @ vectors[others].T
+            if groups is not None:
+                cosine[groups[rows][:, None] == groups[others][None, :]] = -np.inf
+            if start == low:  # each with itself, and pairs inside of the rows from both sides
+                cosine[np.arange(len(rows)), np.arange(len(rows))] = -np.inf
+            found.look_at(rows, others, cosine)
+            beyond = len(rows) if start == low else 0
+            if len(others) > beyond:
+                found.look_at(others[beyond:], rows, np.ascontiguousarray(cosine[:, beyond:].T))
+
+
+def _cells(vectors: Matrix) -> list[NDArray[np.int64]]:
+    """Divide vectors into cells, each vector into its `CELLS` nearest ones."""
+    draws = np.random.default_rng(0)
+    count = int(np.sqrt(len(vectors)))
+    some = draws.permutation(len(vectors))[: count * _SEEDS_A_CELL]
+    centers = vectors[some[:count]]
+    for _ in range(_ROUNDS):
+        nearest = _nearest_centers(vectors[some], centers, 1)[:, 0]
+        sums = np.zeros(centers.shape, np.float64)
+        np.add.at(sums, nearest, vectors[some])
+        length = np.sqrt((sums**2).sum(axis=1, keepdims=True))
+        centers = np.where(length > 0.0, sums / np.maximum(length, 1e-12), centers).astype(np.float32)
+    cell = _nearest_centers(vectors, centers, CELLS)
+    order = np.argsort(cell.ravel(), kind="stable")
+    bounds = np.searchsorted(cell.ravel()[order], np.arange(count + 1))
+    return [
+        np.sort(order[a:b] // CELLS) for a, b in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
+    ]
+
+
+def _nearest_centers(vectors: Matrix, centers: Floats | Matrix, k: int) -> NDArray[np.int64]:
+    found = np.empty((len(vectors), k), np.int64)
+    for low in range(0, len(vectors), _COLUMNS):
+        cosine = vectors[low : low + _COLUMNS] @ centers.T
+        found[low : low + _COLUMNS] = np.argpartition(-cosine, k - 1, axis=1)[:, :k]
+    return found
+
+
+def neighbor_keys(form: Vectors, k: int, groups: Ints | None = None) -> RowKeys:
+    """Return keys that a row shares with the rows of its nearest vectors, and with those of its own vector.
+
+    groups : int[rows]
+        Only rows of different groups are neighbors; None for all.
+    """
+    known = np.flatnonzero(form.codes >= 0)
+    group = np.zeros(len(form), np.int64) if groups is None else np.asarray(groups, np.int64)
+    width = int(group.max(initial=0)) + 1
+    points, point = np.unique(form.codes[known].astype(np.int64) * width + group[known], return_inverse=True)
+    among = None if groups is None else points % width
+    near = nearest_neighbors(form.values[points // width], min(k, max(len(points) - 1, 1)), groups=among)
+    one, two = np.repeat(np.arange(len(points)), near.shape[1]), near.ravel()
+    one, two = one[two != _NONE], two[two != _NONE]
+    edges = np.unique(np.minimum(one, two) * np.int64(len(points)) + np.maximum(one, two))
+    own = np.arange(len(points) if groups is None else 0)  # rows of one vector meet, too
+    ends = np.concatenate([edges // max(len(points), 1), edges % max(len(points), 1), own])
+    key = split_mix_words(np.concatenate([edges, edges, own * np.int64(len(points) + 1)]).astype(np.uint64))
+    order = np.argsort(ends, kind="stable")
+    of_points = RowKeys(key[order], offsets_of(np.bincount(ends, minlength=len(points))))
+    return _of_rows(of_points, known, point, len(form))
+
+
+def sketch_keys(form: Vectors) -> RowKeys:
+    """Return keys that near vectors are likely to share, in whichever table they stand.
+
+    Each key is which side of a few random planes the vector lies on: two vectors at an angle of a lie on
+    different sides of a plane with probability a / pi.
+    """
+    known = np.flatnonzero(form.codes >= 0)
+    planes = np.random.default_rng(form.values.shape[1]).normal(size=(form.values.shape[1], _BANDS * _BITS))
+    with threadpool_limits(1):
+        above = (form.values @ planes.astype(np.float32)) > 0.0
+    bits = above.reshape(len(form.values), _BANDS, _BITS) @ (1 << np.arange(_BITS))
+    key = split_mix_words((np.arange(_BANDS) << _BITS | bits).astype(np.uint64))
+    of_values = RowKeys(key.ravel(), np.arange(len(form.values) + 1) * _BANDS)
+    return _of_rows(of_values, known, form.codes[known].astype(np.int64), len(form))
+
+
+def _of_rows(keys: RowKeys, known: Ints, value: Ints, n: int) -> RowKeys:
+    """Return the keys of n rows, of which those that are known have values that the keys are of."""
+    found = keys.rows(value)
+    lengths = np.zeros(n, np.int64)
+    lengths[known] = np.diff(found.offsets)
+    return RowKeys(found.key, offsets_of(lengths))
