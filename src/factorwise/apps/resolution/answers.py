@@ -176,7 +176,7 @@ class Resolution:
         """Return the rows that the items of the walk stand for, by item, and where those of each begin."""
         unit = self.linked.unit
         rows = np.argsort(unit, kind="stable")
-        start = np.append(0, np.cumsum(np.bincount(unit, minlength=self.linked.walk.n_items)))
+        start = np.append(0, np.cumsum(np.bincount(unit, minlength=self.linked.links.n_items)))
         return start, rows if self.weighed is None else self.weighed[rows]
 
 

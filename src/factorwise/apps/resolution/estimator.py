@@ -341,8 +341,8 @@ class EntityResolver(ParameterEstimator):
                 found = searched_in_shards(
                     found_links, search, shards, seed=seed, checkpoint=checkpoint, run=run, watch=watch
                 )
-            chances = found_links.walk.home_chances(self.knowledge_.temperature, team=team)
-        labels, confidence = found_links.rows_of_units(found_links.walk.labels), chances[found_links.unit]
+            confidence = found_links.confidence(self.knowledge_.temperature, team)
+        labels = found_links.rows_of_units(found_links.labels)
         if distinct is not None:
             labels, confidence = labels[distinct.of], confidence[distinct.of]
         resolved = Resolution(
@@ -428,9 +428,9 @@ class EntityResolver(ParameterEstimator):
                 seed=self._seed(),
                 team=team,
             )
-            chances = placed.linked.walk.home_chances(self.knowledge_.temperature, team=team)
+            chances = placed.linked.confidence(self.knowledge_.temperature, team)
         confidence = np.full(table.num_rows, np.nan, np.float32)
-        confidence[placed.weighed] = chances[placed.linked.unit]
+        confidence[placed.weighed] = chances
         resolved = Resolution(
             ids=ids,
             entity=entity_names(ids, placed.labels, known),

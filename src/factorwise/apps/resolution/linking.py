@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -28,14 +28,26 @@ from factorwise.apps.resolution.record_items import (
     make_templates,
 )
 from factorwise.distributed.executors import Executor
+from factorwise.inference.mcmc.shards.component_search import (
+    ComponentGroups,
+    LinkWeights,
+    ScoredLinks,
+    find_groups,
+    link_chances,
+    search_group,
+    smallest_members,
+)
 from factorwise.inference.mcmc.shards.link_walk import LinkWalk
-from factorwise.inference.mcmc.shards.search import parts
 from factorwise.kernels.compile.threads import Team
 from factorwise.kernels.graphs.components import component_numbers
 from factorwise.model.link_templates import LinkTemplate
 from factorwise.model.model import Model
 from factorwise.types import Ints
 from factorwise.world.links import LinkGraph
+
+
+ITEMS_AT_ONCE = 1_000_000  # whose confidence is computed at a time
+ITEMS_THAT_TELL = 100_000  # in open components: so many say which share of the pairs of an entity is linked
 
 
 class FirstPass(NamedTuple):
@@ -45,25 +57,54 @@ class FirstPass(NamedTuple):
     labels: Ints
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class LinkedItems:
-    """Items that stand for records, and a walk over their clusterings.
+    """Items that stand for records, their links, and a clustering of them.
 
     unit : int32[rows]
-        The item of the walk that stands for each record: records that must be together share one.
-    walk
-        A clustering of the items, every one by itself to begin with.
+        The item that stands for each record: records that must be together share one.
+    links
+        The links of the items and their scores.
     """
 
-    unit: NDArray[np.int32]
-    walk: LinkWalk
+    def __init__(self, unit: NDArray[np.int32], links: ScoredLinks) -> None:
+        self.unit, self.links = unit, links
+        self._labels = np.arange(links.n_items, dtype=np.int32)
+        self._walk: LinkWalk | None = None
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """The cluster of each item, named by its smallest member; every item by itself to begin with."""
+        return self._labels if self._walk is None else self._walk.labels
+
+    def place_items(self, labels: Ints) -> None:
+        """Set the clustering."""
+        if self._walk is None:
+            self._labels = smallest_members(labels)
+        else:
+            self._walk.place_items(labels)
+
+    @property
+    def walk(self) -> LinkWalk:
+        """A walk over clusterings of all items, from where the clustering is; made when it is asked for."""
+        if self._walk is None:
+            self._walk = self.links.walk(self._labels)
+        return self._walk
 
     def rows_of_units(self, labels: Ints) -> NDArray[np.int32]:
         """Return for each record the label of its item."""
         return np.asarray(labels[self.unit], np.int32)
 
+    def confidence(self, temperature: float, team: Team) -> NDArray[np.float32]:
+        """Return the probability of the cluster of each record, given those of all others."""
+        if self.links.further is not None:
+            return np.asarray(self.walk.home_chances(temperature, team=team)[self.unit])
+        labels, chances = self.labels, np.empty(self.links.n_items, np.float32)
+        for low in range(0, len(chances), ITEMS_AT_ONCE):
+            high = min(low + ITEMS_AT_ONCE, len(chances))
+            chances[low:high] = link_chances(self.links, labels, temperature, low, high)
+        return np.asarray(chances[self.unit])
 
-@dataclass(frozen=True, slots=True, eq=False)
+
 class Linked(LinkedItems):
     """Records with links that were scored by comparing them, ready to be clustered.
 
@@ -75,10 +116,17 @@ class Linked(LinkedItems):
         What the context of pairs was computed from, if there is one.
     """
 
-    normal: NormalTable
-    candidates: Candidates
-    scores: NDArray[np.float32]
-    first_pass: FirstPass | None = None
+    def __init__(
+        self,
+        unit: NDArray[np.int32],
+        links: ScoredLinks,
+        normal: NormalTable,
+        candidates: Candidates,
+        scores: NDArray[np.float32],
+    ) -> None:
+        super().__init__(unit, links)
+        self.normal, self.candidates, self.scores = normal, candidates, scores
+        self.first_pass: FirstPass | None = None
 
 
 def link(
@@ -115,7 +163,8 @@ def link(
     first = run_first_pass(table, normal, candidates, scores, knowledge, limits, team=team)
     scores = score_in_context(normal, candidates, first, knowledge.context)
     linked = joined(table, normal, candidates, scores, knowledge, limits, templates)
-    return replace(linked, first_pass=first)
+    linked.first_pass = first
+    return linked
 
 
 def weigh_unlinked(
@@ -130,10 +179,24 @@ def weigh_unlinked(
 ) -> Knowledge:
     """Return the model for the share of linked pairs in clusters that are found without that weight."""
     loose = replace(knowledge.with_linked_share(0.0), further={})
-    labels = _search_by_pairs(joined(table, normal, candidates, scores, loose, limits), team)
-    size = np.bincount(labels).astype(np.float64)
-    together = np.count_nonzero(labels[candidates.first] == labels[candidates.second])
-    return knowledge.with_linked_share(together / max(float((size * (size - 1.0)).sum()) / 2.0, 1.0))
+    linked = joined(table, normal, candidates, scores, loose, limits)
+    groups = find_groups(linked.links)
+    step = max(1, groups.open_items // ITEMS_THAT_TELL)
+    some = range(0, len(groups), step)
+    linked.place_items(_search_groups(groups, some, team))
+    labels = linked.rows_of_units(linked.labels)
+    whole = linked.rows_of_units(groups.group[groups.component])
+    counted = (whole < 0) | (whole % step == 0)
+    times = np.where(whole < 0, 1.0, len(groups) / max(len(some), 1))
+    of_cluster = np.flatnonzero(counted)
+    size = np.bincount(labels[of_cluster], minlength=len(labels)).astype(np.float64)
+    weight = np.zeros(len(labels))
+    weight[labels[of_cluster]] = times[of_cluster]
+    together = 0.0
+    for first, second in candidates.stretches():
+        inside = (labels[first] == labels[second]) & counted[first]
+        together += float(times[first[inside]].sum())
+    return knowledge.with_linked_share(together / max(float((weight * size * (size - 1.0)).sum()) / 2.0, 1.0))
 
 
 def run_first_pass(
@@ -149,14 +212,34 @@ def run_first_pass(
     """Cluster records strictly by the scores of pairs alone: what the context of pairs is computed from."""
     plain = replace(knowledge, further={})
     strict = joined(table, normal, candidates, scores - np.float32(STRICTNESS), plain, limits)
-    return FirstPass(scores, _search_by_pairs(strict, team))
+    groups = find_groups(strict.links)
+    labels = _search_groups(groups, range(len(groups)), team)
+    return FirstPass(scores, strict.rows_of_units(labels))
 
 
-def _search_by_pairs(linked: Linked, team: Team) -> NDArray[np.int32]:
-    """Return the cluster of each record by a search that only prepares the one to show."""
-    if SEARCH.run(linked.walk, seed=0, team=team).reason == "interrupted":
-        raise KeyboardInterrupt  # there is nothing to show for it yet
-    return linked.rows_of_units(linked.walk.labels)
+def _search_groups(groups: ComponentGroups, numbers: range, team: Team) -> NDArray[np.int32]:
+    """Return the cluster of each item by a search that only prepares the one to show.
+
+    numbers
+        Groups to be searched; the items of others stay apart.
+    """
+    labels: dict[int, NDArray[np.int32]] = {}
+    groups.sort_links()
+
+    def work(low: int, high: int) -> None:
+        for number in numbers[low:high]:
+            group = groups.take(number)
+            found = search_group(group, groups.links.weights, SEARCH, 0, team=team if alone else None)
+            if found.found.reason == "interrupted":
+                raise KeyboardInterrupt  # there is nothing to show for it yet
+            labels[number] = found.labels
+
+    alone = len(numbers) == 1  # and may have all threads for itself
+    if alone:
+        work(0, 1)
+    else:
+        team.share(len(numbers), work)
+    return groups.labels(iter(labels.items()))
 
 
 def score_in_context(
@@ -230,42 +313,39 @@ def joined(
     limits: Constraints,
     templates: Sequence[TemplateMaker] = (),
 ) -> Linked:
-    """Make the items of the walk, and lay out their links."""
+    """Make the items that stand for records, and their links."""
     weights = knowledge.weights
     # a link that counts as much as none is none: without labels most are such
     kept = np.flatnonzero(scores != np.float32(weights.unlinked)) if knowledge.unlabelled else slice(None)
     links = Links(candidates.first[kept], candidates.second[kept], scores[kept])
-    unit, links, graph = lay_out_items(normal.n_rows, links, limits, weights.unlinked)
-    own = make_templates(templates, RecordItems(table, unit, graph.n_items))
-    walk = LinkWalk(
-        graph,
-        links.score,
-        unlinked=weights.unlinked,
-        cluster=weights.cluster,
-        counts=np.bincount(unit, minlength=graph.n_items),
-        sources=limits.source_bits(unit, graph.n_items),
-        further=further_model(own, flat_weights(own, knowledge.further)),
-    )
-    return Linked(unit, walk, normal, candidates, scores)
+    unit, scored = link_items(normal.n_rows, links, limits, LinkWeights(weights.unlinked, weights.cluster))
+    own = make_templates(templates, RecordItems(table, unit, scored.n_items))
+    scored.further = further_model(own, flat_weights(own, knowledge.further))
+    return Linked(unit, scored, normal, candidates, scores)
 
 
-def lay_out_items(
-    n: int, links: Links, limits: Constraints, unlinked: float
-) -> tuple[NDArray[np.int32], Links, LinkGraph]:
-    """Return the item of each of ``n`` records, the links between items, and their graph.
-
-    Items are numbered by the part of the graph that they lie in: linked ones lie together in memory.
+def link_items(
+    n: int, links: Links, limits: Constraints, weights: LinkWeights
+) -> tuple[NDArray[np.int32], ScoredLinks]:
+    """Return the item of each of ``n`` records, and the links between items.
 
     links
         Between records, in rows.
-    unlinked
-        Unlinked pair weight, which stands for the missing links of records that are one item.
+    weights
+        That of an unlinked pair also stands for the missing links of records that are one item.
     """
-    unit = _units(n, limits.must, parts(n, links.first, links.second, links.score))
-    links = Links(unit[links.first], unit[links.second], links.score)
+    unit = np.arange(n, dtype=np.int32)
+    if len(limits.must):
+        unit = np.unique(tied(limits.must, n), return_inverse=True)[1].astype(np.int32)
+        links = Links(unit[links.first], unit[links.second], links.score)
     if len(limits.must) or len(limits.cannot):
-        links = _merged(links, unit, limits, unlinked)
-    return unit, links, LinkGraph.from_pairs(int(unit.max(initial=-1)) + 1, links.first, links.second)
+        links = _merged(links, unit, limits, weights.unlinked)
+    n_items = int(unit.max(initial=-1)) + 1
+    counts = np.bincount(unit, minlength=n_items).astype(np.int32)
+    sources = limits.source_bits(unit, n_items)
+    if sources is None:
+        sources = np.zeros(n_items, np.uint64)
+    return unit, ScoredLinks(*links, weights, counts, sources)
 
 
 def record_model(
@@ -305,18 +385,6 @@ class Links(NamedTuple):
     score: NDArray[np.float32]
 
 
-def _units(n: int, must: Ints, part: Ints) -> NDArray[np.int32]:
-    order = np.argsort(part, kind="stable")
-    unit = np.empty(n, np.int32)
-    unit[order] = np.arange(n, dtype=np.int32)
-    if not len(must):
-        return unit
-    together = tied(must, n)
-    smallest = np.full(n, n, np.int32)
-    np.minimum.at(smallest, together, unit)
-    return np.unique(smallest[together], return_inverse=True)[1].astype(np.int32)
-
-
 def _merged(links: Links, unit: Ints, limits: Constraints, apart: float) -> Links:
     """Add up the links of records that are one item, and forbid what must not be together."""
     cannot = unit[limits.cannot].reshape(-1, 2)
@@ -329,4 +397,5 @@ def _merged(links: Links, unit: Ints, limits: Constraints, apart: float) -> Link
     pairs, place = np.unique(low * n + high, return_inverse=True)
     total = np.zeros(len(pairs))
     np.add.at(total, place, beyond[apart_already])
-    return Links(pairs // n, pairs % n, (total + apart).astype(np.float32))
+    first, second = (pairs // n).astype(np.int32), (pairs % n).astype(np.int32)
+    return Links(first, second, (total + apart).astype(np.float32))

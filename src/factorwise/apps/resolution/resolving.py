@@ -59,17 +59,16 @@ def searched(
 
     Only what the scores of links leave open is searched: see `open_questions`.
     """
-    questions = open_questions(linked.walk)
-    walk = linked.walk if questions is None else questions.walk
-    found = Found(0, "settled", 0.0)
-    if walk is not None:
-        mark = "" if keeping is None else f"{keeping.run}{fingerprint(linked, search, seed)}"
-        told = watch if questions is None or watch is None else questions.counted_in(watch)
-        found = _search_walk(walk, search, seed, team, keeping, mark, told)
-    if questions is not None:
-        linked.walk.place_items(questions.all_labels())
-        found = found._replace(score=found.score + questions.score)
-    return found
+    groups = find_groups(linked.links, all_open=linked.links.n_items < FEWEST_ITEMS)
+    if len(groups) != 1:
+        labels, found = search_groups(LocalExecutor(team.threads), groups, search, seed, watch=watch)
+        linked.place_items(labels)
+        return found
+    group = groups.take(0)
+    mark = "" if keeping is None else f"{keeping.run}{fingerprint(linked, search, seed)}"
+    own = _search_one(group, groups, search, seed, team, keeping, mark, watch)
+    linked.place_items(groups.labels(iter([(0, own.labels)])))
+    return own.found._replace(score=own.found.score + groups.settled_score)
 
 
 def _search_walk(

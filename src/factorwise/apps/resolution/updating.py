@@ -97,10 +97,10 @@ def place(
         first = FirstPass(scores, start)
         scores = score_in_context(part, candidates, first, knowledge.context)
     linked = joined(table.take(rows), part, candidates, scores, knowledge, limits, templates)
-    linked.walk.place_items(start_labels(start, linked.unit, linked.walk.n_items, limits))
+    linked.place_items(start_labels(start, linked.unit, linked.links.n_items, limits))
     found = replace(search, hot=search.cold).run(linked.walk, seed=seed, team=team)
     labels = known.astype(np.int64)
-    labels[rows] = beyond + linked.rows_of_units(linked.walk.labels)
+    labels[rows] = beyond + linked.rows_of_units(linked.labels)
     numbers = np.unique(labels, return_inverse=True)[1]
     return Placed(numbers.astype(np.int32), rows, linked, found)
 

@@ -8,7 +8,7 @@ cut where the pairs share the fewest and most common keys.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -38,6 +38,7 @@ from factorwise.validation import check_count
 _PAIRS, _PER_ITEM = 4_000_000, 12
 _THRIFTY_PAIRS, _THRIFTY_PER_ITEM = 2_000_000, 20
 _SPARE = 1.25  # more pairs than the budget, of which those that share least are cut
+_STRETCH = 1 << 22  # pairs that are looked at in one go
 _TESTED = 4.0  # the same where most pairs do not pass a filter
 
 
@@ -103,6 +104,11 @@ class Candidates:
 
     def __len__(self) -> int:
         return len(self.first)
+
+    def stretches(self) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
+        """Yield all pairs in order, some of them at a time."""
+        for low in range(0, len(self.first), _STRETCH):
+            yield self.first[low : low + _STRETCH], self.second[low : low + _STRETCH]
 
     def of_one_entity(self, entity: Ints) -> Bools:
         """Say which pairs are of one entity; -1 is none that is known."""

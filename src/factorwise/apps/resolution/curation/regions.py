@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.curation.verdicts import Verdicts
-from factorwise.apps.resolution.linking import Links, lay_out_items
+from factorwise.apps.resolution.linking import Links, link_items
 from factorwise.apps.resolution.updating import start_labels
+from factorwise.inference.mcmc.shards.component_search import LinkWeights
 from factorwise.inference.mcmc.shards.link_walk import LinkWalk
 from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
@@ -88,15 +89,9 @@ class LinkedRecords:
         limits = verdicts.within(rows if self.numbers is None else self.numbers[rows])
         graph, pair = self.graph.restrict_to(np.asarray(rows))
         links = Links(graph.first, graph.second, self.scores[pair])
-        unit, links, laid_out = lay_out_items(len(rows), links, limits, self.weights.unlinked)
-        walk = LinkWalk(
-            laid_out,
-            links.score,
-            unlinked=self.weights.unlinked,
-            cluster=self.weights.cluster,
-            labels=start_labels(start, unit, laid_out.n_items, limits),
-            counts=np.bincount(unit, minlength=laid_out.n_items),
-        )
+        weights = LinkWeights(self.weights.unlinked, self.weights.cluster)
+        unit, linked = link_items(len(rows), links, limits, weights)
+        walk = linked.walk(start_labels(start, unit, linked.n_items, limits))
         return walk, unit
 
     def unsettled(self, labels: Ints) -> NDArray[np.int64]:

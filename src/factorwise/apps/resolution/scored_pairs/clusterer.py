@@ -10,13 +10,13 @@ import numpy as np
 
 from factorwise.apps.resolution.answers import Resolution
 from factorwise.apps.resolution.constraints import Constraints
-from factorwise.apps.resolution.linking import LinkedItems, Links, lay_out_items
+from factorwise.apps.resolution.linking import LinkedItems, Links, link_items
 from factorwise.apps.resolution.naming import entity_names
 from factorwise.apps.resolution.resolving import default_budget, draw_posterior
 from factorwise.apps.resolution.scored_pairs.constants import PairConstants, estimate_constants
 from factorwise.apps.resolution.scored_pairs.tables import ScoredPairs, read_scored_pairs
 from factorwise.errors import require
-from factorwise.inference.mcmc.shards.link_walk import LinkWalk
+from factorwise.inference.mcmc.shards.component_search import LinkWeights
 from factorwise.inference.mcmc.shards.search import LinkSearch, Progress
 from factorwise.kernels.compile.threads import Team, thread_count
 
@@ -130,13 +130,13 @@ class PairClusterer:
         constants = self.constants_
         with Team(thread_count(self.n_jobs)) as team:
             linked, found = self._search(scored, constants, limits, team=team, on_round=on_round)
-            chances = linked.walk.home_chances(constants.temperature, team=team)
-        labels = linked.rows_of_units(linked.walk.labels)
+            confidence = linked.confidence(constants.temperature, team)
+        labels = linked.rows_of_units(linked.labels)
         answer = Resolution(
             ids=scored.ids,
             entity=entity_names(scored.ids, labels),
             labels=labels,
-            confidence=chances[linked.unit],
+            confidence=confidence,
             linked=linked,
             found=found,
         )
@@ -178,16 +178,7 @@ def link_pairs(scored: ScoredPairs, constants: PairConstants, limits: Constraint
     """Return the items of the records and a walk over their links."""
     scores = constants.scores(scored.log_odds)
     links = Links(scored.first, scored.second, scores)
-    unit, links, graph = lay_out_items(scored.n_records, links, limits, constants.unlinked)
-    walk = LinkWalk(
-        graph,
-        links.score,
-        unlinked=constants.unlinked,
-        cluster=0.0,
-        counts=np.bincount(unit, minlength=graph.n_items),
-        sources=limits.source_bits(unit, graph.n_items),
-    )
-    return LinkedItems(unit, walk)
+    return LinkedItems(*link_items(scored.n_records, links, limits, LinkWeights(constants.unlinked)))
 
 
 def _scored(pairs: Any) -> ScoredPairs:

@@ -202,7 +202,6 @@ class ComponentGroups:
     component: Codes
     group: Codes
     settled_score: float
-    sizes: NDArray[np.int64]
     _members: NDArray[np.int64]
     _start: NDArray[np.int64]
     _link_start: NDArray[np.int64]
@@ -226,16 +225,15 @@ class ComponentGroups:
         return int(self._link_start[number + 1] - self._link_start[number])
 
     def items(self, number: int) -> NDArray[np.int64]:
-        """Return the items of a group."""
+        """Return the items of a group by its number, from 0 on: those of one component after the other."""
         return self._members[self._start[number] : self._start[number + 1]]
 
     def take(self, number: int) -> ComponentGroup:
         """Return a group by its number, from 0 on."""
-        if self._inside is None:
-            self._inside = self._sorted_links()
+        self.sort_links()
         items = self.items(number)
         part = slice(int(self._link_start[number]), int(self._link_start[number + 1]))
-        first, second, score = (_read(each[part]) for each in self._inside)
+        first, second, score = (_read(each[part]) for each in self._inside or ())
         links = self.links
         return ComponentGroup(
             items, first, second, score, links.counts[items], links.sources[items], links.further
@@ -257,8 +255,10 @@ class ComponentGroups:
             label[items] = len(label) + items[own]
         return smallest_members(label)
 
-    def _sorted_links(self) -> tuple[Codes, Codes, Scores]:
-        """Sort the links inside open components by their groups."""
+    def sort_links(self) -> None:
+        """Sort the links inside open components by their groups, unless that is done."""
+        if self._inside is not None:
+            return
         place = np.zeros(self.links.n_items, np.int32)
         place[self._members] = np.arange(len(self._members)) - np.repeat(
             self._start[:-1], np.diff(self._start)
@@ -269,7 +269,7 @@ class ComponentGroups:
         end = self._link_start[:-1].copy()
         for stretch in self.links.stretches():
             scatter_links(*stretch, self.component, self.group, place, end, first, second, score)
-        return first, second, score
+        self._inside = first, second, score
 
 
 def find_groups(links: ScoredLinks, *, all_open: bool = False) -> ComponentGroups:
@@ -298,7 +298,7 @@ def find_groups(links: ScoredLinks, *, all_open: bool = False) -> ComponentGroup
         count_inside(*stretch, component, group, inside, score)
     alone = links.weights.cluster * int(settled.sum())
     link_start = np.append(0, np.cumsum(inside))
-    return ComponentGroups(links, component, group, float(score[0]) + alone, size, members, start, link_start)
+    return ComponentGroups(links, component, group, float(score[0]) + alone, members, start, link_start)
 
 
 def find_components(links: ScoredLinks) -> Codes:
