@@ -45,7 +45,6 @@ from factorwise.model.model import Model
 from factorwise.types import Ints
 from factorwise.world.links import LinkGraph
 
-
 ITEMS_AT_ONCE = 1_000_000  # whose confidence is computed at a time
 ITEMS_THAT_TELL = 100_000  # in open components: so many say which share of the pairs of an entity is linked
 
@@ -345,7 +344,8 @@ def link_items(
     sources = limits.source_bits(unit, n_items)
     if sources is None:
         sources = np.zeros(n_items, np.uint64)
-    return unit, ScoredLinks(*links, weights, counts, sources)
+    first, second = (np.asarray(ends, np.int32) for ends in links[:2])
+    return unit, ScoredLinks(first, second, links.score, weights, counts, sources)
 
 
 def record_model(

@@ -12,19 +12,29 @@ import numpy as np
 import pyarrow as pa
 
 from factorwise.apps.resolution.knowledge import Knowledge
-from factorwise.apps.resolution.linking import Linked
+from factorwise.apps.resolution.linking import LinkedItems
 from factorwise.apps.resolution.merge_odds import MergeOdds, tree_of_walk
+from factorwise.distributed.executors import LocalExecutor
+from factorwise.distributed.group_search import search_groups
+from factorwise.distributed.search import ShardKeeping
+from factorwise.inference.mcmc.shards.component_search import (
+    ComponentGroups,
+    GroupFound,
+    find_groups,
+    search_group,
+)
 from factorwise.inference.mcmc.shards.link_walk import LinkWalk
-from factorwise.inference.mcmc.shards.open_questions import open_questions
 from factorwise.inference.mcmc.shards.search import Found, LinkSearch, Progress, SearchState
 from factorwise.inference.merge_trees import LinkPosterior
 from factorwise.io.checkpoints import Checkpoint, read_checkpoint, restoring, write_checkpoint
+from factorwise.io.shard_files import ShardStore
 from factorwise.kernels.compile.threads import Team
 from factorwise.validation import as_ints, as_number, as_whole
 
 POSTERIOR_MEMORY = 2 << 30  # bytes of labels that draws may take
 DRAWS, FEWEST_DRAWS = 100, 5
 
+FEWEST_ITEMS = 20_000  # a search of fewer takes less than a second, and goes over all of them
 MANY = 500_000  # records that make a search short: each sweep is worth more where clusters are small
 
 
@@ -47,7 +57,7 @@ class Keeping:
 
 
 def searched(
-    linked: Linked,
+    linked: LinkedItems,
     search: LinkSearch,
     *,
     seed: int,
@@ -55,39 +65,42 @@ def searched(
     keeping: Keeping | None = None,
     watch: Callable[[Progress], None] | None = None,
 ) -> Found:
-    """Search from where the walk is, or from the checkpoint of the same run.
+    """Search from every item by itself, or from the checkpoint of the same run, and place the items.
 
-    Only what the scores of links leave open is searched: see `open_questions`.
+    Only what the scores of links leave open is searched, in groups of components; see `find_groups`.
     """
     groups = find_groups(linked.links, all_open=linked.links.n_items < FEWEST_ITEMS)
-    if len(groups) != 1:
-        labels, found = search_groups(LocalExecutor(team.threads), groups, search, seed, watch=watch)
-        linked.place_items(labels)
-        return found
-    group = groups.take(0)
     mark = "" if keeping is None else f"{keeping.run}{fingerprint(linked, search, seed)}"
-    own = _search_one(group, groups, search, seed, team, keeping, mark, watch)
-    linked.place_items(groups.labels(iter([(0, own.labels)])))
-    return own.found._replace(score=own.found.score + groups.settled_score)
+    if len(groups) == 1:
+        labels, found = _search_one(groups, search, seed, team, keeping, mark, watch)
+        linked.place_items(groups.labels(iter([(0, labels)])))
+        return found._replace(score=found.score + groups.settled_score)
+    kept = None if keeping is None else ShardKeeping(ShardStore(str(keeping.folder)), mark, every=1)
+    labels, found = search_groups(
+        LocalExecutor(team.threads), groups, search, seed, keeping=kept, watch=watch
+    )
+    linked.place_items(labels)
+    return found
 
 
-def _search_walk(
-    walk: LinkWalk,
+def _search_one(
+    groups: ComponentGroups,
     search: LinkSearch,
     seed: int,
     team: Team,
     keeping: Keeping | None,
     mark: str,
     watch: Callable[[Progress], None] | None,
-) -> Found:
-    """Search, and keep checkpoints under a ``mark`` that tells the run from others."""
+) -> GroupFound:
+    """Search the only group, and keep checkpoints under a ``mark`` that tells the run from others."""
+    group, weights = groups.take(0), groups.links.weights
     if keeping is None:
-        return search.run(walk, seed=seed, team=team, watch=watch)
+        return search_group(group, weights, search, seed, team=team, watch=watch)
     saved = read_checkpoint(keeping.folder, mark)
     resume = None
     if saved is not None:
         with restoring(keeping.folder):
-            resume = _state(saved, search, walk.n_items)
+            resume = _state(saved, search, len(group.items))
     last = time.monotonic()
 
     def keep(state: SearchState) -> None:
@@ -96,7 +109,7 @@ def _search_walk(
             write_checkpoint(keeping.folder, mark, _checkpoint(state))
             last = time.monotonic()
 
-    return search.run(walk, seed=seed, team=team, resume=resume, watch=watch, keep=keep)
+    return search_group(group, weights, search, seed, team=team, resume=resume, watch=watch, keep=keep)
 
 
 def run_mark(ids: pa.Array, knowledge: Knowledge, search: LinkSearch, seed: int) -> str:
@@ -113,13 +126,15 @@ def run_mark(ids: pa.Array, knowledge: Knowledge, search: LinkSearch, seed: int)
     return f"{digest.hexdigest()[:16]} "
 
 
-def fingerprint(linked: Linked, search: LinkSearch, seed: int) -> str:
+def fingerprint(linked: LinkedItems, search: LinkSearch, seed: int) -> str:
     """Return what tells a run from every other: its links and scores, its start and its settings."""
-    digest = hashlib.sha256(repr((search, seed, linked.walk.settings.tolist())).encode())
-    walk = linked.walk
-    fixed = (walk.graph.start, walk.graph.neighbor, walk.link_scores, walk.counts, walk.sources)
-    for array in (*fixed, walk.labels):
-        digest.update(np.ascontiguousarray(array).data)
+    links = linked.links
+    digest = hashlib.sha256(repr((search, seed, links.weights)).encode())
+    for stretch in links.stretches():
+        for array in stretch:
+            digest.update(np.ascontiguousarray(array).data)
+    for fixed in (links.counts, links.sources, linked.labels):
+        digest.update(np.ascontiguousarray(fixed).data)
     return digest.hexdigest()
 
 
