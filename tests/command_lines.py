@@ -31,6 +31,7 @@ KINDS = {
     "fields.toml": "fields",
     "tags.txt": "columns",
     "templates.txt": "text",
+    "references.txt": "references",
     "words.txt": "words",
     "docs.jsonl": "documents",
     "a.jsonl": "concepts",
@@ -74,6 +75,7 @@ LINES = (
     "tag fit tags.txt --max-iterations 2 --templates templates.txt --warm-start tag.fw --model out.fw"
     " --report out.html",
     "tag apply tags.txt --model tag.fw -o out.txt --report out.html",
+    "tag cite references.txt -o out.bib",
     "tag classes words.txt -o out.tsv --sizes 2 --min-count 1",
     "tag score tag-found.txt --report out.html",
     "tag inspect tag.fw",
@@ -143,6 +145,7 @@ def write_inputs(place):
         "fields.toml": "[fields.town]\nkind = 'category'\n",
         "tags.txt": "\n".join(tags) + "\n",
         "templates.txt": "w[0]\np[0]\n",
+        "references.txt": "Brand, R. (1990). Keeping bees. Journal of Hives, 12(3), 4-9.\n",
         "words.txt": "the cat sat\nthe dog sat\n",
         "docs.jsonl": "".join(json.dumps(one) + "\n" for one in DOCUMENTS),
         "a.jsonl": concepts("a", "animal", "brown bear", "house cat"),

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LARGEST = 1_700_000  # bytes; the charting library of the reports is an eighth of that
+LARGEST = (
+    2_000_000  # bytes; the charting library of the reports is a tenth of that, the citation reader a seventh
+)
 
 
 @pytest.fixture(scope="module")

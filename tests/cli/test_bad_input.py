@@ -62,6 +62,13 @@ SAID = {
         "empty": "only 0 words occur 1 times or more in 0 words: give more text, or a smaller min_count.",
         "picture": "bad.txt: not text in UTF-8",
     },
+    "references": {
+        "missing": "bad.txt: cannot be read: No such file or directory. Check the path",
+        "empty": "bad.txt: has no references. Give a text with one a line.",
+        "picture": "bad.txt: not text in utf-8",
+        "latin": "bad.txt: not text in utf-8",
+        "folder": "bad.txt: cannot be read: Is a directory.",
+    },
     "fields": {
         "missing": "there is no file 'bad.toml' with kinds of fields. Check the path.",
         "picture": "bad.toml is not TOML",
@@ -139,6 +146,9 @@ OWN = [
     ("align fit", "--pair a.jsonl b.jsonl none.tsv", "none.tsv: there is no such file"),
     ("tag fit", "--gazetteer none.txt", "none.txt: cannot be read: No such file or directory."),
     ("tag fit", "--word-classes templates.txt", "word classes 'templates', line 1: 1 columns"),
+    ("tag cite", "--model tag.fw", "is a tagger, but none of references: train one with CitationReader.fit"),
+    ("tag cite", "--format ris", "'ris' is not one of 'csl', 'bibtex', 'fields'"),
+    ("tag cite", "--encoding utf-77", "not text in utf-77"),
     ("tag classes", "--vectors", "'the cat sat' is not a word and its numbers"),
     ("tag apply", "--marginals --nbest 2", "--marginals, --nbest and --spans exclude each other"),
     ("tag apply", "--nbest 0", "'--nbest': 0 is not in the range x>=1"),

@@ -106,9 +106,9 @@ def reading(path: str) -> Iterator[None]:
     """Tell why a file cannot be read, where a reader leaves that to the system."""
     try:
         yield
-    except FileNotFoundError as error:
-        raise DataFileError(str(error)) from None
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and error.errno is None:  # a reader's own words
+            raise DataFileError(str(error)) from None
         raise _unreadable(path, error) from error
 
 

@@ -6,6 +6,7 @@ from factorwise.cli.group import Registry, verb_group
 
 VERBS: Registry = {
     "apply": ("factorwise.cli.tag_apply", "Label the tokens of a column file."),
+    "cite": ("factorwise.cli.tag_cite", "Read references into CSL-JSON or BibTeX."),
     "classes": ("factorwise.cli.tag_classes", "Make word classes from unlabelled text."),
     "fit": ("factorwise.cli.tag_fit", "Train a tagger on a column file."),
     "inspect": ("factorwise.cli.tag_inspect", "Show the strongest features and transitions of a tagger."),

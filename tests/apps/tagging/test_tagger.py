@@ -75,6 +75,7 @@ def trained(kind):
         forbidden=kind.forbidden,
         max_iterations=1,
         all_possible_states=True,
+        c1=0.0,  # keeps all weights
         n_jobs=1,
     ).fit(X, y)
 

@@ -13,6 +13,8 @@ from factorwise.lazy import load_lazily
 
 _HOMES = {
     "answers": ["Explanation", "Span"],
+    "citations.formats": ["to_bibtex", "to_csl"],
+    "citations.reader": ["Citation", "CitationReader", "Field", "split_references"],
     "config": ["ALGORITHMS"],
     "constraints": ["SCHEMES"],
     "estimator": ["ChainCRF"],
@@ -27,8 +29,11 @@ __all__ = [
     "ALGORITHMS",
     "SCHEMES",
     "ChainCRF",
+    "Citation",
+    "CitationReader",
     "ConstraintSet",
     "Explanation",
+    "Field",
     "ForgottenLabelWarning",
     "GlobalConstraint",
     "Span",
@@ -36,10 +41,15 @@ __all__ = [
     "TemplateSet",
     "UnseenLabelWarning",
     "default_templates",
+    "split_references",
+    "to_bibtex",
+    "to_csl",
 ]
 
 if TYPE_CHECKING:
     from factorwise.apps.tagging.answers import Explanation, Span
+    from factorwise.apps.tagging.citations.formats import to_bibtex, to_csl
+    from factorwise.apps.tagging.citations.reader import Citation, CitationReader, Field, split_references
     from factorwise.apps.tagging.config import ALGORITHMS
     from factorwise.apps.tagging.constraints import SCHEMES
     from factorwise.apps.tagging.estimator import ChainCRF

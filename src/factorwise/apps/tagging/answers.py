@@ -132,16 +132,16 @@ def spans_of(
     counter = SpanCounter([str(label) for label in tagger.labels])
     _refuse_plain(counter)
     found = counter.find(path, start)
-    goes_on = counter.goes_on
-    first = np.searchsorted(found.start, start).tolist()
+    bounds = np.searchsorted(found.start, start).tolist()
     for sentence, node in enumerate(tagger.node_scores(rows, start)):
+        first, last = bounds[sentence : sentence + 2]
+        if first == last:
+            yield []
+            continue
         offset = int(start[sentence])
         codes = path[offset : start[sentence + 1]].tolist()
-        spans = []
-        log_total = tagger.log_partition_of(node) if first[sentence] < first[sentence + 1] else 0.0
-        for which in range(first[sentence], first[sentence + 1]):
-            begin, end = int(found.start[which]) - offset, int(found.end[which]) - offset
-            after, before = goes_on[codes[end - 1]], goes_on[:, codes[begin]]
-            share = tagger.span_probability(node, codes, begin, end, after, before, log_total)
-            spans.append(Span(counter.types[found.type[which]], begin, end, share))
-        yield spans
+        begin, end = found.start[first:last] - offset, found.end[first:last] - offset
+        places = list(zip(begin.tolist(), end.tolist(), strict=True))
+        shares = tagger.span_probabilities(node, codes, places, counter.goes_on)
+        types = [counter.types[code] for code in found.type[first:last]]
+        yield [Span(kind, *place, share) for kind, place, share in zip(types, places, shares, strict=True)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from itertools import chain, islice
 from os import PathLike
 from typing import Any, Protocol
@@ -23,7 +24,7 @@ from factorwise.apps.tagging.word_lists import (
 )
 from factorwise.errors import InvalidArgumentError, ModelFileError
 from factorwise.io.given_texts import text_or_file
-from factorwise.types import Ints
+from factorwise.types import Bools, Ints
 from factorwise.validation import as_whole
 
 
@@ -49,6 +50,13 @@ class Encoder(Protocol):
 
     def slots(self) -> Ints:
         """Return the kind of each attribute."""
+        ...
+
+    def select(self, kept: Bools) -> tuple[Encoder, Bools]:
+        """Return an encoder of the attributes that are kept (bool[attributes]), and which ones it has.
+
+        An encoder that cannot leave attributes out has them all.
+        """
         ...
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -124,6 +132,12 @@ class ColumnEncoder:
     def slots(self) -> Ints:
         """Return the number of the template of each attribute."""
         return self._ready().slots()
+
+    def select(self, kept: Bools) -> tuple[ColumnEncoder, Bools]:
+        """Return an encoder of the attributes that are kept and of those whose values are numbers."""
+        selected = copy(self)
+        selected.extractor, kept = self._ready().select(kept)
+        return selected, kept
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return arrays and JSON values from which `restore_encoder` makes the encoder again."""

@@ -42,6 +42,7 @@ from factorwise.apps.tagging.vocabulary import (
     without_unknown,
 )
 from factorwise.errors import InvalidArgumentError
+from factorwise.types import Bools
 from factorwise.validation import check_count
 
 Values = NDArray[np.float32]
@@ -137,6 +138,12 @@ class AttributeEncoder:
         Where the attributes of all tokens are listed in one order, those of one place come from one template.
         """
         return self._slots.copy()
+
+    def select(self, kept: Bools) -> tuple[AttributeEncoder, Bools]:
+        """Return an encoder of the attributes that are kept (bool[attributes])."""
+        selected = AttributeEncoder(min_frequency=self.min_frequency)
+        selected._vocabulary, selected._slots = self._vocabulary.selected(kept), self._slots[kept]
+        return selected, kept
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return arrays and JSON values from which `from_arrays` makes the encoder again."""

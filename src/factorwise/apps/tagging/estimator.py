@@ -29,7 +29,7 @@ from factorwise.apps.tagging.prediction import ChainPredictions, threads_of, war
 from factorwise.apps.tagging.progress import TrainingBar
 from factorwise.apps.tagging.supervision import held_out_from, random_share, supervision_of
 from factorwise.apps.tagging.tagger import ChainTagger
-from factorwise.apps.tagging.training import HeldOut, Sentences, Step, Trained, train
+from factorwise.apps.tagging.training import HeldOut, Sentences, Step, Trained, train, without_zeros
 from factorwise.apps.tagging.warm import carried_over, warn_of_forgotten
 from factorwise.apps.tagging.word_lists import make_word_lists
 from factorwise.errors import InvalidArgumentError, require
@@ -401,7 +401,8 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
             self._take_over(read_tagger(self.model_filename))
 
     def _keep(self, trained: Trained, encoder: Encoder, config: TrainingConfig) -> Self:
-        self.tagger_: ChainTagger = trained.tagger
+        tagger, encoder = without_zeros(trained.tagger, encoder)
+        self.tagger_: ChainTagger = tagger
         self.encoder_: Encoder = encoder
         self.constraints_: ConstraintSet = constraints_of(trained.tagger)
         self.classes_: list[Any] = list(trained.tagger.labels)

@@ -36,6 +36,7 @@ from factorwise.apps.tagging.vocabulary import (
 )
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.kernels.text.interning import PADDING, UNKNOWN, template_keys
+from factorwise.types import Bools
 from factorwise.validation import check_count
 from factorwise.variables.sparse_rows import SparseRows
 
@@ -71,6 +72,14 @@ class _Source:
         others = Vocabulary()
         codes[unknown] = len(self.table) + others.intern(segments_of([strings[i] for i in unknown.tolist()]))
         return codes, np.concatenate([self.table, self._values_of(others.strings(), grow=False)])
+
+    def select(self, kept: Mapping[str, Bools]) -> _Source:
+        """Return a source that knows only some values of each function (bool[values])."""
+        selected = _Source(self.column, self.functions)
+        selected.values = {name: values.selected(kept[name]) for name, values in self.values.items()}
+        selected.strings = selected.values.get("", selected.strings)
+        selected.table = selected._values_of(selected.strings.strings(), grow=False)
+        return selected
 
     def to_arrays(self, prefix: str) -> dict[str, NDArray[Any]]:
         """Return the strings, and the values of the functions that are not flags."""
@@ -319,6 +328,36 @@ class TemplateExtractor:
         symbols: NDArray[np.int32] = arrays["text"].view(np.int32)[arrays["offsets"][:-1] // 4]
         numbers = np.arange(len(self._symbolic), len(self.templates), dtype=np.int32)
         return np.concatenate([symbols, numbers])
+
+    def select(self, kept: Bools) -> tuple[TemplateExtractor, Bools]:
+        """Return an extractor of the attributes that are kept (bool[attributes]) and of all numbers.
+
+        Returns it with the attributes that it has. Strings that no attribute needs are left out, too.
+        """
+        kept = kept.copy()
+        kept[len(self._keys) :] = True
+        arrays = self._keys.selected(kept[: len(self._keys)]).to_arrays()
+        codes, begin = arrays["text"].view(np.int32), arrays["offsets"][:-1] // 4
+        uses: dict[tuple[int, str], list[Longs]] = {}
+        for number, template in enumerate(self._symbolic):
+            keys = begin[codes[begin] == number]
+            for shift, part in enumerate(template.parts, 1):
+                if not part.is_flag:
+                    at = keys + shift
+                    uses.setdefault((part.column, part.function), []).append(at[codes[at] >= 0])
+        selected = TemplateExtractor(self.templates, min_frequency=self.min_frequency)
+        for column, source in self._sources.items():
+            needed = {name: np.zeros(len(values), dtype=np.bool_) for name, values in source.values.items()}
+            for name, mask in needed.items():
+                for at in uses[column, name]:
+                    mask[codes[at]] = True
+            for name, mask in needed.items():
+                number_of = (np.cumsum(mask) - 1).astype(np.int32)
+                for at in uses[column, name]:
+                    codes[at] = number_of[codes[at]]
+            selected._sources[column] = source.select(needed)
+        selected._keys = Vocabulary.from_arrays(arrays, readable=False)
+        return selected, kept
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return arrays and JSON values from which `from_arrays` makes the extractor again."""

@@ -22,7 +22,7 @@ from factorwise.apps.tagging.vocabulary import (
     short,
 )
 from factorwise.errors import InvalidArgumentError, ShapeError
-from factorwise.types import Floats
+from factorwise.types import Bools, Floats
 from factorwise.variables.sparse_rows import SparseRows
 
 
@@ -115,6 +115,10 @@ class MatrixEncoder:
     def slots(self) -> NDArray[np.int32]:
         """Return the number of each column: each is a template of its own."""
         return np.arange(self.width, dtype=np.int32)
+
+    def select(self, kept: Bools) -> tuple[MatrixEncoder, Bools]:
+        """Return the encoder as it is: the columns of matrices stay."""
+        return self, np.ones_like(kept)
 
     def to_arrays(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Return arrays and JSON values from which `from_arrays` makes the encoder again."""

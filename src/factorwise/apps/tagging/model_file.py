@@ -13,6 +13,7 @@ from factorwise.apps.tagging.encoders import Encoder, restore_encoder
 from factorwise.apps.tagging.global_constraints import ConstraintSet
 from factorwise.apps.tagging.global_tagger import GlobalTagger
 from factorwise.apps.tagging.tagger import ChainTagger
+from factorwise.apps.tagging.training import without_zeros
 from factorwise.errors import FactorwiseError, InvalidArgumentError, ModelFileError
 from factorwise.io.models import ModelFile, read_model, write_model
 from factorwise.learning.chains.layout import StateFeatures
@@ -40,13 +41,14 @@ def write_tagger(
     settings: Mapping[str, Any],
     provenance: Mapping[str, Any],
 ) -> None:
-    """Write a tagger, whole or not at all."""
+    """Write a tagger, whole or not at all, without the attributes that L1 left no weight."""
     wrong = [label for label in tagger.labels if not isinstance(label, str)]
     if wrong:
         raise InvalidArgumentError(
             f"the label {wrong[0]!r} is a {type(wrong[0]).__name__}: a model file holds labels that are"
             " strings. Train with str(label)."
         )
+    tagger, encoder = without_zeros(tagger, encoder)
     arrays, metadata = encoder.to_arrays()
     structure = tagger.structure
     constraints = tagger.constraints.to_json() if isinstance(tagger, GlobalTagger) else []

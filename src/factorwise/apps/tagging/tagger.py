@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from factorwise.errors import ImpossibleError
 from factorwise.inference.base import Best
+from factorwise.inference.exact.chain import chain_marginals
 from factorwise.kernels.chains import attribute_rows
 from factorwise.kernels.chains.attribute_rows import AHEAD, Entries, Tokens
 from factorwise.kernels.chains.chain_rows import FORBIDDEN, Steps
 from factorwise.kernels.chains.rows import GROUP, Groups, groups_of
 from factorwise.kernels.compile.threads import Team
 from factorwise.learning.chains.layout import Layout, StateFeatures
-from factorwise.learning.chains.structure import ChainStructure
+from factorwise.learning.chains.structure import ChainStructure, FirstOrder
 from factorwise.types import Bools, Floats
 from factorwise.validation import check_count
 from factorwise.variables.sparse_rows import SparseRows
@@ -183,35 +184,50 @@ class ChainTagger:
         check_count("k", k)
         return self.structure.k_best(node, self.transition_weights, k)
 
-    def span_probability(
-        self,
-        node: Floats,
-        path: Sequence[int],
-        begin: int,
-        end: int,
-        go_on: Bools,
-        lead_on: Bools | None = None,
-        log_total: float | None = None,
-    ) -> float:
-        """Probability that a span is as in ``path``, and neither begins before nor goes on after.
+    def span_probabilities(
+        self, node: Floats, path: Sequence[int], spans: Sequence[tuple[int, int]], goes_on: Bools
+    ) -> list[float]:
+        """Return the probability that each span is as in ``path`` and is not part of a longer one.
 
-        go_on : bool[labels]
-            Labels at ``end`` that would continue the span.
-        lead_on : bool[labels] or None
-            Labels before ``begin`` that the span would continue; None if there are none.
-        log_total
-            Log Z of the sentence, where it is known already.
+        spans
+            Where each begins and, exclusive, ends.
+        goes_on : bool[labels, labels]
+            Whether a label continues the span of the label before it.
         """
+        if not isinstance(self.structure, FirstOrder):
+            total = self.log_partition_of(node)
+            return [self._span_probability(node, path, span, goes_on, total) for span in spans]
+        # Given its first and last label, a span of a first-order chain does not depend on what is outside.
+        found = chain_marginals(node, self.structure.table(self.transition_weights))
+        steps = [float(found.edge[t, path[t], path[t + 1]]) for t in range(len(path) - 1)]
+        single = [float(found.node[t, path[t]]) for t in range(len(path))]
+        probabilities = []
+        for begin, end in spans:
+            share = single[begin]
+            for t in range(begin, end - 1):
+                share *= steps[t] / single[t]
+            if begin > 0:
+                before = found.edge[begin - 1, goes_on[:, path[begin]], path[begin]]
+                share *= 1.0 - float(before.sum()) / single[begin]
+            if end < len(node):
+                after = found.edge[end - 1, path[end - 1], goes_on[path[end - 1]]]
+                share *= 1.0 - float(after.sum()) / single[end - 1]
+            probabilities.append(min(max(share, 0.0), 1.0))
+        return probabilities
+
+    def _span_probability(
+        self, node: Floats, path: Sequence[int], span: tuple[int, int], goes_on: Bools, log_total: float
+    ) -> float:
+        begin, end = span
         inside = node.copy()
-        for place in range(begin, end):
-            others = np.arange(node.shape[1]) != path[place]
-            inside[place, others] = -np.inf
+        for position in range(begin, end):
+            others = np.arange(node.shape[1]) != path[position]
+            inside[position, others] = -np.inf
         if end < len(node):
-            inside[end, go_on] = -np.inf
-        if begin > 0 and lead_on is not None:
-            inside[begin - 1, lead_on] = -np.inf
-        whole = self.log_partition_of(node) if log_total is None else log_total
-        return float(np.exp(self.log_partition_of(inside) - whole))
+            inside[end, goes_on[path[end - 1]]] = -np.inf
+        if begin > 0:
+            inside[begin - 1, goes_on[:, path[begin]]] = -np.inf
+        return float(np.exp(self.log_partition_of(inside) - log_total))
 
     def log_probability(self, node: Floats, path: Sequence[int]) -> float:
         """Log of the probability of one path."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from factorwise.apps.tagging.config import BATCH, MOST_PASSES, TrainingConfig, online_rule
 from factorwise.apps.tagging.constraints import Constraints
+from factorwise.apps.tagging.encoders import Encoder
 from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.compile.threads import Team
@@ -389,3 +390,15 @@ def _online(
         **config.stopping(),
     )
     return watcher.result(found.weights, found.loss, found.converged, found.message)
+
+
+def without_zeros(tagger: ChainTagger, encoder: Encoder) -> tuple[ChainTagger, Encoder]:
+    """Leave out the state weights that L1 made zero, and the attributes that have no weight left."""
+    features, used = tagger.features, tagger.state_weights != 0
+    if used.all():
+        return tagger, encoder
+    ends = np.concatenate([[0], np.cumsum(used)])[features.start]
+    encoder, kept = encoder.select(np.diff(ends) > 0)
+    start = np.concatenate([[0], np.cumsum(np.diff(ends)[kept])]).astype(np.int64)
+    weights = np.concatenate([tagger.state_weights[used], tagger.transition_weights])
+    return replace(tagger, features=StateFeatures(start, features.label[used]), weights=weights), encoder

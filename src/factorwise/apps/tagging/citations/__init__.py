@@ -1,0 +1,1 @@
+"""Reference strings into fields, people and formats that other programs read."""
