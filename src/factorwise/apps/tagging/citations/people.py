@@ -26,7 +26,33 @@ _CAPITALS = re.compile(r"(?:[^\W\d_][-\u2010 ]?){1,3}\.?|(?:[^\W\d_]\.[-\u2010 ]
 _DOTTED = re.compile(r"(?:[^\W\d_]{1,2}\.[-\u2010 ]?)+")
 _SUFFIX = re.compile(r"(?:Jr|Sr|II|III|IV)\.?")
 _PARTICLES = frozenset(
-    "af al bin da de del della den der di do dos du el la le ten ter van von vom zu zum zur 't".split()
+    [
+        "af",
+        "al",
+        "bin",
+        "da",
+        "de",
+        "del",
+        "della",
+        "den",
+        "der",
+        "di",
+        "do",
+        "dos",
+        "du",
+        "el",
+        "la",
+        "le",
+        "ten",
+        "ter",
+        "van",
+        "von",
+        "vom",
+        "zu",
+        "zum",
+        "zur",
+        "'t",
+    ]
 )
 
 
