@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from factorwise.apps.resolution.curation import Curator
+from factorwise.apps.resolution.curation.candidates import WHOLE
 from factorwise.store import Store
 
 FIRST = ("anna", "bruno", "carla", "david", "elena", "felix", "greta", "henri", "irene", "jonas")
@@ -42,3 +43,15 @@ def make_store(path, table):
         table.drop_columns(["person"]), table.column("id").combine_chunks(), source="a.csv", leave_out=("id",)
     )
     return store
+
+
+def answer_by_truth(review, question, truth, who="Ann"):
+    """Answer a question by the entities of all records."""
+    choice = question.choice
+    if choice.kind != WHOLE:
+        same = truth[choice.left] == truth[choice.right]
+        return review.answer(question, "same" if same else "different", who=who)
+    entities = truth[list(choice.records)]
+    kept = entities == np.bincount(entities).argmax()
+    out = [record["id"] for record, belongs in zip(question.shown, kept, strict=True) if not belongs]
+    return review.answer(question, "all but" if out else "same", taken_out=out, who=who)

@@ -31,7 +31,7 @@ def resolved(tmp_path_factory):
 def server(resolved, tmp_path):
     path = tmp_path / "people.duckdb"
     path.write_bytes(resolved.read_bytes())
-    review = Review(Store.open(path), random_share=0.0)
+    review = Review(Store.open(path), random_share=0.0, whole=False, background=True)
     served = Server(review)
     served.review = review
     thread = served.start()

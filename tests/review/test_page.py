@@ -1,5 +1,6 @@
 """The page in a real Chromium: answers by keyboard and mouse, hands, two people, a phone, no errors."""
 
+import numpy as np
 import pytest
 
 api = pytest.importorskip("playwright.sync_api")
@@ -89,6 +90,28 @@ def test_nothing_that_records_say_is_carried_out(page):
     page.wait_for_selector("main td")
     assert page.evaluate("window.harmed") is None
     assert page.locator("main img, main script").count() == 0
+
+
+def test_records_are_taken_out_of_a_whole_entity(page, server):
+    review = server.review
+    entity = review.entities()[0]["entity"]
+    rows = np.flatnonzero(review.engine.labels == entity)
+    choice = review.engine.describe(int(rows[0]), int(rows[1]), "expected change")
+    question = review._question(choice._replace(kind="whole", records=tuple(rows.tolist())))
+    review._taken[question.number] = review._open["me"] = question
+    page.reload()
+    page.wait_for_selector("table.whole")
+    page.keyboard.press("Enter")
+    api.expect(page.locator("#message")).to_contain_text("Choose the records")
+    page.locator("table.whole input").first.check()
+    page.keyboard.press("y")  # marked, and yet all one: not clear
+    api.expect(page.locator("#message")).to_contain_text("Records are chosen")
+    page.keyboard.press("Enter")
+    answered(page, 0)
+    labels = review.store.membership()
+    assert labels[rows[0]] not in labels[rows[1:]]
+    assert len(set(labels[rows[1:]].tolist())) == 1
+    assert [one["answer"] for one in review.store.decisions()] == ["all but"]
 
 
 def test_two_people_answer_different_questions(page, server, browser):

@@ -16,6 +16,7 @@ from factorwise.errors import MissingExtraError
 if TYPE_CHECKING:
     from factorwise.apps.resolution.curation import Question, Review
 
+WHOLE = "whole"
 KEYS = {"y": "same", "n": "different", "u": "unsure"}
 
 
@@ -45,7 +46,7 @@ def command(
     path = _prepared(options, store, id_column)
     from factorwise.apps.resolution.curation import Review
 
-    review = Review(path, random_state=options.seed, n_jobs=options.threads)
+    review = Review(path, background=True, random_state=options.seed, n_jobs=options.threads)
     try:
         if console:
             ask_at_console(review, who)
@@ -62,20 +63,32 @@ def ask_at_console(review: Review, who: str) -> None:
     while (question := review.next(who)) is not None:
         for line in question_lines(question):
             click.echo(printable(line))
-        said = click.prompt("[y]es, [n]o, [u]nsure, [b]ack, [q]uit", type=click.Choice([*KEYS, "b", "q"]))
+        keys, taken_out = [*KEYS, "b", "q"], []
+        if question.kind == WHOLE:
+            said = click.prompt("[y] all one, numbers of those that do not belong, [n] none, [u], [b], [q]")
+            taken_out = _taken_out(question, said)
+            said = "out" if taken_out else said
+        else:
+            said = click.prompt("[y]es, [n]o, [u]nsure, [b]ack, [q]uit", type=click.Choice(keys))
         if said == "q":
             return
         if said == "b":
             undone = review.undo(who=who)
             click.echo("nothing to take back" if undone is None else f"decision {undone} is taken back")
             continue
-        outcome = review.answer(question, KEYS[said], who=who)
+        if said not in KEYS and not taken_out:
+            click.echo("that is no answer: type a letter, or numbers with spaces between them, but not all")
+            continue
+        answer = "all but" if taken_out else KEYS[said]
+        outcome = review.answer(question, answer, taken_out=taken_out, who=who)
         click.echo(f"saved as decision {outcome.decision}, {outcome.moved} records moved\n")
     click.echo("no more questions")
 
 
 def question_lines(question: Question) -> list[str]:
     """Return a question as lines: the two records side by side, differences marked, and the evidence."""
+    if question.kind == WHOLE:
+        return _all_lines(question)
     names = list(question.records[0])
     texts = [["" if one[name] is None else str(one[name]) for name in names] for one in question.records]
     width = max([len(name) for name in names] + [2])
@@ -93,6 +106,25 @@ def question_lines(question: Question) -> list[str]:
     return lines
 
 
+def _all_lines(question: Question) -> list[str]:
+    """Return a question about whole entities as lines, a record each; those of one entity share a letter."""
+    lines = []
+    for place, (record, entity) in enumerate(zip(question.shown, question.entities, strict=True), 1):
+        values = " | ".join("" if value is None else str(value) for value in record.values())
+        lines.append(f"{place:>3} {chr(ord('A') + entity)}  {values}")
+    return [*lines, "all one entity? which do not belong? (letters: entities now)"]
+
+
+def _taken_out(question: Question, said: str) -> list[str]:
+    """Return the ids of the records whose numbers were typed; none if these are no such numbers, or all."""
+    numbers = said.replace(",", " ").split()
+    if not numbers or not all(one.isdecimal() and 1 <= int(one) <= len(question.shown) for one in numbers):
+        return []
+    chosen = sorted({int(one) for one in numbers})
+    ids = [str(question.shown[number - 1]["id"]) for number in chosen]
+    return ids if len(ids) < len(question.shown) else []
+
+
 def _prepared(options: Options, store: str, id_column: str | None) -> Path:
     """Return the store, made from a file with records if that was given."""
     path = Path(store)
@@ -107,7 +139,7 @@ def _prepared(options: Options, store: str, id_column: str | None) -> Path:
     from factorwise.cli.resolve_init import make_store
 
     reading: dict[str, Any] = {"source": None, "ignore": (), "prefix_ids": False, "encoding": None}
-    make_store(options, target, (store,), None, None, reading | {"id_column": id_column})
+    make_store(options, target, (store,), None, None, (), reading | {"id_column": id_column})
     return target
 
 

@@ -58,7 +58,11 @@ class _Api:
     def answer(self, asked: dict[str, Any]) -> dict[str, Any]:
         who = _text(asked, "who") or "me"
         outcome = self.review.answer(
-            _number(asked, "number"), _text(asked, "answer"), who=who, why=_text(asked, "why")
+            _number(asked, "number"),
+            _text(asked, "answer"),
+            taken_out=_ids(asked, "taken_out") if "taken_out" in asked else (),
+            who=who,
+            why=_text(asked, "why"),
         )
         return {"saved": outcome.decision, "moved": outcome.moved} | self.question(asked)
 
@@ -91,7 +95,7 @@ class _Api:
         return {"decisions": self.review.decisions()}
 
     def _progress(self) -> dict[str, Any]:
-        return {"answers": len(self.review.engine.verdicts.asked)}
+        return {"answers": self.review.answers}
 
 
 def describe_question(question: Question) -> dict[str, Any]:
@@ -107,6 +111,8 @@ def describe_question(question: Question) -> dict[str, Any]:
         "evidence": question.evidence,
         "kind": question.kind,
         "reason": question.reason,
+        "shown": question.shown,
+        "entities": question.entities,
     }
 
 
@@ -177,8 +183,8 @@ def _number(asked: dict[str, Any], name: str) -> int:
         raise InvalidArgumentError(f"{name} must be a whole number.") from None
 
 
-def _ids(asked: dict[str, Any]) -> list[str]:
-    ids = asked.get("ids")
+def _ids(asked: dict[str, Any], name: str = "ids") -> list[str]:
+    ids = asked.get(name)
     if not isinstance(ids, list) or not ids or not all(isinstance(one, str) for one in ids):
-        raise InvalidArgumentError("ids must be a list of ids of records.")
+        raise InvalidArgumentError(f"{name} must be a list of ids of records.")
     return ids

@@ -19,8 +19,8 @@ from factorwise.store.index import IndexTables
 from factorwise.store.schema import create_views
 from factorwise.types import Ints
 
-SAME, DIFFERENT, UNSURE = "same", "different", "unsure"
-ANSWERS = (SAME, DIFFERENT, UNSURE)
+SAME, DIFFERENT, UNSURE, ALL_BUT = "same", "different", "unsure", "all but"
+ANSWERS = (SAME, DIFFERENT, UNSURE, ALL_BUT)
 
 
 class Store(Database):
@@ -53,10 +53,23 @@ class Store(Database):
         with self.transaction():
             self.execute("UPDATE runs SET ended = ?, outcome = ? WHERE run = ?", [_now(), outcome, run])
 
-    def add_model(self, content: bytes, provenance: Mapping[str, object], run: int | None = None) -> int:
-        """Keep a model file, and return its number; the last one is the current one."""
+    def add_model(
+        self,
+        content: bytes,
+        provenance: Mapping[str, object],
+        run: int | None = None,
+        *,
+        in_place_of: int | None = None,
+    ) -> int:
+        """Keep a model file, and return its number; the last one is the current one.
+
+        in_place_of
+            The number of a model that this one replaces.
+        """
         with self.transaction():
-            model = self._next("models", "model")
+            if in_place_of is not None:
+                self.execute("DELETE FROM models WHERE model = ?", [in_place_of])
+            model = self._next("models", "model") if in_place_of is None else in_place_of
             values = [model, _now(), run, content, json.dumps(provenance, default=str)]
             self.execute("INSERT INTO models VALUES (?, ?, ?, ?, ?)", values)
         return model
@@ -66,6 +79,11 @@ class Store(Database):
         query = "SELECT content FROM models WHERE model = coalesce(?, (SELECT max(model) FROM models))"
         found = self.execute(query, [number])
         return bytes(found[0][0]) if found else None
+
+    def model_provenance(self) -> tuple[int, dict[str, Any]]:
+        """Return the number of the current model, and what was said of it; -1 if there is none."""
+        found = self.execute("SELECT model, provenance FROM models ORDER BY model DESC LIMIT 1")
+        return (int(found[0][0]), dict(json.loads(found[0][1]))) if found else (-1, {})
 
     @property
     def n_records(self) -> int:
@@ -239,7 +257,8 @@ class Store(Database):
 
         parts
             Groups of records. ``different`` says that each group is an entity and no two are the same one;
-            ``same`` that all are one entity; ``unsure`` that the person cannot tell.
+            ``same`` that all are one entity; ``all but`` that the first group is one, to which no record of
+            the others belongs; ``unsure`` that the person cannot tell.
         context
             For each part other records that were shown with it, which the decision is not certain of.
         asked

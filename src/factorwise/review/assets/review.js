@@ -126,6 +126,10 @@ function drawQuestion(found) {
     main.append(make("h1", {}, "No more questions"), make("p", {}, "Nothing is left that would change much."));
     return;
   }
+  if (question.kind === "whole") {
+    drawWhole(found.progress);
+    return;
+  }
   const groups = question.sizes[0] > 1 || question.sizes[1] > 1;
   main.append(
     make("h1", {}, groups ? "Are these two groups one entity?" : "Are these two records one entity?"),
@@ -148,12 +152,47 @@ function drawQuestion(found) {
   });
 }
 
+function drawWhole(progress) {
+  const names = Object.keys(question.shown[0]);
+  const table = make("table", { class: "whole" }, make("tr", {}, ...["take out", "entity", ...names].map((name) => make("th", {}, name))));
+  question.shown.forEach((record, place) => {
+    const box = make("input", { type: "checkbox", value: record.id, "aria-label": `take ${record.id} out` });
+    const row = make("tr", { class: `side${question.entities[place] % 2}` }, make("td", {}, box),
+      make("td", {}, String.fromCharCode(65 + question.entities[place])), ...names.map((name) => make("td", {}, text(record[name]))));
+    box.addEventListener("change", () => row.classList.toggle("out", box.checked));
+    table.append(row);
+  });
+  main.append(
+    make("h1", {}, "Are all these records one entity?"),
+    make("p", { class: "hint" }, "Choose the records that do not belong to the others, then save. Letters say which entity a record is in now. " +
+      `Asked because: ${question.reason}. ${progress.answers} answered.`),
+    make("div", { class: "scroll" }, table),
+    make("div", { class: "answers" },
+      button("Yes, all one", "y", "yes", () => answer("same")),
+      button("All but the chosen ones", "Enter", "part", () => answer("all but")),
+      button("No two belong together", "n", "no", () => answer("different")),
+      button("Unsure", "u", "", () => answer("unsure")),
+      button("Back", "b", "", undo)));
+}
+
 function answer(said) {
   if (!question || answering) return; // a second key must not answer a question that nobody has seen
-  const number = question.number;
+  const body = { number: question.number, answer: said, who: who.value };
+  const out = question.kind === "whole" ? chosenIds(main) : [];
+  if (said === "all but") {
+    if (question.kind !== "whole") return;
+    if (!out.length || out.length === question.shown.length) {
+      say("Choose the records that do not belong, but not all of them.", true);
+      return;
+    }
+    body.taken_out = out;
+  } else if (out.length && said === "same") {
+    say("Records are chosen: save with Enter, or take the marks away.", true);
+    return;
+  }
   answering = true;
   doing(async () => {
-    const found = await ask("api/answer", { number, answer: said, who: who.value });
+    const found = await ask("api/answer", body);
     say(`Saved as decision ${found.saved}; ${found.moved} records moved.`);
     drawQuestion(found);
     drawQuality();
@@ -254,8 +293,10 @@ for (const name of ["questions", "entities", "decisions"]) {
   document.getElementById(`tab-${name}`).addEventListener("click", () => show(name));
 }
 document.addEventListener("keydown", (event) => {
-  if (event.target instanceof HTMLInputElement || event.ctrlKey || event.metaKey || event.altKey || view !== "questions") return;
-  const keys = { y: () => answer("same"), n: () => answer("different"), u: () => answer("unsure"), b: undo, Backspace: undo };
+  const typing = event.target instanceof HTMLInputElement && event.target.type !== "checkbox";
+  if (typing || event.ctrlKey || event.metaKey || event.altKey || view !== "questions") return;
+  const keys = { y: () => answer("same"), n: () => answer("different"), u: () => answer("unsure"), b: undo, Backspace: undo, Enter: () => answer("all but") };
+  if (event.key === "Enter" && (!question || question.kind !== "whole" || event.target instanceof HTMLButtonElement)) return;
   if (keys[event.key]) {
     event.preventDefault();
     keys[event.key]();

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from curation_cases import make_store, people
+from curation_cases import answer_by_truth, make_store, people
 from factorwise.apps.resolution.curation import Curator, Review
 from factorwise.apps.resolution.curation.estimates import estimate_quality
 from factorwise.apps.resolution.curation.teaching import fit_around
@@ -108,9 +108,10 @@ def test_answers_make_the_entities_better_and_are_kept(store, table):
         assert review.next("Ann") is question
         pair = (question.choice.left, question.choice.right)
         assert frozenset(pair) not in asked
-        asked.add(frozenset(pair))
+        if question.kind != "whole":  # of two that are both taken out nothing is said
+            asked.add(frozenset(pair))
         same = truth[pair[0]] == truth[pair[1]]
-        review.answer(question, "same" if same else "different", who="Ann")
+        answer_by_truth(review, question, truth)
         labels = review.engine.labels
         assert (labels[pair[0]] == labels[pair[1]]) == same
         assert labels.tolist() == store.membership().tolist()
@@ -121,8 +122,54 @@ def test_answers_make_the_entities_better_and_are_kept(store, table):
     again = Review(store)
     assert again.engine.verdicts.asked.keys() == review.engine.verdicts.asked.keys()
     np.testing.assert_allclose(
-        again.engine.records.scores, review.engine.records.scores, rtol=1e-4, atol=1e-4
-    )
+        again.engine.records.scores, review.engine.records.scores, atol=0.05
+    )  # the fit begins elsewhere, and stops when steps are small
+
+
+def test_a_question_about_whole_entities_takes_out_who_does_not_belong(store, table):
+    review = Review(store, random_share=0.0)
+    entity = int(np.bincount(store.membership()).argmax())
+    rows = np.flatnonzero(store.membership() == entity)
+    other = int(np.flatnonzero(store.membership() != entity)[0])
+    choice = review.engine.describe(int(rows[0]), int(rows[1]), "expected change")
+    choice = choice._replace(kind="whole", records=(*rows.tolist(), other))
+    question = review._question(choice)
+    review._taken[question.number] = question
+    assert question.entities == (*([0] * len(rows)), 1)
+    assert "entity now" in question._repr_html_()
+    names = [str(record["id"]) for record in question.shown]
+    with pytest.raises(InvalidArgumentError, match="takes some of the records out"):
+        review.answer(question, "all but", taken_out=names)
+    with pytest.raises(InvalidArgumentError, match="does not show a record 'nobody'"):
+        review.answer(question, "all but", taken_out=["nobody"])
+    before = store.membership()
+    review.answer(question, "all but", taken_out=[names[0], names[-1]], who="Ann")
+    labels = store.membership()
+    assert labels[rows[0]] != labels[rows[1]]
+    assert len(np.unique(labels[rows[1:]])) == 1
+    assert labels[other] != labels[rows[1]]
+    assert review.engine.verdicts.known(int(rows[0]), other) is None  # nothing was said of these two
+    assert review.undo(who="Ann") is not None
+    assert store.membership().tolist() == before.tolist()
+
+
+def test_learning_in_the_background_comes_to_the_same(resolved, tmp_path, table):
+    truth = truth_of(table)
+    found = []
+    for background in (False, True):
+        path = tmp_path / f"{background}.duckdb"
+        path.write_bytes(resolved.read_bytes())
+        review = Review(path, random_share=0.0, background=background)
+        for _ in range(25):
+            question = review.next()
+            if question is None:
+                break
+            answer_by_truth(review, question, truth)
+        review.learn()
+        assert review.engine.labels.tolist() == review.store.membership().tolist()
+        found.append(b_cubed(truth, review.engine.labels).f1)
+        review.close()
+    assert min(found) > 0.97
 
 
 def test_two_people_are_asked_different_questions(store):
@@ -177,10 +224,11 @@ def test_a_review_without_answers_keeps_no_model(resolved, tmp_path):
             return opened.execute("SELECT count(*) FROM models")[0][0]
 
     before = count_models()
-    review = Review(path)
-    review.answer(review.next(), "same")
-    review.close()
-    assert count_models() == before + 1
+    for _ in range(2):  # what a later review learns takes the place of what an earlier one did
+        review = Review(path)
+        review.answer(review.next(), "same")
+        review.close()
+        assert count_models() == before + 1
     Review(path).close()
     assert count_models() == before + 1
 
@@ -221,11 +269,12 @@ def test_regression_around_a_prior_has_a_zero_gradient():
     random = np.random.default_rng(0)
     features, same = random.normal(size=(30, 4)), random.random(30) < 0.4
     offset, spread = random.normal(size=30), np.array([1.0, 0.5, 2.0, 0.3])
-    found, covariance = fit_around(features, offset, same, spread)
+    weight = random.uniform(0.2, 2.0, 30)
+    found, covariance = fit_around(features, offset, same, weight, spread)
 
     def loss(change):
         odds = offset + features @ change
-        return np.sum(np.logaddexp(0, odds) - same * odds) + 0.5 * np.sum((change / spread) ** 2)
+        return weight @ (np.logaddexp(0, odds) - same * odds) + 0.5 * np.sum((change / spread) ** 2)
 
     step = 1e-4
     for k in range(4):
@@ -247,8 +296,8 @@ def test_intervals_cover_the_truth():
         rate = np.array([[0.01, 0.3], [0.1, 0.6], [0.3, 0.8], [0.5, 0.97]])[stratum, together.astype(int)]
         same = random.random(4_000) < rate
         cell = 2 * stratum + together
-        drawn = np.concatenate([random.choice(np.flatnonzero(stratum == k), 15) for k in range(4)])
-        quality = estimate_quality(cell, together, np.full(4_000, 0.5), cell[drawn], same[drawn])
+        drawn = np.concatenate([random.choice(np.flatnonzero(stratum == k), 15, False) for k in range(4)])
+        quality = estimate_quality(cell, np.full(4_000, 0.5), cell[drawn], same[drawn], drawn)
         precision, recall = same[together].mean(), (same & together).sum() / same.sum()
         covered += quality.precision.low <= precision <= quality.precision.high
         covered += quality.recall.low <= recall <= quality.recall.high

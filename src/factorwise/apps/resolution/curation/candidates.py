@@ -8,6 +8,7 @@ change their share of the other group, 2 |A| |B| / (|A| + |B|) in sum over all o
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,11 +16,15 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import average
 from scipy.spatial.distance import squareform
 
+from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.curation.regions import LinkedRecords
 from factorwise.types import Floats, Ints
+from factorwise.variables.sparse_rows import take_rows
 
-MERGE, SPLIT = "merge", "split"
+MERGE, SPLIT, WHOLE = "merge", "split", "whole"
 LOWEST = -7.0  # scores of links between entities that are looked at, below zero
+MOST_CROSSING = 300_000  # such links: of more the highest are looked at
+WEAKEST = 3  # records of an entity that are asked about one by one
 LARGEST_CUT = 60  # members of an entity that are looked at to find where to cut it
 
 
@@ -61,12 +66,44 @@ class Candidates(NamedTuple):
         return Candidates(*(np.concatenate(two) for two in zip(self, other, strict=True)))
 
 
+def near(records: LinkedRecords, labels: Ints, entities: Ints) -> Candidates:
+    """Return the questions about some entities, and about two of which one is one of them."""
+    chosen = np.zeros(int(labels.max(initial=-1)) + 1, np.bool_)
+    chosen[entities] = True
+    inside = chosen[labels]
+    rows = np.flatnonzero(inside)
+    _, entries = take_rows(records.graph.start, rows)
+    good = records.scores[records.graph.pair[entries]] > LOWEST
+    beside = chosen.copy()
+    beside[labels[records.graph.neighbor[entries[good]]]] = True
+    members = np.flatnonzero(beside[labels])
+    region = records.region(members)
+    found = candidates_of(region, labels[members])
+    found = found.select(inside[members[found.left]] | inside[members[found.right]])
+    return Candidates(members[found.left], members[found.right], *found[2:])
+
+
+def candidates_of(records: LinkedRecords, labels: Ints) -> Candidates:
+    """Return the questions about records and their entities."""
+    return merge_candidates(records, labels).plus(split_candidates(records, labels))
+
+
 def merge_candidates(records: LinkedRecords, labels: Ints) -> Candidates:
     """Return a question for every two entities with a link between them that is worth a thought."""
     graph, unlinked = records.graph, records.weights.unlinked
     number = np.unique(labels, return_inverse=True)[1]
     size = np.bincount(number)
-    pairs = np.flatnonzero((number[graph.first] != number[graph.second]) & (records.scores > LOWEST))
+    pairs = np.flatnonzero(records.scores > LOWEST)
+    pairs = pairs[number[graph.first[pairs]] != number[graph.second[pairs]]]
+    if records.sources is not None:
+        held = replace(Constraints(), sources=records.sources, one_per_source=True)
+        bits = held.source_bits(number, len(size))
+        assert bits is not None
+        clash = bits[number[graph.first[pairs]]] & bits[number[graph.second[pairs]]]
+        pairs = pairs[clash == 0]
+    if len(pairs) > MOST_CROSSING:
+        highest = np.argpartition(-records.scores[pairs], MOST_CROSSING)[:MOST_CROSSING]
+        pairs = np.sort(pairs[highest])
     first, second = graph.first[pairs].astype(np.int64), graph.second[pairs].astype(np.int64)
     one, two = number[first], number[second]
     key = np.minimum(one, two) * len(size) + np.maximum(one, two)
@@ -87,8 +124,8 @@ def merge_candidates(records: LinkedRecords, labels: Ints) -> Candidates:
     )
 
 
-def split_candidates(records: LinkedRecords, labels: Ints, most: int = 400) -> Candidates:
-    """Return questions for entities that may be two: the weakest record of each, and the weakest cut.
+def split_candidates(records: LinkedRecords, labels: Ints, most: int = 100) -> Candidates:
+    """Return questions for entities that may be two: the weakest records of each, and the weakest cut.
 
     most
         Entities for which a cut is looked for: those that would change most.
@@ -109,7 +146,8 @@ def split_candidates(records: LinkedRecords, labels: Ints, most: int = 400) -> C
     reached = score == worst[item]
     partner[item[reached]] = other[reached]
     order = np.lexsort((mean, number))
-    weakest = order[np.append(True, np.diff(number[order]) != 0)] if len(order) else order
+    rank = np.arange(len(order)) - np.append(0, np.cumsum(size))[number[order]]
+    weakest = order[rank < WEAKEST]
     weakest = weakest[(size[number[weakest]] > 1) & (partner[weakest] >= 0)]
     ones = np.ones(len(weakest), np.int64)
     alone = Candidates(

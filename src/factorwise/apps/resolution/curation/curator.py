@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,13 +25,14 @@ from factorwise.apps.resolution.curation.indexing import (
     write_index,
 )
 from factorwise.apps.resolution.curation.regions import LinkedRecords
+from factorwise.apps.resolution.curation.starting import learn_pair_weights
 from factorwise.apps.resolution.curation.verdicts import Verdicts
 from factorwise.apps.resolution.curation.warm import WarmIndex
 from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.apps.resolution.knowledge import Knowledge
-from factorwise.apps.resolution.labelled import LabelledPairs
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.apps.resolution.resolving import default_budget, draw_posterior
+from factorwise.apps.resolution.unlabelled.sources import number_sources
 from factorwise.errors import InvalidArgumentError, StoreError
 from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
@@ -37,6 +40,7 @@ from factorwise.store import Cause, Store
 from factorwise.store.index import StoredLinks
 from factorwise.types import Ints
 
+ONE_PER_SOURCE = "one per source"  # fact: the column of sources, if each has an entity once
 BASE_MODEL = "base model"  # fact: the number of the model that answers are learned on top of
 LOWEST = -7.0  # scores of links to entities that a new record could be of
 
@@ -86,10 +90,10 @@ class Curator:
 
     @property
     def knowledge(self) -> Knowledge:
-        """The current model of the store."""
+        """The current model of the store, for as many records as it has now."""
         if self._knowledge is None:
             self._knowledge = load_model(self.store)
-        return self._knowledge
+        return self._knowledge.for_size(self.store.n_records)
 
     def resolve(
         self,
@@ -99,6 +103,7 @@ class Curator:
         source: str,
         leave_out: tuple[str, ...] = (),
         resolver: EntityResolver | None = None,
+        on_message: Callable[[str], None] = lambda text: None,
     ) -> int:
         """Put the first records into an empty store and find their entities; return how many there are.
 
@@ -106,19 +111,26 @@ class Curator:
             Columns that are kept but not compared.
         resolver
             A fitted one; None to find weights from the records themselves.
+        on_message
+            Called with what of the model the store does not use.
         """
         if self.store.n_records:
             raise InvalidArgumentError(f"{self.store.path.name} has records already: add to them.")
         if resolver is None:
             resolver = EntityResolver(n_jobs=self._team.threads, random_state=self._seed)
-            resolver.fit(table, pairs=LabelledPairs.none(), leave_out=leave_out)
-        if resolver.knowledge_.unlabelled is not None:
-            raise InvalidArgumentError(
-                "the model was fitted without labels and has no comparison levels that answers could teach:"
-                " give a model that was fitted with labelled entities or pairs, or none."
-            )
-        self._knowledge = resolver.knowledge_
-        linked = link_table(table, self._knowledge, team=self._team)
+            resolver.fit(table, leave_out=leave_out)
+        knowledge = resolver.knowledge_
+        for message in unused_parts(knowledge):
+            on_message(message)
+        source_column = None
+        if knowledge.unlabelled is not None:
+            if knowledge.unlabelled.one_per_source:
+                source_column = knowledge.unlabelled.source
+            knowledge = learn_pair_weights(table, resolver, seed=self._seed, team=self._team)
+        knowledge = replace(knowledge, context=None, further={})
+        sources = None if source_column is None else number_sources(table, source_column)
+        linked = link_table(table, knowledge, sources=sources, team=self._team)
+        self._knowledge = linked.knowledge
         rounds, sweeps = default_budget(table.num_rows)
         rows = np.arange(table.num_rows)
         labels = linked.records.settle(
@@ -133,6 +145,7 @@ class Curator:
         with self.store.transaction():
             run = self.store.begin_run("init", settings, __version__)
             self.store.add_records(table, ids, source=source, run=run)
+            self.store.set_fact(ONE_PER_SOURCE, source_column or "")
             self._keep_model(run)
             write_index(self.store.index, linked, self._knowledge)
             self.store.regroup(rows, labels, Cause("run", run=run))
@@ -178,8 +191,15 @@ class Curator:
         """Search some records, ascending, again from the entities they are in; return the change."""
         links = self.store.index.links(rows)
         first, second = np.searchsorted(rows, links.first), np.searchsorted(rows, links.second)
-        numbers = np.asarray(rows, np.int64)
-        records = LinkedRecords.of(len(rows), first, second, links.levels, self.knowledge.weights, numbers)
+        records = LinkedRecords.of(
+            len(rows),
+            first,
+            second,
+            links.levels,
+            self.knowledge.weights,
+            np.asarray(rows, np.int64),
+            record_sources(self.store, rows),
+        )
         known = self.store.entities_of(rows)
         start = np.where(known >= 0, known, int(known.max(initial=0)) + 1 + np.arange(len(rows)))
         verdicts = Verdicts(self.store.decisions())
@@ -214,8 +234,7 @@ class Curator:
         Decisions hold in all of them.
         """
         n = self.store.n_records
-        links = self.store.index.links()
-        records = LinkedRecords.of(n, links.first, links.second, links.levels, self.knowledge.weights)
+        records = load_records(self.store, self.knowledge)
         rows = np.arange(n)
         walk, unit = records.walk(rows, self.store.membership(), Verdicts(self.store.decisions()))
         drawn = draw_posterior(walk, self.knowledge.merges, draws=count, seed=self._seed)
@@ -271,6 +290,36 @@ class Curator:
         self.store.set_fact(BASE_MODEL, str(model))
 
 
+def unused_parts(knowledge: Knowledge) -> list[str]:
+    """Say in whole sentences what of a model a store does not use."""
+    found = []
+    if knowledge.context is not None:
+        found.append("the model scores pairs in context, too; a store uses its weights of pairs alone.")
+    if knowledge.further:
+        names = ", ".join(knowledge.further)
+        found.append(
+            f"the model has templates of its own ({names}); a store uses its weights of pairs alone."
+        )
+    return found
+
+
+def load_records(store: Store, knowledge: Knowledge) -> LinkedRecords:
+    """Read the links of all records, and weigh them by a model."""
+    links, sources = store.index.links(), record_sources(store)
+    weights = knowledge.weights
+    return LinkedRecords.of(
+        store.n_records, links.first, links.second, links.levels, weights, sources=sources
+    )
+
+
+def record_sources(store: Store, rows: Ints | None = None) -> NDArray[np.int32] | None:
+    """Return the source of some records, of all for None, if an entity has one record of each; else None."""
+    column = store.fact(ONE_PER_SOURCE)
+    if not column:
+        return None
+    return number_sources(store.records(rows, columns=[column]), column)
+
+
 def load_model(store: Store, number: int | None = None) -> Knowledge:
     """Read a model of a store by its number; None for the current one."""
     content = store.model(number)
@@ -282,9 +331,11 @@ def load_model(store: Store, number: int | None = None) -> Knowledge:
         return Knowledge.load(path)
 
 
-def save_model(store: Store, knowledge: Knowledge, provenance: dict[str, Any]) -> int:
-    """Keep a model in a store as the current one."""
+def save_model(
+    store: Store, knowledge: Knowledge, provenance: dict[str, Any], *, in_place_of: int | None = None
+) -> int:
+    """Keep a model in a store as the current one, in place of the last one or as a further one."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.fw"
         knowledge.save(path)
-        return store.add_model(path.read_bytes(), provenance)
+        return store.add_model(path.read_bytes(), provenance, in_place_of=in_place_of)

@@ -2,14 +2,18 @@
 
 The question is the one whose answer is expected to change B-cubed most; entities that were asked about lately
 wait for their turn, so that doubts of all kinds come up, and a share of the questions is drawn at random for
-an unbiased estimate of quality. An answer holds at once, the entities around it are searched again, and the
-weights learn from all answers.
+an unbiased estimate of quality. Where several of the groups around it are in doubt, one question shows them
+all. An answer holds at once, and the entities that it speaks of are searched again. What it teaches concerns
+all records and takes longer: `prepare` finds new weights, entities and questions while people read the next
+question, and `adopt` makes them current.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -19,37 +23,52 @@ from numpy.typing import NDArray
 from factorwise.apps.resolution.curation.candidates import (
     MERGE,
     SPLIT,
+    WHOLE,
     Candidates,
-    merge_candidates,
+    candidates_of,
+    near,
     sides,
-    split_candidates,
 )
-from factorwise.apps.resolution.curation.regions import LinkedRecords
-from factorwise.apps.resolution.curation.teaching import GroupOdds, Teaching, teach
+from factorwise.apps.resolution.curation.regions import CHUNK, LinkedRecords
+from factorwise.apps.resolution.curation.teaching import (
+    GroupOdds,
+    LabelledLinks,
+    Teaching,
+    label_links,
+    sure_links,
+    teach,
+)
 from factorwise.apps.resolution.curation.verdicts import Verdicts
+from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
-from factorwise.store.store import DIFFERENT, SAME, UNSURE
-from factorwise.types import Ints
+from factorwise.kernels.graphs.components import component_numbers
+from factorwise.store.store import ALL_BUT, DIFFERENT, SAME, UNSURE
+from factorwise.types import Bools, Ints
 
 EXPECTED, UNCERTAIN, RANDOM, AGAIN = "expected change", "nearest to one half", "random", "disagreement"
 STRATA = (-4.0, -1.5, 0.0, 1.5, 4.0)  # scores between which random links are drawn
 POOL = 2_000  # questions that are kept ready
 TIRED = 0.5  # what a question is worth less for each one about the same entity before
+MOST_SHOWN = 12  # records of a question about whole entities
+WHOLE_GAIN = 2.5  # how many times more such a question must be worth: it takes longer to answer
+LEARNING = LinkSearch(rounds=2, sweeps=1, hot=0.02, cold=0.02, jumps=1.0, extra=4)
 
 
 class Choice(NamedTuple):
     """A question to ask.
 
     left, right
-        The two records.
+        The two records; of a question about whole entities those that are asked about most of all.
     together, probability
         Whether they are in one entity now, and the probability that they belong there.
     kind, reason
-        Whether entities would be merged or split; by what the question was chosen.
+        Whether entities would be merged or split, or ``whole``; by what the question was chosen.
     value
         The expected change of B-cubed, summed over all records.
     mean, best
         The scores between the two groups.
+    records
+        All records of a question about whole entities, in the order of their entities.
     """
 
     left: int
@@ -61,16 +80,31 @@ class Choice(NamedTuple):
     value: float
     mean: float
     best: float
+    records: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
 class _Answered:
-    """Answers so far, as teaching needs them: links of the pairs, and what was said of the groups."""
+    """Answers so far, as teaching needs them: links by decision, and what was said of the groups."""
 
-    link: list[int]
-    same: list[bool]
-    groups: list[tuple[float, float, bool]]
-    said: list[bool]
+    links: list[LabelledLinks] = field(default_factory=list)
+    groups: list[tuple[float, float, bool]] = field(default_factory=list)
+    said: list[bool] = field(default_factory=list)
+
+
+class Lessons(NamedTuple):
+    """What was prepared from answers: weights, questions, and records with other entities.
+
+    rows, before, after
+        Records that would change their entity, with the entity they had and a new number of a group.
+    """
+
+    records: LinkedRecords
+    teaching: Teaching | None
+    pool: Candidates
+    rows: NDArray[np.int64]
+    before: NDArray[np.int64]
+    after: NDArray[np.int64]
 
 
 class QuestionEngine:
@@ -78,8 +112,6 @@ class QuestionEngine:
 
     records, labels
         The links, and the entity of each record.
-    verdicts
-        What is known from earlier answers.
     strategy
         How questions are chosen: by the ``expected change`` of B-cubed, ``nearest to one half``, or at
         ``random`` among those that could be asked.
@@ -87,33 +119,41 @@ class QuestionEngine:
         The share of questions that are drawn at random, to estimate quality.
     teach
         Whether weights learn from answers.
+    whole
+        Whether questions may be about whole entities.
+    lock
+        Held by whoever calls the engine from several threads; `prepare` takes it for short moments.
     """
 
     def __init__(
         self,
         records: LinkedRecords,
         labels: Ints,
-        verdicts: Verdicts | None = None,
         *,
         strategy: str = EXPECTED,
         random_share: float = 0.1,
         teach: bool = True,
+        whole: bool = True,
         seed: int = 0,
         team: Team,
+        lock: AbstractContextManager[object] | None = None,
     ) -> None:
         self.records = records
         self.base = records.weights
+        self.base_scores = records.scores
         self.labels = np.asarray(labels, np.int64).copy()
-        self.verdicts = verdicts or Verdicts()
+        self.verdicts = Verdicts()
         self.odds = GroupOdds()
-        self.strategy, self.random_share, self.teach = strategy, random_share, teach
+        self.strategy, self.random_share, self.teach, self.whole = strategy, random_share, teach, whole
         self._random = np.random.default_rng([seed, 7])
         self._seed, self._team = seed, team
-        self._answered = _Answered([], [], [], [])
+        self._lock = threading.RLock() if lock is None else lock
+        self._answered = _Answered()
         self._tired: dict[int, int] = {}
         self._pool: Candidates | None = None
         self._teaching: Teaching | None = None
-        self._stale = 0
+        self._touched: set[int] = set()  # entities that changed, or were decided about, since `prepare` began
+        self._sure = sure_links(records.scores, seed)
 
     def next(self, skip: frozenset[tuple[int, int]] = frozenset()) -> Choice | None:
         """Return the question to ask now; None if there is none.
@@ -125,8 +165,10 @@ class QuestionEngine:
             drawn = self.random_link(skip)
             if drawn is not None:
                 return drawn
-        pool = self._pool if self._pool is not None and self._stale < 25 else self._filled()
-        chance = self._chance(pool)
+        if self._pool is None:
+            self._pool = self._best_questions(candidates_of(self.records, self.labels), self.records)
+        pool = self._pool
+        chance = self._chance(pool, self.records)
         value = np.where(pool.together, 1.0 - chance, chance) * pool.change()
         if self.strategy == EXPECTED:
             asked = np.array([self._times(a, b) for a, b in zip(pool.left, pool.right, strict=True)])
@@ -140,7 +182,7 @@ class QuestionEngine:
             together = bool(self.labels[left] == self.labels[right])
             if together != pool.together[place] or not self._open(left, right, skip):
                 continue
-            return Choice(
+            choice = Choice(
                 left,
                 right,
                 together,
@@ -151,16 +193,15 @@ class QuestionEngine:
                 float(pool.mean[place]),
                 float(pool.best[place]),
             )
-        if self._stale and self._pool is not None:
-            self._pool = None
-            return self.next(skip)
+            if self.whole and self.strategy == EXPECTED:
+                return self._widened(choice, pool, value)
+            return choice
         return None
 
     def random_link(self, skip: frozenset[tuple[int, int]] = frozenset()) -> Choice | None:
         """Return a question about a link drawn by strata of its score, whatever the entities are now."""
-        strata = [np.flatnonzero(self.strata == k) for k in np.unique(self.strata)]
-        for _ in range(20 if strata else 0):
-            links = strata[int(self._random.integers(len(strata)))]
+        for _ in range(20 if len(self.strata) else 0):
+            links = self._links_by_stratum[int(self._random.integers(len(self._links_by_stratum)))]
             link = int(links[self._random.integers(len(links))])
             left, right = int(self.records.graph.first[link]), int(self.records.graph.second[link])
             low, high = min(left, right), max(left, right)
@@ -172,9 +213,29 @@ class QuestionEngine:
         return None
 
     @cached_property
-    def strata(self) -> NDArray[np.int64]:
+    def strata(self) -> NDArray[np.int8]:
         """The stratum of each link: by its score before any answer."""
-        return np.searchsorted(STRATA, self.base.link_scores(self.records.levels))
+        return np.searchsorted(np.array(STRATA, np.float32), self.base_scores).astype(np.int8)
+
+    @cached_property
+    def _links_by_stratum(self) -> list[NDArray[np.int64]]:
+        found = [np.flatnonzero(self.strata == k) for k in range(len(STRATA) + 1)]
+        return [links for links in found if len(links)]
+
+    def expected_shares(self, together: Bools) -> NDArray[np.float32]:
+        """Return the probability of each link, before any random answer, that it is within an entity."""
+        apart, inside = self._shares
+        return np.where(together, inside, apart)
+
+    @cached_property
+    def _shares(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        odds, found = GroupOdds(), np.empty((2, len(self.base_scores)), np.float32)
+        for low in range(0, len(self.base_scores), CHUNK):
+            scores = self.base_scores[low : low + CHUNK].astype(np.float64)
+            for together in (0, 1):
+                flags = np.full(len(scores), bool(together))
+                found[together, low : low + CHUNK] = odds.probability(scores, scores, flags)
+        return found[0], found[1]
 
     def describe(self, left: int, right: int, reason: str) -> Choice:
         """Return a question about two records as it stands now."""
@@ -195,13 +256,6 @@ class QuestionEngine:
             members = members[sides(self.records, members, other, record)]
         return np.asarray(members[(members != record) & (members != other)], np.int64)
 
-    def answer(self, choice: Choice, answer: str) -> NDArray[np.int64]:
-        """Take an answer into account; return the records whose entity changed, ascending."""
-        parts = [[choice.left], [choice.right]]
-        context = [self.context(choice.left, choice.right), self.context(choice.right, choice.left)]
-        decision = {"parts": parts, "context": [side.tolist() for side in context], "answer": answer}
-        return self.decide(decision, choice)
-
     def decide(self, decision: Mapping[str, Any], choice: Choice | None = None) -> NDArray[np.int64]:
         """Take a decision into account; return the records whose entity changed, ascending.
 
@@ -209,48 +263,106 @@ class QuestionEngine:
             The question that it answers; None for one that nobody asked.
         """
         fits = self.verdicts.add(decision)
-        answer, firsts = str(decision["answer"]), [part[0] for part in decision["parts"]]
-        if answer == UNSURE:
+        parts = [np.asarray(part, np.int64) for part in decision["parts"]]
+        spoken = np.concatenate(parts)
+        entities = np.unique(self.labels[spoken])
+        self._touched.update(entities.tolist())
+        if decision["answer"] == UNSURE:
             return np.zeros(0, np.int64)
-        before = self.labels.copy()
-        self._learn(firsts, answer, choice)
+        self._learn(decision, choice)
+        changed = np.zeros(0, np.int64)
         if fits:
+            region = np.flatnonzero(np.isin(self.labels, entities))
+            before = self.labels[region]
             self._separate(decision)
-            spoken = [row for part in decision["parts"] for row in part]
-            self.settle(np.unique(self.labels[np.asarray(spoken, np.int64)]))
-        for row in firsts:
-            entity = int(self.labels[row])
+            self.settle(region)
+            changed = region[self.labels[region] != before]
+            self._touched.update(self.labels[region].tolist())
+        for entity in np.unique(self.labels[spoken]).tolist():
             self._tired[entity] = self._tired.get(entity, 0) + 1
-        if self.teach and fits and choice is not None:  # what is done by hand changes nothing elsewhere
-            self._reweigh()
-        changed = np.flatnonzero(self.labels != before)
-        self._stale += 1
-        self._refresh(changed)
+        self._renew(np.union1d(entities, self.labels[spoken]))
         return changed
 
     def replay(self, decisions: Iterable[Mapping[str, Any]]) -> None:
-        """Learn from decisions of earlier sessions, which the entities follow already."""
+        """Begin again with decisions of earlier sessions, which the entities follow already."""
+        self.verdicts, self._answered.links = Verdicts(), []
         for decision in decisions:
             self.verdicts.add(decision)
-            if decision["answer"] != UNSURE:
-                self._learn([part[0] for part in decision["parts"]], decision["answer"], None)
-        if self.teach:
-            self._teach()
+            self._learn(decision, None)
+        self._pool = None
 
-    def settle(self, entities: Ints) -> None:
-        """Search the records of some entities again."""
-        rows = np.flatnonzero(np.isin(self.labels, entities))
-        if not len(rows):
-            return
+    def prepare(self) -> Lessons:
+        """Find weights, entities and questions that follow from the answers so far; nothing changes yet."""
+        with self._lock:
+            labels, links = self.labels.copy(), LabelledLinks.join(self._answered.links)
+            before, records = self._teaching, self.records
+            self._touched.clear()
+        teaching = None
+        if self.teach and len(links.link):
+            links = LabelledLinks.join([links, self._sure])
+            levels = records.levels[links.link]
+            teaching = teach(self.base, levels, links.same, links.weight, before)
+        weights = self.base if teaching is None else teaching.weights
+        if not np.array_equal(weights.values, records.weights.values):
+            records = records.weighed(weights)
+        rows, after = self._resettled(records, labels) if self.teach else (np.zeros(0, np.int64),) * 2
+        was = labels[rows]
+        labels[rows] = after
+        pool = self._best_questions(candidates_of(records, labels), records, teaching)
+        return Lessons(records, teaching, pool, rows, was, after)
+
+    def adopt(self, lessons: Lessons) -> NDArray[np.int64]:
+        """Make what was prepared current; return the records whose entity changed, ascending.
+
+        Entities that answers have touched meanwhile stay as they are.
+        """
+        rows, before, after = lessons.rows, lessons.before, lessons.after
+        self.records, self._teaching = lessons.records, lessons.teaching
+        if len(rows):
+            old, new = (np.unique(side, return_inverse=True)[1] for side in (before, after))
+            part = component_numbers(int(old.max()) + int(new.max()) + 2, old, int(old.max()) + 1 + new)[old]
+            stale = (self.labels[rows] != before) | np.isin(before, list(self._touched))
+            kept = ~np.isin(part, part[stale])
+            rows = rows[kept]
+            before = self.labels[rows]
+            self._relabel(rows, after[kept])
+            rows = rows[self.labels[rows] != before]
+        self._pool = lessons.pool
+        if self._touched:
+            self._renew(np.array(sorted(self._touched)))
+        return rows
+
+    def settle(self, rows: Ints) -> None:
+        """Search some records, all of their entities, again."""
         found = self.records.settle(rows, self.labels[rows], self.verdicts, seed=self._seed, team=self._team)
         self._relabel(rows, found)
+
+    def rename(self, rows: Ints, entities: Ints) -> None:
+        """Call the entities of some records, all of these entities, as others do."""
+        self.labels[rows] = entities
+        self._touched.update(np.unique(entities).tolist())
+
+    def _resettled(self, records: LinkedRecords, labels: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the records of entities that the weights would have otherwise, with new groups."""
+        unsettled = records.unsettled(labels)
+        wanted = np.zeros(int(labels.max(initial=-1)) + 1, np.bool_)
+        wanted[labels[unsettled]] = True
+        rows = np.flatnonzero(wanted[labels])
+        if not len(rows):
+            return rows, rows
+        region = records.region(rows)
+        with self._lock:
+            limits = self.verdicts.within(rows)
+        walk, unit = region.walk_within(labels[rows], limits)
+        LEARNING.run(walk, seed=self._seed, team=self._team)
+        return rows, int(labels.max()) + 1 + np.asarray(walk.labels[unit], np.int64)
 
     def _relabel(self, rows: Ints, found: Ints) -> None:
         """Give records their new labels: an entity keeps the label of its first record if it can."""
         kept = np.unique(self.labels[rows])
         beyond = int(self.labels.max()) + 1
         number = np.unique(found, return_inverse=True)[1]
-        names = np.full(int(number.max()) + 1, -1, np.int64)
+        names = np.full(int(number.max(initial=-1)) + 1, -1, np.int64)
         free = set(kept.tolist())
         for place in np.unique(number, return_index=True)[1].tolist():
             label = int(self.labels[rows[place]])
@@ -263,67 +375,82 @@ class QuestionEngine:
 
     def _separate(self, decision: Mapping[str, Any]) -> None:
         """Begin with the parts of an entity that was said to be two, before it is searched."""
-        if decision["answer"] != DIFFERENT:
+        if decision["answer"] not in (DIFFERENT, ALL_BUT):
             return
-        parts = decision["parts"]
+        parts, shown = decision["parts"], not decision.get("context")
         for place, part in enumerate(parts[1:], 1):
-            left, right = parts[place - 1][0], part[0]
-            if self.labels[left] == self.labels[right]:
+            left, right = parts[0 if shown else place - 1][0], part[0]
+            if self.labels[left] != self.labels[right]:
+                continue
+            leaving = np.asarray(part, np.int64)
+            if not shown:
                 members = np.flatnonzero(self.labels == self.labels[left])
                 leaving = members[sides(self.records, members, left, right)]
-                self.labels[leaving] = int(self.labels.max()) + 1
+            self.labels[leaving] = int(self.labels.max()) + 1
 
-    def _learn(self, firsts: list[int], answer: str, choice: Choice | None) -> None:
+    def _learn(self, decision: Mapping[str, Any], choice: Choice | None) -> None:
         """Keep what an answer says of links and of groups."""
-        if len(firsts) != 2:
-            return
-        left, right = firsts
-        link = int(self.records.graph.find_pairs(np.array([left]), np.array([right]))[0])
-        if link >= 0:
-            self._answered.link.append(link)
-            self._answered.same.append(answer == SAME)
-        if choice is not None and choice.reason != RANDOM:
+        links = label_links(decision, self.records.graph)
+        if len(links.link):
+            self._answered.links.append(links)
+        if choice is not None and choice.reason != RANDOM and choice.kind != WHOLE:
             self._answered.groups.append((choice.mean, choice.best, choice.together))
-            self._answered.said.append(answer == SAME)
+            self._answered.said.append(decision["answer"] == SAME)
             mean, best, together = zip(*self._answered.groups, strict=True)
             said = np.array(self._answered.said)
             self.odds.learn(np.array(mean), np.array(best), np.array(together), said)
 
-    def _reweigh(self) -> None:
-        """Learn the weights from all answers, and search where they would have it otherwise."""
-        self._teach()
-        entities = self.records.unsettled(self.labels)
-        if len(entities):
-            self.settle(entities)
-
-    def _teach(self) -> None:
-        links = np.array(self._answered.link, np.int64)
-        if not len(links):
-            return
-        self._teaching = teach(self.base, self.records.levels[links], np.array(self._answered.same))
-        self.records = self.records.weighed(self._teaching.weights)
-
-    def _chance(self, pool: Candidates) -> NDArray[np.float64]:
+    def _chance(
+        self, pool: Candidates, records: LinkedRecords, teaching: Teaching | None = None
+    ) -> NDArray[np.float64]:
         """Return the probability that the groups of each question are one entity."""
-        if self._teaching is None:
+        teaching = teaching or self._teaching
+        if teaching is None or not len(pool):
             return self.odds.probability(pool.mean, pool.best, pool.together)
-        link = self.records.graph.find_pairs(pool.left, pool.right)
+        link = records.graph.find_pairs(pool.left, pool.right)
         variance = np.zeros(len(pool))
-        variance[link >= 0] = self._teaching.variance(self.records.levels[link[link >= 0]])
+        variance[link >= 0] = teaching.variance(records.levels[link[link >= 0]])
         return self.odds.probability(pool.mean, pool.best, pool.together, variance)
 
-    def _filled(self) -> Candidates:
-        found = merge_candidates(self.records, self.labels).plus(split_candidates(self.records, self.labels))
+    def _best_questions(
+        self, found: Candidates, records: LinkedRecords, teaching: Teaching | None = None
+    ) -> Candidates:
         chance = self.odds.probability(found.mean, found.best, found.together)
         value = np.where(found.together, 1.0 - chance, chance) * found.change()
-        self._pool = found.select(np.argsort(-value, kind="stable")[:POOL])
-        self._stale = 0
-        return self._pool
+        return found.select(np.argsort(-value, kind="stable")[:POOL])
 
-    def _refresh(self, changed: Ints) -> None:
-        """Leave out questions about entities that changed, until the pool is filled again."""
-        if self._pool is not None and len(changed):
-            self._pool = None if len(self.labels) < 100_000 else self._pool
+    def _renew(self, entities: Ints) -> None:
+        """Put the questions about some entities in the place of those that were about them."""
+        if self._pool is None:
+            return
+        chosen = np.zeros(int(self.labels.max()) + 1, np.bool_)
+        chosen[entities[entities < len(chosen)]] = True
+        pool = self._pool
+        stale = chosen[self.labels[pool.left]] | chosen[self.labels[pool.right]]
+        self._pool = pool.select(~stale).plus(near(self.records, self.labels, np.flatnonzero(chosen)))
+
+    def _widened(self, choice: Choice, pool: Candidates, value: NDArray[np.float64]) -> Choice:
+        """Return a question about all doubtful groups around a pair, if it is worth the longer answer."""
+        ends = self.labels[[choice.left, choice.right]]
+        one, two = self.labels[pool.left], self.labels[pool.right]
+        beside = np.isin(one, ends) | np.isin(two, ends)
+        entities, worth = list(dict.fromkeys(ends.tolist())), 0.0
+        shown = sum(int((self.labels == entity).sum()) for entity in entities)
+        for place in np.flatnonzero(beside)[np.argsort(-value[beside], kind="stable")].tolist():
+            further = [e for e in (int(one[place]), int(two[place])) if e not in entities]
+            more = sum(int((self.labels == entity).sum()) for entity in further)
+            pair = (int(pool.left[place]), int(pool.right[place]))
+            if shown + more > MOST_SHOWN or self.verdicts.known(*pair) is not None:
+                continue
+            if (min(pair), max(pair)) in self.verdicts.asked:
+                continue
+            entities += further
+            shown += more
+            worth += float(value[place])
+        if shown < 3 or shown > MOST_SHOWN or worth < WHOLE_GAIN * choice.value:
+            return choice
+        rows = np.concatenate([np.flatnonzero(self.labels == entity) for entity in entities])
+        return choice._replace(kind=WHOLE, value=worth, records=tuple(rows.tolist()))
 
     def _open(self, left: int, right: int, skip: frozenset[tuple[int, int]]) -> bool:
         """Return whether a question is neither answered, nor about two entities that were asked about."""

@@ -2,7 +2,7 @@
 
 Links are drawn from strata of their score before any answer, so each one's chance to be drawn is known. In
 each stratum, the share of pairs of one entity is estimated separately for links within and between entities;
-what answers have changed since is counted, not estimated. Pairs that are not linked are not seen: recall is
+of the links that were asked about it is known. Pairs that are not linked are not seen: recall is
 among the candidates.
 """
 
@@ -44,33 +44,35 @@ class Quality(NamedTuple):
 
 
 def estimate_quality(
-    cell: Ints, together: Bools, prior: Floats, drawn: Ints, same: Bools, seed: int = 0
+    cell: Ints, prior: Floats, drawn: Ints, same: Bools, link: Ints, seed: int = 0
 ) -> Quality:
     """Estimate precision and recall.
 
     cell : int[links]
-        The stratum of each link, with whether it is within an entity now.
-    together : bool[links]
-        Whether it is within an entity now.
+        Twice the stratum of each link, and one more if it is within an entity now.
     prior : float[links]
         The probability that its records are of one entity, before any random answer.
     drawn : int[answers], same : bool[answers]
         The cells that random links were in when they were asked about, and what was answered.
+    link : int[answers]
+        Which links these are: of them it is known, and of the others in their cells it is estimated.
     """
-    cells, place = np.unique(cell, return_inverse=True)
-    count = np.bincount(place, minlength=len(cells)).astype(np.float64)
-    expected = np.bincount(place, weights=prior) / np.maximum(count, 1.0)
-    inside = np.zeros(len(cells), bool)
-    inside[place] = together
+    size = int(cell.max(initial=-1)) + 2
+    count = np.bincount(cell, minlength=size).astype(np.float64)
+    cells = np.flatnonzero(count)
+    expected = np.bincount(cell, weights=prior, minlength=size)[cells] / count[cells]
+    left = count - np.bincount(cell[link], minlength=size)
+    known = np.bincount(cell[link], weights=same, minlength=size)
+    inside = cells % 2 == 1
     yes, no = (_counted(cells, drawn[same == said]) for said in (True, False))
     random = np.random.default_rng(seed)
     expected = np.clip(expected, 1e-4, 1.0 - 1e-4)
     shares = random.beta(
         STRENGTH * expected + yes, STRENGTH * (1.0 - expected) + no, size=(_DRAWS, len(cells))
     )
-    right = shares[:, inside] @ count[inside]
-    missed = shares[:, ~inside] @ count[~inside]
-    precision = right / max(float(count[inside].sum()), 1.0)
+    held = shares * left[cells] + known[cells]
+    right, missed = held[:, inside].sum(axis=1), held[:, ~inside].sum(axis=1)
+    precision = right / max(float(count[cells[inside]].sum()), 1.0)
     recall = right / np.maximum(right + missed, 1e-12)
     return Quality(_interval(precision), _interval(recall), len(drawn), 3 * max(len(drawn), 1))
 

@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 from factorwise.apps.resolution.blocking.keys import KeyMaker, text_hashes
 from factorwise.apps.resolution.comparisons import Comparer
 from factorwise.apps.resolution.comparisons.derived import RECORD, form_of
+from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.curation.regions import LinkedRecords
 from factorwise.apps.resolution.forms import Frequencies, Lists, NormalField, NormalTable, Strings
 from factorwise.apps.resolution.knowledge import Knowledge
+from factorwise.apps.resolution.linking import weigh_unlinked
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.kernels.compile.threads import Team
 from factorwise.store.index import IndexTables, StoredLinks
@@ -44,10 +46,11 @@ class KeyedRecords(Protocol):
 
 
 class LinkedTable(NamedTuple):
-    """The normal forms of a table, and its records with their links."""
+    """The normal forms of a table, its records with their links, and the model for a table of its size."""
 
     normal: NormalTable
     records: LinkedRecords
+    knowledge: Knowledge
 
 
 class Keys(NamedTuple):
@@ -58,14 +61,29 @@ class Keys(NamedTuple):
     row: NDArray[np.int64]
 
 
-def link_table(table: pa.Table, knowledge: Knowledge, *, team: Team) -> LinkedTable:
-    """Find and compare the candidates of a table."""
+def link_table(
+    table: pa.Table, knowledge: Knowledge, *, sources: NDArray[np.int32] | None = None, team: Team
+) -> LinkedTable:
+    """Find and compare the candidates of a table.
+
+    sources
+        The source of each record, if an entity has one record of each.
+    """
+    knowledge = knowledge.for_size(table.num_rows)
     normal = normalize(table, knowledge.fields)
-    candidates = knowledge.candidates(normal, threads=team.threads)
+    within = sources is None
+    candidates = knowledge.candidates(normal, sources=sources, within=within, threads=team.threads)
     comparer = Comparer(normal, knowledge.comparisons, candidates)
     levels = comparer.all_levels(candidates.first, candidates.second, team)
-    records = LinkedRecords.of(normal.n_rows, candidates.first, candidates.second, levels, knowledge.weights)
-    return LinkedTable(normal, records)
+    if knowledge.loses_links(candidates):
+        scores = knowledge.weights.link_scores(levels).astype(np.float32)
+        limits = Constraints(sources=sources, one_per_source=not within)
+        knowledge = weigh_unlinked(table, normal, candidates, scores, knowledge, limits, team=team)
+    training = {**knowledge.training, "records": max(table.num_rows, knowledge.training.get("records") or 0)}
+    knowledge = replace(knowledge, training=training)
+    pairs = candidates.first, candidates.second
+    records = LinkedRecords.of(normal.n_rows, *pairs, levels, knowledge.weights, sources=sources)
+    return LinkedTable(normal, records, knowledge)
 
 
 def write_index(index: IndexTables, linked: LinkedTable, knowledge: Knowledge) -> None:

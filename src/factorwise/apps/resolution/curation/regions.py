@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.curation.verdicts import Verdicts
 from factorwise.apps.resolution.linking import Links, link_items
 from factorwise.apps.resolution.updating import start_labels
@@ -22,6 +23,7 @@ from factorwise.model.level_weights import LevelWeights
 from factorwise.types import Ints
 from factorwise.world.links import LinkGraph
 
+CHUNK = 1 << 17  # links that are looked at in one go
 SEARCH = LinkSearch(rounds=3, sweeps=2, hot=0.02, cold=0.02, jumps=1.0, extra=4)
 
 
@@ -37,6 +39,8 @@ class LinkedRecords:
         Of the links under these weights.
     numbers : int64[records] or None
         What verdicts call the records; None for their places.
+    sources : int32[records] or None
+        The source of each record, if an entity has one record of each; else None.
     """
 
     graph: LinkGraph
@@ -44,6 +48,7 @@ class LinkedRecords:
     weights: LevelWeights
     scores: NDArray[np.float32]
     numbers: NDArray[np.int64] | None = None
+    sources: NDArray[np.int32] | None = None
 
     @classmethod
     def of(
@@ -54,16 +59,25 @@ class LinkedRecords:
         levels: NDArray[np.uint8],
         weights: LevelWeights,
         numbers: NDArray[np.int64] | None = None,
+        sources: NDArray[np.int32] | None = None,
     ) -> LinkedRecords:
         """Lay out links of records."""
         if not len(first):
             levels = np.zeros((0, len(weights.sizes)), np.uint8)
         graph = LinkGraph.from_pairs(n_records, first, second)
-        return cls(graph, levels, weights, weights.link_scores(levels).astype(np.float32), numbers)
+        return cls(graph, levels, weights, _scores(weights, levels), numbers, sources)
 
     def weighed(self, weights: LevelWeights) -> LinkedRecords:
         """Return the same links under other weights."""
-        return replace(self, weights=weights, scores=weights.link_scores(self.levels).astype(np.float32))
+        return replace(self, weights=weights, scores=_scores(weights, self.levels))
+
+    def region(self, rows: Ints) -> LinkedRecords:
+        """Return some records, ascending, with the links between them; ``numbers`` says which they are."""
+        graph, pair = self.graph.restrict_to(rows)
+        numbers = rows if self.numbers is None else self.numbers[rows]
+        sources = None if self.sources is None else self.sources[rows]
+        kept = np.asarray(numbers, np.int64)
+        return LinkedRecords(graph, self.levels[pair], self.weights, self.scores[pair], kept, sources)
 
     def settle(
         self,
@@ -86,36 +100,51 @@ class LinkedRecords:
 
     def walk(self, rows: Ints, start: Ints, verdicts: Verdicts) -> tuple[LinkWalk, NDArray[np.int32]]:
         """Return a walk over some records, ascending, and the item of each of them."""
-        limits = verdicts.within(rows if self.numbers is None else self.numbers[rows])
-        graph, pair = self.graph.restrict_to(np.asarray(rows))
-        links = Links(graph.first, graph.second, self.scores[pair])
+        region = self if len(rows) == self.graph.n_items else self.region(np.asarray(rows))
+        return region.walk_within(start, verdicts.within(rows if region.numbers is None else region.numbers))
+
+    def walk_within(self, start: Ints, limits: Constraints) -> tuple[LinkWalk, NDArray[np.int32]]:
+        """Return a walk over all records under constraints in their places, and the item of each of them."""
+        links = Links(self.graph.first, self.graph.second, self.scores)
         weights = LinkWeights(self.weights.unlinked, self.weights.cluster)
-        unit, linked = link_items(len(rows), links, limits, weights)
+        by_source = replace(limits, sources=self.sources, one_per_source=self.sources is not None)
+        unit, linked = link_items(self.graph.n_items, links, by_source, weights)
         walk = linked.walk(start_labels(start, unit, linked.n_items, limits))
         return walk, unit
 
     def unsettled(self, labels: Ints) -> NDArray[np.int64]:
-        """Return the entities with a record that would rather be in another one, and those it would go to."""
+        """Return records that would rather be in another entity, and one of each that they would go to."""
         n, (first, second) = self.graph.n_items, (self.graph.first, self.graph.second)
         unlinked = self.weights.unlinked
         number = np.unique(labels, return_inverse=True)[1]
-        names = np.unique(labels)
         size = np.bincount(number)
-        beyond = self.scores.astype(np.float64) - unlinked
-        worth = beyond > 0
-        item = np.concatenate([first[worth], second[worth]]).astype(np.int64)
-        there = number[np.concatenate([second[worth], first[worth]])]
+        home, crossing = np.zeros(n), []
+        for low in range(0, len(first), CHUNK):  # small steps let others have the processor in between
+            part = slice(low, low + CHUNK)
+            one, two = first[part], second[part]
+            beyond = self.scores[part].astype(np.float64) - unlinked
+            inside = number[one] == number[two]
+            home += np.bincount(one[inside], beyond[inside], n) + np.bincount(two[inside], beyond[inside], n)
+            crossing.append(low + np.flatnonzero(~inside & (beyond > 0)))
+        across = np.concatenate([np.zeros(0, np.int64), *crossing])
+        item = np.concatenate([first[across], second[across]]).astype(np.int64)
+        there = number[np.concatenate([second[across], first[across]])]
         cells, place = np.unique(item * len(size) + there, return_inverse=True)
-        total = np.bincount(place, weights=np.tile(beyond[worth], 2))
+        worth = np.tile(self.scores[across].astype(np.float64) - unlinked, 2)
+        total = np.bincount(place, weights=worth, minlength=len(cells))
         owner, target = cells // len(size), cells % len(size)
-        inside = number[first] == number[second]
-        home = np.zeros(n)
-        np.add.at(home, first[inside], beyond[inside])
-        np.add.at(home, second[inside], beyond[inside])
         alone = size[number] == 1
         home += unlinked * (size[number] - 1) - np.where(alone, 0.0, self.weights.cluster)
         away = total + unlinked * size[target] - self.weights.cluster
-        better = (target != number[owner]) & (away > home[owner] + 1e-6)
-        leaving = home < -1e-6
-        numbers = np.concatenate([number[owner[better]], target[better], number[leaving]])
-        return np.asarray(names[np.unique(numbers)], np.int64)
+        better = away > home[owner] + 1e-6
+        member = np.zeros(len(size), np.int64)
+        member[number] = np.arange(n)
+        leaving = np.flatnonzero(home < -1e-6)
+        return np.unique(np.concatenate([owner[better], member[target[better]], leaving]))
+
+
+def _scores(weights: LevelWeights, levels: NDArray[np.uint8]) -> NDArray[np.float32]:
+    scores = np.empty(len(levels), np.float32)
+    for low in range(0, len(levels), CHUNK):
+        scores[low : low + CHUNK] = weights.link_scores(levels[low : low + CHUNK])
+    return scores

@@ -1,9 +1,14 @@
-"""`Review`: questions about the records of a store, one at a time, for a page, a console or a notebook."""
+"""`Review`: questions about the records of a store, one at a time, for a page, a console or a notebook.
+
+An answer is kept, holds, and changes the entities that it speaks of before `Review.answer` returns. What it
+teaches concerns all records: that is learned at once, or in the background while the next question is read.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from html import escape
 from os import PathLike
@@ -12,15 +17,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.apps.resolution.curation.curator import BASE_MODEL, Curator, Match, load_model, save_model
-from factorwise.apps.resolution.curation.engine import AGAIN, RANDOM, Choice, QuestionEngine
+from factorwise.apps.resolution.curation.candidates import WHOLE
+from factorwise.apps.resolution.curation.curator import (
+    BASE_MODEL,
+    Curator,
+    Match,
+    load_model,
+    load_records,
+    save_model,
+)
+from factorwise.apps.resolution.curation.engine import AGAIN, RANDOM, Choice, Lessons, QuestionEngine
 from factorwise.apps.resolution.curation.estimates import Quality, estimate_quality
-from factorwise.apps.resolution.curation.regions import LinkedRecords
-from factorwise.apps.resolution.curation.verdicts import Verdicts
-from factorwise.errors import InvalidArgumentError
+from factorwise.errors import InvalidArgumentError, StoreError
 from factorwise.kernels.compile.threads import Team
 from factorwise.store import Cause, Store
-from factorwise.store.store import ANSWERS, DIFFERENT, SAME
+from factorwise.store.store import ALL_BUT, ANSWERS, DIFFERENT, SAME, UNSURE
 from factorwise.types import Ints
 
 SHOWN = 20  # other members of a group that are shown
@@ -30,6 +41,8 @@ TOGETHER, APART = ", together", ", apart"  # what is added to the reason of a ra
 @dataclass(frozen=True, slots=True, eq=False)
 class Question:
     """Two records, each with the group that it stands for: are they of one entity?
+
+    A question of kind ``whole`` shows whole entities: are all these records one, and who does not belong?
 
     number
         Of the question in this review.
@@ -46,23 +59,31 @@ class Question:
     evidence
         What each comparison adds to the score of the pair, the largest first; empty if they are not linked.
     kind, reason
-        Whether entities would be merged or split; why it is asked.
+        Whether entities would be merged or split, or ``whole``; why it is asked.
+    shown
+        All records of a question about whole entities, each with its id and columns; else none.
+    entities
+        For each of these the number of its entity now: 0 for the first one that is shown.
     """
 
     number: int
     ids: tuple[str, str]
     records: tuple[dict[str, Any], dict[str, Any]]
-    context: tuple[list[dict[str, Any]], list[dict[str, Any]]]
+    context: tuple[list[dict[str, Any]], ...]
     sizes: tuple[int, int]
     together: bool
     probability: float
     evidence: tuple[tuple[str, float], ...]
     kind: str
     reason: str
+    shown: tuple[dict[str, Any], ...]
+    entities: tuple[int, ...]
     choice: Choice
 
     def _repr_html_(self) -> str:
-        """Return a table of the two records, differences marked, for notebooks."""
+        """Return a table of the records, the differences of two marked, for notebooks."""
+        if self.kind == WHOLE:
+            return self._table_of_all()
         rows = []
         for name in self.records[0]:
             one, two = (record.get(name) for record in self.records)
@@ -76,6 +97,16 @@ class Question:
             f"<p>probability {self.probability:.2f}</p><ul>{evidence}</ul>"
         )
 
+    def _table_of_all(self) -> str:
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.shown[0])
+        rows = [
+            f"<tr><td>{number}</td>"
+            + "".join(f"<td>{escape('' if v is None else str(v))}</td>" for v in record.values())
+            + "</tr>"
+            for number, record in zip(self.entities, self.shown, strict=True)
+        ]
+        return f"<table><tr><th>entity now</th>{head}</tr>{''.join(rows)}</table>"
+
 
 class Outcome(NamedTuple):
     """What an answer did: the decision that was kept, and how many records are in another entity now."""
@@ -88,13 +119,18 @@ class Review:
     """Questions worth asking about the records of a store, and what answers do.
 
     ``next`` returns a question, ``answer`` keeps the answer. When ``answer`` returns, the answer is on the
-    disk, it holds, the entities around it have changed, and the weights have learned from it. Several people
-    may take turns, from several threads.
+    disk, it holds, and the entities around it have changed. Several people may take turns, from several
+    threads.
 
     store
         An open store, or the path of one.
     random_share
         The share of questions that are drawn at random, to estimate precision and recall.
+    whole
+        Whether questions may be about whole entities.
+    background
+        Learn from answers in a thread of its own, while the next question is read; else before ``answer``
+        returns.
     """
 
     def __init__(
@@ -102,37 +138,51 @@ class Review:
         store: Store | str | PathLike[str],
         *,
         random_share: float = 0.15,
+        whole: bool = True,
+        background: bool = False,
         random_state: int = 0,
         n_jobs: int = 1,
     ) -> None:
         self.store = store if isinstance(store, Store) else Store.open(store)
         self.curator = Curator(self.store, n_jobs=n_jobs, random_state=random_state)
         base = self.store.fact(BASE_MODEL)
-        self._base = load_model(self.store, int(base) if base else None)
-        self._random_share, self._seed, self._team = random_share, random_state, Team(n_jobs)
+        self._base_number = int(base) if base else None
+        self._base = load_model(self.store, self._base_number).for_size(self.store.n_records)
         self._lock = threading.RLock()
         self._open: dict[str, Question] = {}
         self._taken: dict[int, Question] = {}
         self._numbers = 0
-        self._learned_from = self._decided()  # what the current model knows
+        model, provenance = self.store.model_provenance()
+        self._taught = model if model != self._base_number else None  # the model that answers have made
+        self._learned_from = int(provenance.get("answers") or 0)
+        self.engine = QuestionEngine(
+            load_records(self.store, self._base),
+            self.store.membership(),
+            random_share=random_share,
+            whole=whole,
+            seed=random_state + len(self._decided()),
+            team=Team(n_jobs),
+            lock=self._lock,
+        )
+        self._last: tuple[int, str] | None = None  # the last decision, and who made it
+        self._lesson, self._closing = threading.Event(), False
+        self._learner: threading.Thread | None = None
         self.reload()
+        if self._decided():
+            self._adopt(self.engine.prepare(), keep=False)
+        if background:
+            self._learner = threading.Thread(target=self._learn_in_background, daemon=True)
+            self._learner.start()
 
     def reload(self) -> None:
-        """Read links, entities and decisions anew."""
+        """Read entities and decisions anew."""
         with self._lock:
-            links = self.store.index.links()
-            records = LinkedRecords.of(
-                self.store.n_records, links.first, links.second, links.levels, self._base.weights
-            )
-            self.engine = QuestionEngine(
-                records,
-                self.store.membership(),
-                Verdicts(),
-                random_share=self._random_share,
-                seed=self._seed + len(self.store.decisions()),
-                team=self._team,
-            )
+            self.engine.labels = self.store.membership().copy()
             self.engine.replay(self.store.decisions())
+
+    def learn(self) -> int:
+        """Learn from all answers; return how many records are in another entity for it."""
+        return self._adopt(self.engine.prepare())
 
     def next(self, who: str = "me") -> Question | None:
         """Return the question to ask a person now, the same until it is answered; None if there is none."""
@@ -145,11 +195,21 @@ class Review:
                 self._taken[self._open[who].number] = self._open[who]
             return self._open[who]
 
-    def answer(self, question: Question | int, answer: str, *, who: str = "me", why: str = "") -> Outcome:
-        """Keep an answer: ``same``, ``different`` or ``unsure``.
+    def answer(
+        self,
+        question: Question | int,
+        answer: str,
+        *,
+        taken_out: Sequence[str] = (),
+        who: str = "me",
+        why: str = "",
+    ) -> Outcome:
+        """Keep an answer: ``same``, ``different``, ``unsure``, or of whole entities also ``all but``.
 
         question
             The question, or its number.
+        taken_out
+            With ``all but``, the ids of the records that do not belong to the others.
         """
         if answer not in ANSWERS:
             raise InvalidArgumentError(f"an answer is one of {', '.join(ANSWERS)}, but {answer!r} was given.")
@@ -158,16 +218,28 @@ class Review:
             asked = self._taken.pop(number, None)
             if asked is None:
                 raise InvalidArgumentError(f"question {number} is not open: it was answered already.")
+            try:
+                parts = _parts(asked, answer, taken_out)
+            except InvalidArgumentError:
+                self._taken[number] = asked
+                raise
             self._open = {name: one for name, one in self._open.items() if one.number != number}
             choice = asked.choice
             reason = choice.reason
             if reason == RANDOM:
                 reason += TOGETHER if choice.together else APART
-            context = [self.engine.context(*pair) for pair in _both(choice.left, choice.right)]
-            parts = [[choice.left], [choice.right]]
+            context = []
+            if choice.kind != WHOLE:
+                context = [self.engine.context(*pair) for pair in _both(choice.left, choice.right)]
             if reason == AGAIN:
                 self._withdraw_others(parts, answer)
-            return self._decide(parts, context, answer, who, why, reason, choice.probability, choice)
+            outcome = self._decide(parts, context, answer, who, why, reason, choice.probability, choice)
+        if answer != UNSURE:
+            if self._learner is None:
+                outcome = outcome._replace(moved=outcome.moved + self.learn())
+            else:
+                self._lesson.set()
+        return outcome
 
     def merge(self, ids: Sequence[str], *, who: str = "me", why: str = "") -> Outcome:
         """Make the entities of some records one, by hand."""
@@ -197,13 +269,15 @@ class Review:
                 return None
             decision = int(mine[-1])
             changes = self.store.execute(
-                "SELECT change FROM changes WHERE decision = ? ORDER BY change DESC",
+                "SELECT change FROM changes WHERE decision = ? AND change NOT IN"
+                " (SELECT undoes FROM changes WHERE undoes IS NOT NULL) ORDER BY change DESC",
                 [decision],
             )
             with self.store.transaction():
                 self.store.withdraw(decision)
                 for (change,) in changes:
                     self.store.undo(int(change), who)
+            self._last = None
             waiting = self._open.pop(who, None)
             if waiting is not None:  # may be asked again
                 self._taken.pop(waiting.number, None)
@@ -213,23 +287,22 @@ class Review:
     def quality(self) -> Quality:
         """Estimate precision and recall from the answers to random questions."""
         with self._lock:
-            engine = self.engine
-            graph = engine.records.graph
-            together = engine.labels[graph.first] == engine.labels[graph.second]
-            scores = engine.base.link_scores(engine.records.levels)
-            prior = engine.odds.probability(scores, scores, together)
-            drawn, same = [], []
-            for one in self.store.decisions():
-                if str(one["asked"]).startswith(RANDOM) and one["answer"] in (SAME, DIFFERENT):
-                    left, right = one["parts"][0][0], one["parts"][1][0]
-                    link = int(graph.find_pairs(np.array([left]), np.array([right]))[0])
-                    if link >= 0:
-                        drawn.append(2 * int(engine.strata[link]) + str(one["asked"]).endswith(TOGETHER))
-                        same.append(one["answer"] == SAME)
-            cell = 2 * engine.strata + together
-            return estimate_quality(
-                cell, together, prior, np.array(drawn, np.int64), np.array(same, np.bool_)
-            )
+            engine, labels = self.engine, self.engine.labels.copy()
+            drawn = [
+                (one["parts"][0][0], one["parts"][1][0], one["answer"] == SAME, one["asked"])
+                for one in self.store.decisions()
+                if str(one["asked"]).startswith(RANDOM) and one["answer"] in (SAME, DIFFERENT)
+            ]
+        graph, strata = engine.records.graph, engine.strata
+        left, right, same = (np.array([row[k] for row in drawn], np.int64) for k in range(3))
+        link = graph.find_pairs(left, right)
+        was_together = np.array([str(row[3]).endswith(TOGETHER) for row in drawn], np.bool_)
+        known = link >= 0
+        cell = 2 * strata[link[known]].astype(np.int64) + was_together[known]
+        together = labels[graph.first] == labels[graph.second]
+        return estimate_quality(
+            2 * strata + together, engine.expected_shares(together), cell, same[known] == 1, link[known]
+        )
 
     def entities(self, search: str = "", *, most: int = 50) -> list[dict[str, Any]]:
         """Return entities with a record that holds some text, the largest first: id, size and one record."""
@@ -287,16 +360,68 @@ class Review:
 
     def close(self) -> None:
         """Keep what the weights have learned as the current model, and close the store."""
+        self._closing = True
+        if self._learner is not None:
+            self._lesson.set()
+            self._learner.join()
         with self._lock:
-            decided = self._decided()
+            decided = len(self._decided())
             if not self.store.read_only and decided != self._learned_from:
-                knowledge = replace(self._base, weights=self.engine.records.weights)
-                save_model(self.store, knowledge, {"answers": len(decided)})
+                training = {**self._base.training, "records": self.store.n_records}
+                weights = self.engine.records.weights
+                knowledge = replace(self._base, weights=weights, training=training)
+                save_model(self.store, knowledge, {"answers": decided}, in_place_of=self._taught)
             self.store.close()
+
+    @property
+    def answers(self) -> int:
+        """How many decisions count."""
+        return int(self.store.execute("SELECT count(*) FROM decisions WHERE withdrawn IS NULL")[0][0])
 
     def _decided(self) -> list[int]:
         """Return the numbers of the decisions that count."""
         return [int(one["decision"]) for one in self.store.decisions()]
+
+    def _learn_in_background(self) -> None:
+        while True:
+            self._lesson.wait()
+            self._lesson.clear()
+            if self._closing:
+                return
+            with suppress(StoreError):  # the disk is full: the next answer says so, and this is tried again
+                self.learn()
+
+    def _adopt(self, lessons: Lessons, *, keep: bool = True) -> int:
+        """Make what was prepared current, and keep the entities that change for it.
+
+        keep
+            False to take the weights only: the entities follow them already.
+        """
+        with self._lock:
+            if not keep or self.store.read_only or self._last is None:
+                self.engine.adopt(lessons._replace(rows=lessons.rows[:0], before=lessons.before[:0]))
+                return 0
+            decision, who = self._last
+            try:
+                with self.store.transaction():
+                    changed = self.engine.adopt(lessons)
+                    self._keep_entities(changed, Cause("decision", decision=decision, who=who))
+            except BaseException:
+                self.reload()
+                raise
+            return len(changed)
+
+    def _keep_entities(self, changed: Ints, cause: Cause) -> None:
+        """Keep the entities of records that changed; the engine calls them as the store does then."""
+        if not len(changed):
+            return
+        old = np.unique(self.store.entities_of(changed))
+        left = self.store.members(old).column("record").to_numpy()
+        now = np.zeros(int(self.engine.labels.max()) + 1, np.bool_)
+        now[self.engine.labels[changed]] = True
+        rows = np.union1d(np.flatnonzero(now[self.engine.labels]), left)
+        self.store.regroup(rows, self.engine.labels[rows], cause)
+        self.engine.rename(rows, self.store.entities_of(rows))
 
     def _choose(self) -> Choice | None:
         open_pairs = frozenset(
@@ -343,37 +468,36 @@ class Review:
                     probability=probability,
                 )
                 changed = self.engine.decide(decision, choice)
-                if len(changed):
-                    touched = np.flatnonzero(np.isin(self.engine.labels, self.engine.labels[changed]))
-                    left = self.store.members(np.unique(self.store.entities_of(changed)))
-                    rows = np.union1d(touched, left.column("record").to_numpy())
-                    self.store.regroup(
-                        rows, self.engine.labels[rows], Cause("decision", decision=number, who=who)
-                    )
-                    self.engine.labels[rows] = self.store.entities_of(rows)
+                self._keep_entities(changed, Cause("decision", decision=number, who=who))
         except BaseException:
             self.reload()
             raise
+        self._last = (number, who)
         return Outcome(number, len(changed))
 
     def _question(self, choice: Choice) -> Question:
         self._numbers += 1
         left, right = choice.left, choice.right
-        sides = [self.engine.context(*pair) for pair in _both(left, right)]
-        shown = [self._described(side[:SHOWN]) for side in sides]
-        records = self._described(np.array([left, right]))
-        ids = (str(records[0].pop("id")), str(records[1].pop("id")))
+        sides, rows = [np.zeros(0, np.int64)] * 2, np.array(choice.records, np.int64)
+        if choice.kind != WHOLE:
+            sides = [self.engine.context(*pair) for pair in _both(left, right)]
+            rows = np.concatenate([[left, right], *(side[:SHOWN] for side in sides)]).astype(np.int64)
+        described = self._described(rows)
+        by_row = dict(zip(rows.tolist(), described, strict=True))
+        pair = [dict(by_row[left]), dict(by_row[right])]
         return Question(
             number=self._numbers,
-            ids=ids,
-            records=(records[0], records[1]),
-            context=(shown[0], shown[1]),
+            ids=(str(pair[0].pop("id")), str(pair[1].pop("id"))),
+            records=(pair[0], pair[1]),
+            context=tuple([by_row[row] for row in side[:SHOWN].tolist()] for side in sides),
             sizes=(len(sides[0]) + 1, len(sides[1]) + 1),
             together=choice.together,
             probability=choice.probability,
             evidence=self._evidence(left, right),
             kind=choice.kind,
             reason=choice.reason,
+            shown=tuple(described) if choice.kind == WHOLE else (),
+            entities=_numbered(self.engine.labels[rows]) if choice.kind == WHOLE else (),
             choice=choice,
         )
 
@@ -413,6 +537,36 @@ class Review:
             [search],
         )
         return np.array([row for (row,) in found], np.int64)
+
+
+def _parts(question: Question, answer: str, taken_out: Sequence[str]) -> list[list[int]]:
+    """Return the groups of records that an answer speaks of."""
+    choice = question.choice
+    if choice.kind != WHOLE:
+        if answer == ALL_BUT:
+            raise InvalidArgumentError(f"{ALL_BUT!r} answers questions about whole entities only.")
+        return [[choice.left], [choice.right]]
+    rows = list(choice.records)
+    if answer == SAME:
+        return [rows]
+    if answer != ALL_BUT:
+        return [[row] for row in rows]
+    ids = [str(record["id"]) for record in question.shown]
+    unknown = sorted(set(taken_out) - set(ids))
+    if unknown:
+        raise InvalidArgumentError(f"question {question.number} does not show a record {unknown[0]!r}.")
+    out = [row for row, name in zip(rows, ids, strict=True) if name in taken_out]
+    if not 0 < len(out) < len(rows):
+        raise InvalidArgumentError(
+            f"{ALL_BUT!r} takes some of the records out, but not all: {len(out)} of {len(rows)} were given."
+        )
+    return [[row for row in rows if row not in out], *([row] for row in out)]
+
+
+def _numbered(labels: Ints) -> tuple[int, ...]:
+    """Number labels from 0 on, in the order in which they come."""
+    names = list(dict.fromkeys(labels.tolist()))
+    return tuple(names.index(label) for label in labels.tolist())
 
 
 def _both(left: int, right: int) -> tuple[tuple[int, int], tuple[int, int]]:

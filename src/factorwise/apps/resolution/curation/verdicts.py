@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.constraints import Constraints
-from factorwise.store.store import DIFFERENT, SAME
+from factorwise.store.store import ALL_BUT, DIFFERENT, SAME
 from factorwise.types import Ints
 
 
@@ -40,14 +40,19 @@ class Verdicts:
         parts: Sequence[Sequence[int]] = decision["parts"]
         answer = str(decision["answer"])
         firsts = [part[0] for part in parts]
-        for place, one in enumerate(firsts):
-            for two in firsts[place + 1 :]:
+        shown = firsts if answer in (SAME, DIFFERENT) else [row for part in parts for row in part]
+        first = len(parts[0]) if answer == ALL_BUT else len(shown)  # of the others nothing is said
+        for place, one in enumerate(shown[:first]):
+            for two in shown[place + 1 :]:
                 self.asked[min(one, two), max(one, two)] = answer
         if answer == SAME:
             fits = all(self._tie(firsts[0], other) for part in parts for other in part)
         elif answer == DIFFERENT:
             fits = all(self._tie(part[0], other) for part in parts for other in part)
             fits &= all(self._separate(a, b) for k, a in enumerate(firsts) for b in firsts[k + 1 :])
+        elif answer == ALL_BUT:
+            fits = all(self._tie(firsts[0], other) for other in parts[0])
+            fits &= all(self._separate(firsts[0], other) for part in parts[1:] for other in part)
         else:
             return True
         for part, context in zip(parts, decision.get("context", ()), strict=False):
