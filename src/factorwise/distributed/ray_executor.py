@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Any, Self
 
 from factorwise.distributed.executors import AHEAD, Step, in_order, read_shard, write_shard
+from factorwise.distributed.remote_calls import PAUSE, Board, print_texts, run_call
 from factorwise.distributed.shard_models import ShardModel
 from factorwise.distributed.shard_rows import ShardRows
 from factorwise.distributed.stepping import ShardReport, ShardStep, step_shard
@@ -53,6 +54,7 @@ class RayExecutor:
         self._reading = remote(read_shard)
         self._joining = remote(_joined)
         self._calling = remote(_call)
+        self._telling = remote(run_call)
 
     def __enter__(self) -> Self:
         return self
@@ -100,6 +102,32 @@ class RayExecutor:
     def map(self, function: Callable[..., Any], items: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call a function with each tuple of arguments; answers are in the order of the items."""
         return in_order(self.stream(function, items))
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function in a task; what it prints is printed here, and an interrupt here reaches it there.
+
+        It may use the cluster itself: an executor that it opens is one of the same cluster. A second
+        interrupt ends the task.
+        """
+        board = Board(f"call-{secrets.token_hex(8)}")
+        folder, looks_on = os.getcwd(), sys.stderr is not None and sys.stderr.isatty()
+        running = self._telling.remote(board.name, looks_on, folder, function, arguments)
+        asked = False
+        try:
+            while True:
+                try:
+                    done, _ = self._ray.wait([running], timeout=PAUSE)
+                    print_texts(board)
+                    if done:
+                        return self._got(running)
+                except KeyboardInterrupt:
+                    if asked:
+                        self._ray.cancel(running, force=True)
+                        raise
+                    asked = True
+                    board.ask_to_stop()
+        finally:
+            board.clear()
 
     def share(self, value: Any) -> Any:
         """Bring a value to the cluster once; functions that are handed the answer see the value."""
