@@ -35,7 +35,13 @@ from factorwise.cli.resolve_data import (
 from factorwise.cli.resolve_onto import Known, all_content, placed, placements, read_known
 from factorwise.cli.resolve_progress import WalkBar, telling
 from factorwise.cli.resolve_request import Request
-from factorwise.cli.resolve_shards import is_kept, opened_shards, remark_on_shards, shard_options
+from factorwise.cli.resolve_shards import (
+    is_kept,
+    made_where,
+    opened_shards,
+    remark_on_shards,
+    shard_options,
+)
 from factorwise.cli.resolve_unlabelled import (
     about_option,
     unlabelled_entry,
@@ -127,7 +133,7 @@ def command(options: Options, **given: Any) -> None:
     names = {name: given.pop(name) for name in Request.__dataclass_fields__ if name != "reading"}
     request = Request(**names, reading=given)
     request.check()
-    document = resolve(options, request)
+    document = made_where(request.ray, request.inputs(), options, resolve, request)
     emit(document, _lines(document), as_json=options.json)
     if document["interrupted"]:
         raise click.exceptions.Exit(INTERRUPTED)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from factorwise.cli.files import STANDARD
 from factorwise.cli.options import Options
 from factorwise.cli.output import notice
+from factorwise.cli.progress import peak_memory
 
 if TYPE_CHECKING:  # numba and Arrow take their time to load
     from factorwise.apps.resolution.sharded import Shards
@@ -93,6 +95,31 @@ def remark_on_shards(options: Options, shards: int | None, records: int) -> None
             f"{count} shards of {records:,} records have fewer than {LEAST_RECORDS:,} each: a search in one"
             " piece, without --shards and --ray, is faster.",
         )
+
+
+def made_where(
+    ray: str | None,
+    inputs: Sequence[str | Path | None],
+    options: Options,
+    work: Callable[[Options, Any], dict[str, Any]],
+    request: Any,
+) -> dict[str, Any]:
+    """Return what ``work`` makes of a request: here, or with ``--ray`` in a task of the cluster.
+
+    The task reads and writes by the same paths; this process holds nothing but what it returns.
+    """
+    if ray is None:
+        return work(options, request)
+    if STANDARD in map(str, inputs):
+        raise click.UsageError(
+            "with --ray, files are read in tasks, which have no standard input: give the path of a file that"
+            " all machines reach."
+        )
+    from factorwise.distributed.ray_executor import RayExecutor
+
+    with RayExecutor(ray, options.threads) as executor:
+        made: dict[str, Any] = executor.call(work, options, request)
+    return made | {"driver_memory": peak_memory()}
 
 
 @contextmanager
