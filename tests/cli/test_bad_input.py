@@ -122,7 +122,6 @@ OWN = [
     ("resolve apply", "--id=surname", "ids that stand more than once: 'Lee' (records 1 and 2)"),
     ("resolve apply", "--fields fields.toml", "--model has fields of its own"),
     ("resolve apply", f"--checkpoint {LONG}", "--checkpoint cannot be used: File name too long."),
-    ("resolve apply", "--shards 1000", "--shards 1000 is more than there are records, "),
     ("resolve apply", "--checkpoint-seconds 5", "says how often: give --checkpoint FOLDER, too."),
     ("resolve apply", "--checkpoint /proc/kept", "--checkpoint '/proc/kept': '/proc' cannot be written to."),
     ("resolve apply", "-o=/proc/o.csv", "--output '/proc/o.csv': the folder '/proc' cannot be written to."),

@@ -15,7 +15,7 @@ from factorwise.cli import main, resolve_apply, resolve_progress
 from factorwise.cli.learned import TOP
 from factorwise.cli.resolve_fit import bottleneck
 from factorwise.cli.resolve_progress import progress_text
-from factorwise.distributed import search as distributed_search
+from factorwise.inference.mcmc.shards import component_search
 from factorwise.inference.mcmc.shards import search as linkage_search
 from factorwise.inference.mcmc.shards.search import Progress
 from factorwise.io.models import read_model
@@ -392,14 +392,12 @@ def test_ctrl_c_in_the_walk_writes_what_it_has(run, folder, tmp_path, monkeypatc
     assert [row["id"] for row in read_csv(tmp_path / "o.csv")] == [record["id"] for record in FEW]
 
 
-@pytest.mark.parametrize("shards", [(), ("--shards", 3)], ids=["in one piece", "in shards"])
-def test_ctrl_c_before_the_first_round_is_done_leaves_nothing(run, folder, tmp_path, monkeypatch, shards):
+def test_ctrl_c_before_the_first_round_is_done_leaves_nothing(run, folder, tmp_path, monkeypatch):
     def interrupt(*given, **more):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(linkage_search._WalkRounds, "round", interrupt)
-    monkeypatch.setattr(distributed_search._ShardRounds, "round", interrupt)
-    words = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / "o.csv", "--json", *shards)
+    words = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / "o.csv", "--json")
     result = run("resolve", "apply", folder / "few.csv", *words)
     assert (result.code, result.out) == (130, "")
     assert list(tmp_path.iterdir()) == []
@@ -433,10 +431,8 @@ def test_ctrl_c_while_candidates_are_found_leaves_nothing(run, folder, tmp_path,
 def test_a_budget_of_rounds_or_seconds_ends_the_walk(apply):
     _, document = apply("--rounds", 1)
     assert document["search"]["rounds"] <= 21
-    for shards in ((), ("--shards", 3)):
-        _, document = apply("--seconds", 1e-9, *shards)
-        assert (document["search"]["rounds"], document["search"]["stopped"]) == (0, "time")
-        assert (document["search"]["score"] is None) == bool(shards)  # not known before the first round
+    _, document = apply("--seconds", 1e-9)
+    assert (document["search"]["rounds"], document["search"]["stopped"]) == (0, "time")
 
 
 @pytest.fixture
@@ -507,30 +503,17 @@ def test_inspect_shows_fields_rules_training_and_weights(run, folder):
     assert len(everything["weights"]["largest"]) == len(saved.weights_by_name())  # of links and of contexts
 
 
-def test_a_search_in_shards_goes_on_after_a_kill_and_depends_on_no_threads(apply, tmp_path, killed):
-    apply("--shards", 3, "--threads", 2)
+def test_a_search_by_groups_goes_on_after_a_kill(apply, run, folder, tmp_path, killed, monkeypatch):
+    monkeypatch.setattr(component_search, "ITEMS_PER_GROUP", 10)
+    apply()
     whole = (tmp_path / "o.csv").read_bytes()
     (tmp_path / "o.csv").unlink()
-    words = ("--shards", 3, "--checkpoint", tmp_path / "kept")
-    killed(6, *words)
-    assert [path.name for path in (tmp_path / "kept").glob("manifest-*")] == ["manifest-000004.json"]
+    words = ("--checkpoint", tmp_path / "kept")
+    command = killed(3, *words)
+    assert [path.name for path in (tmp_path / "kept").glob("manifest-*")] == ["manifest-000002.json"]
+    refused = run("resolve", "apply", folder / "few.csv", *command, "--seed", 1)
+    assert refused.code == 2
+    assert "is the checkpoint of another run" in refused.err
     apply(*words)
     assert (tmp_path / "o.csv").read_bytes() == whole
     assert list((tmp_path / "kept").iterdir()) == []
-
-
-@pytest.mark.parametrize("first", [(), ("--shards", 3)], ids=["in one piece", "in shards"])
-def test_a_checkpoint_of_the_other_kind_is_refused(killed, run, first, tmp_path):
-    second = () if first else ("--shards", 3)
-    at_once = () if first else ("--checkpoint-seconds", 0)
-    command = killed(6, *first, *at_once, "--checkpoint", tmp_path / "kept")
-    plain = [word for word in command if word not in (*first, *at_once)]
-    data = command[3].parent / "few.csv"
-    done = run("resolve", "apply", data, *plain, *second)
-    assert done.code == 2
-    assert "has the checkpoint of a run" in done.err
-    done = run("resolve", "apply", data, *command)
-    assert done.code == 0
-    assert "went on from the checkpoint, after round" in done.err
-    small = f"3 shards of {len(FEW)} records have fewer than 10,000 each: a search in one piece"
-    assert (small in done.err) == bool(first)

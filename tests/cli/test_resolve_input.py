@@ -389,14 +389,12 @@ def test_a_checkpoint_must_be_a_folder(refused, file):
     assert "is no folder" in refused("--checkpoint", file("x", "kept"))
 
 
-def test_checkpoints_of_shards_go_by_rounds(refused):
-    words = ("--shards", 2, "--checkpoint", "kept", "--checkpoint-seconds", 5)
-    assert "every fourth round is kept" in refused(*words)
+def test_a_store_for_checkpoints_must_have_an_address_that_is_known(refused):
+    assert "is no address of a folder" in refused("--checkpoint", "nowhere://kept")
 
 
-def test_a_store_for_checkpoints_needs_shards(refused):
-    assert "needs --ray or --shards" in refused("--checkpoint", "s3://bucket/kept")
-    assert "is no address of a folder" in refused("--checkpoint", "nowhere://kept", "--shards", 2)
+def test_standard_input_is_not_read_by_a_cluster(refused):
+    assert "which have no standard input" in refused("--ray", "local", "--must-link", "-")
 
 
 def test_a_cluster_that_is_not_there_is_named(refused):

@@ -35,13 +35,7 @@ from factorwise.cli.resolve_data import (
 from factorwise.cli.resolve_onto import Known, all_content, placed, placements, read_known
 from factorwise.cli.resolve_progress import WalkBar, telling
 from factorwise.cli.resolve_request import Request
-from factorwise.cli.resolve_shards import (
-    is_kept,
-    made_where,
-    opened_shards,
-    remark_on_shards,
-    shard_options,
-)
+from factorwise.cli.resolve_shards import is_kept, made_where, opened_executor, ray_option
 from factorwise.cli.resolve_unlabelled import (
     about_option,
     unlabelled_entry,
@@ -110,12 +104,12 @@ _path = click.Path(path_type=Path)
 )
 @rule_option
 @report_options
-@shard_options
+@ray_option
 @click.option("--checkpoint", metavar="FOLDER", help="Keep there what it needs to go on.")
 @click.option(
     "--checkpoint-seconds",
     type=Real(min=0),
-    help="How often.  [default: 60; with --shards or --ray every fourth round]",
+    help="How often, where all open questions are one group; else after each group.  [default: 60]",
 )
 def command(options: Options, **given: Any) -> None:
     """Find which of the records in RECORDS are of the same entity.
@@ -221,13 +215,9 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
     with clock.part("writing"):
         written = _write(request, content, found)
     if request.checkpoint is not None and reason in ENDED:
-        from factorwise.io.checkpoints import remove_checkpoint
-        from factorwise.io.shard_files import ShardStore
+        from factorwise.apps.resolution.resolving import Keeping
 
-        if request.in_shards:
-            ShardStore(request.checkpoint).clear()
-        else:
-            remove_checkpoint(request.checkpoint)
+        Keeping(request.checkpoint).clear()
     document = {
         "output": request.output.name,
         "bytes": request.output.stat().st_size,
@@ -324,11 +314,9 @@ def _walk(
     from factorwise.apps.resolution.resolving import default_budget
 
     planned = request.rounds or default_budget(records.table.num_rows)[0]
-    if request.in_shards:
-        remark_on_shards(options, request.shards, records.table.num_rows)
     telling(options)(f"finding and comparing candidates by {len(resolver.knowledge_.rules)} rules")
     with (
-        opened_shards(request.ray, request.shards, options.threads) as shards,
+        opened_executor(request.ray, options.threads) as executor,
         speaking_of(records.name),
         WalkBar(options, planned, request.seconds) as bar,
     ):
@@ -345,7 +333,7 @@ def _walk(
             constraints=constraints,
             checkpoint=request.checkpoint,
             checkpoint_seconds=60.0 if request.checkpoint_seconds is None else request.checkpoint_seconds,
-            shards=shards,
+            executor=executor,
             linked=tell_candidates,
             watch=watch,
         )

@@ -38,7 +38,7 @@ from factorwise.cli.resolve_model import (
     weight_entries,
 )
 from factorwise.cli.resolve_progress import PassBar, telling
-from factorwise.cli.resolve_shards import opened_shards, shard_options
+from factorwise.cli.resolve_shards import opened_mixer, shard_options
 from factorwise.cli.resolve_unlabelled import (
     about_option,
     unlabelled_entry,
@@ -172,7 +172,7 @@ def command(
     reports: list[BlockingReport] = []
     with (
         clock.part("learning"),
-        opened_shards(ray, shards, options.threads) as opened,
+        opened_mixer(ray, shards, options.threads) as mixer,
         speaking_of(records.name),
         PassBar(options, passes) as bar,
     ):
@@ -183,7 +183,7 @@ def command(
             id=reading["id_column"],
             leave_out=records.leave_out,
             constraints=Constraints(sources=records.sources, one_per_source=one_per_source),
-            shards=opened,
+            mixer=mixer,
             tell=telling(options),
             watch=bar,
             blocked=lambda *found: reports.append(blocking_report(*found)),

@@ -13,7 +13,7 @@ from factorwise.cli.files import can_write, check_tables
 from factorwise.cli.reports import check_report
 from factorwise.cli.resolve_data import check_outputs, check_sources
 from factorwise.cli.resolve_onto import check_onto
-from factorwise.cli.resolve_shards import check_checkpoint_address, check_checkpoint_mode
+from factorwise.cli.resolve_shards import check_checkpoint_address
 
 MOST_DRAWN = 1_000_000  # records of which a report has doubtful pairs unasked: of more, drawing takes minutes
 
@@ -43,7 +43,6 @@ class Request:
     report: Path | None
     no_values: bool
     ray: str | None
-    shards: int | None
     checkpoint: str | None
     checkpoint_seconds: float | None
     rule: tuple[str, ...] = ()
@@ -59,11 +58,6 @@ class Request:
         if self.posterior or self.pairs is not None or self.second_best is not None:
             return True
         return self.report is not None and records <= MOST_DRAWN and ended
-
-    @property
-    def in_shards(self) -> bool:
-        """Whether the search goes over shards."""
-        return self.ray is not None or self.shards is not None
 
     def targets(self) -> dict[str, Path | None]:
         """Return the tables to be written, the one that tells that all is done last."""
@@ -88,7 +82,7 @@ class Request:
         check_report(self.report, self.no_values)
         check_outputs(self.outputs(), *self.inputs())
         check_tables(self.targets())
-        unused = {"--checkpoint": self.checkpoint, "--ray": self.ray, "--shards": self.shards}
+        unused = {"--checkpoint": self.checkpoint, "--ray": self.ray}
         check_onto(self.onto, self.old, unused)
         if self.onto is not None and self.model is None:
             raise click.UsageError("--onto needs --model: the one that the entities were found with.")
@@ -108,12 +102,7 @@ class Request:
             check_sources(self.one_per_source, None, self.files)
         if self.checkpoint_seconds is not None and self.checkpoint is None:
             raise click.UsageError("--checkpoint-seconds says how often: give --checkpoint FOLDER, too.")
-        if self.checkpoint_seconds is not None and self.in_shards:
-            raise click.UsageError(
-                "--checkpoint-seconds is for a search in one piece: with --shards or --ray, every fourth"
-                " round is kept."
-            )
-        if self.checkpoint is None or check_checkpoint_address(self.checkpoint, self.in_shards):
+        if self.checkpoint is None or check_checkpoint_address(self.checkpoint):
             return
         folder = Path(self.checkpoint)
         try:
@@ -123,4 +112,3 @@ class Request:
         if not place.is_dir() or not can_write(place):
             why = "cannot be written to" if place.is_dir() else "is no folder"
             raise click.UsageError(f"--checkpoint {self.checkpoint!r}: {str(place)!r} {why}.")
-        check_checkpoint_mode(self.checkpoint, self.in_shards)

@@ -1,4 +1,4 @@
-"""What ``resolve fit`` and ``resolve apply`` say about shards and clusters."""
+"""What ``resolve fit`` and ``resolve apply`` say about clusters, shards and checkpoints."""
 
 from __future__ import annotations
 
@@ -11,67 +11,43 @@ import click
 
 from factorwise.cli.files import STANDARD
 from factorwise.cli.options import Options
-from factorwise.cli.output import notice
 from factorwise.cli.progress import peak_memory
 
 if TYPE_CHECKING:  # numba and Arrow take their time to load
-    from factorwise.apps.resolution.sharded import Shards
+    from factorwise.distributed.executors import Executor
+    from factorwise.distributed.mixing import Mixer
 
 DEFAULT_SHARDS = 16
 MANIFESTS = "manifest-??????.json"  # in the folder of a checkpoint of shards
-LEAST_RECORDS = 10_000  # of a shard, for it to be worth its overhead
+
+
+ray_option = click.option(
+    "--ray",
+    metavar="ADDRESS|auto|local",
+    help="Work in tasks of a Ray cluster: one that runs at ADDRESS, the one that this machine is part of, or"
+    " one started here for the run. All its machines must reach the files by the same paths.",
+)
 
 
 def shard_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of work in shards."""
-    for option in (
-        click.option(
-            "--ray",
-            metavar="ADDRESS|auto|local",
-            help="Work on a Ray cluster: one that runs at ADDRESS, the one that this machine is part of, or"
-            " one started here for the run.",
-        ),
-        click.option(
-            "--shards",
-            type=click.IntRange(1, 10_000),
-            metavar="K",
-            help="Work in K shards of entities.  [default: 16 with --ray, else all in one]",
-        ),
-    ):
-        command = option(command)
-    return command
+    """Add the options of learning in shards."""
+    shards = click.option(
+        "--shards",
+        type=click.IntRange(1, 10_000),
+        metavar="K",
+        help="Take the walks that learn in K shards of entities.  [default: 16 with --ray, else all in one]",
+    )
+    return shards(ray_option(command))
 
 
-def check_checkpoint_address(checkpoint: str, in_shards: bool) -> bool:
-    """Say whether a checkpoint goes to the address of a store, which only a search in shards can use."""
+def check_checkpoint_address(checkpoint: str) -> bool:
+    """Say whether a checkpoint goes to the address of a store."""
     if "://" not in checkpoint:
         return False
-    if not in_shards:
-        raise click.UsageError(
-            f"--checkpoint {checkpoint!r} is the address of a store: that needs --ray or --shards. Give a"
-            " folder instead."
-        )
     from factorwise.io.shard_files import ShardStore
 
     ShardStore(checkpoint).reach()
     return True
-
-
-def check_checkpoint_mode(checkpoint: str, in_shards: bool) -> None:
-    """Refuse a folder that has the checkpoint of a search of the other kind."""
-    from factorwise.io.checkpoints import FILE
-
-    folder = Path(checkpoint)
-    if in_shards and (folder / FILE).exists():
-        other = "without --shards and --ray"
-    elif not in_shards and any(folder.glob(MANIFESTS)):
-        other = "with --shards or --ray"
-    else:
-        return
-    raise click.UsageError(
-        f"--checkpoint {checkpoint!r} has the checkpoint of a run {other}: go on with that, give another"
-        " folder, or remove it to begin anew."
-    )
 
 
 def is_kept(checkpoint: str) -> bool:
@@ -79,22 +55,6 @@ def is_kept(checkpoint: str) -> bool:
     from factorwise.io.checkpoints import FILE
 
     return (Path(checkpoint) / FILE).exists() or any(Path(checkpoint).glob(MANIFESTS))
-
-
-def remark_on_shards(options: Options, shards: int | None, records: int) -> None:
-    """Say so where shards are so small that they cost more than they save, and refuse more than records."""
-    count = DEFAULT_SHARDS if shards is None else shards
-    if shards is not None and shards > max(records, 1):
-        raise click.UsageError(
-            f"--shards {shards} is more than there are records, {records:,}: give fewer, each of"
-            f" {LEAST_RECORDS:,} records or more."
-        )
-    if count > 1 and records < count * LEAST_RECORDS:
-        notice(
-            options,
-            f"{count} shards of {records:,} records have fewer than {LEAST_RECORDS:,} each: a search in one"
-            " piece, without --shards and --ray, is faster.",
-        )
 
 
 def made_where(
@@ -123,19 +83,25 @@ def made_where(
 
 
 @contextmanager
-def opened_shards(ray: str | None, shards: int | None, threads: int | None) -> Iterator[Shards | None]:
-    """Yield who runs the shards, if there are to be any; a cluster that was started here ends with it."""
-    if ray is None and shards is None:
+def opened_executor(ray: str | None, threads: int | None) -> Iterator[Executor | None]:
+    """Yield the cluster, if there is to be one; a cluster that was started here ends with it."""
+    if ray is None:
         yield None
         return
-    from factorwise.apps.resolution.sharded import Shards
-    from factorwise.distributed.executors import LocalExecutor
     from factorwise.distributed.ray_executor import RayExecutor
-    from factorwise.distributed.search import Sharding
 
-    sharding = Sharding(DEFAULT_SHARDS if shards is None else shards)
-    if ray is None:
-        yield Shards(LocalExecutor(threads), sharding)
-        return
     with RayExecutor(ray, threads) as executor:
-        yield Shards(executor, sharding)
+        yield executor
+
+
+@contextmanager
+def opened_mixer(ray: str | None, shards: int | None, threads: int | None) -> Iterator[Mixer | None]:
+    """Yield who takes walks that learn in shards, if there are to be any."""
+    with opened_executor(ray, threads) as executor:
+        if executor is None and shards is None:
+            yield None
+            return
+        from factorwise.distributed.executors import LocalExecutor
+        from factorwise.distributed.mixing import Mixer
+
+        yield Mixer(executor or LocalExecutor(threads), DEFAULT_SHARDS if shards is None else shards)

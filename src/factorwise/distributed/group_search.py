@@ -156,6 +156,8 @@ class _Run:
     def keep(self, keeping: ShardKeeping) -> None:
         """Write the answers that are new, and then a manifest by which they count."""
         done = [number for number in sorted(self.ends) if self.ends[number].reason in ("settled", "rounds")]
+        if len(done) == len(self.files):
+            return
         for number in done:
             if number not in self.files:
                 items = self.groups.items(number)

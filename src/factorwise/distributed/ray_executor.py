@@ -13,6 +13,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import Any, Self
 
 from factorwise.distributed.executors import AHEAD, Step, in_order, read_shard, write_shard
@@ -110,7 +111,7 @@ class RayExecutor:
         interrupt ends the task.
         """
         board = Board(f"call-{secrets.token_hex(8)}")
-        folder, looks_on = os.getcwd(), sys.stderr is not None and sys.stderr.isatty()
+        folder, looks_on = str(Path.cwd()), sys.stderr is not None and sys.stderr.isatty()
         running = self._telling.remote(board.name, looks_on, folder, function, arguments)
         asked = False
         try:

@@ -57,7 +57,7 @@ class Board:
         _store().put(f"{self.name}-stop", b"1")
 
     def is_asked_to_stop(self) -> bool:
-        """Whether the call shall be interrupted; asked once, so that what it does about it is not disturbed."""
+        """Whether the call shall be interrupted; said once, so that what it then does is not disturbed."""
         if _store().get(f"{self.name}-stop") is None:
             return False
         _store().delete(f"{self.name}-stop")

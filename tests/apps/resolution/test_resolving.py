@@ -9,7 +9,6 @@ from factorwise.apps.resolution.linking import link
 from factorwise.apps.resolution.merge_odds import MergeOdds
 from factorwise.apps.resolution.resolving import Keeping, draw_posterior, fingerprint, searched
 from factorwise.errors import DataFileError
-from factorwise.inference.mcmc.shards import open_questions
 from factorwise.inference.mcmc.shards import search as linkage_search
 from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.io.checkpoints import FILE, read_checkpoint
@@ -26,7 +25,7 @@ SEARCH = LinkSearch(rounds=5, sweeps=1, hot=2.0, cold=0.5, extra=2)
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch):
     monkeypatch.setattr(linkage_search, "ITEMS_PER_SHARD", 12)
-    monkeypatch.setattr(open_questions, "FEWEST_ITEMS", 0)
+    monkeypatch.setattr(resolving, "FEWEST_ITEMS", 0)
 
 
 def linked(constraints=None):
@@ -46,7 +45,7 @@ def test_a_search_stopped_after_any_round_ends_as_an_undisturbed_one(tmp_path, s
         if progress.round == stop:
             raise KeyboardInterrupt
 
-    keeping = Keeping(tmp_path, seconds=0.0)
+    keeping = Keeping(str(tmp_path), seconds=0.0)
     broken, *_ = ended(linked(), keeping=keeping, watch=interrupt)
     assert (broken.rounds, broken.reason) == (stop, "interrupted")
     rounds = []
@@ -57,9 +56,9 @@ def test_a_search_stopped_after_any_round_ends_as_an_undisturbed_one(tmp_path, s
 
 
 def test_a_search_that_has_ended_is_not_done_again(tmp_path):
-    first = ended(linked(), keeping=Keeping(tmp_path, 0.0))
+    first = ended(linked(), keeping=Keeping(str(tmp_path), 0.0))
     rounds = []
-    assert ended(linked(), keeping=Keeping(tmp_path, 0.0), watch=rounds.append) == first
+    assert ended(linked(), keeping=Keeping(str(tmp_path), 0.0), watch=rounds.append) == first
     assert rounds == []
 
 
@@ -71,15 +70,15 @@ def test_checkpoints_are_left_as_often_as_asked(tmp_path, monkeypatch):
     monkeypatch.setattr(
         resolving, "write_checkpoint", lambda *given: (kept.append(given[2].numbers["round"]), write(*given))
     )
-    ended(linked(), keeping=Keeping(tmp_path, seconds=45.0))
+    ended(linked(), keeping=Keeping(str(tmp_path), seconds=45.0))
     assert 0 < len(kept) < SEARCH.rounds
-    ended(linked(), keeping=Keeping(tmp_path / "never", seconds=1e9))
+    ended(linked(), keeping=Keeping(str(tmp_path / "never"), seconds=1e9))
     assert not (tmp_path / "never").exists()
 
 
 @pytest.mark.parametrize("other", ["seed", "settings", "start", "scores"])
 def test_the_checkpoint_of_another_run_is_refused(tmp_path, other):
-    ended(linked(), keeping=Keeping(tmp_path, 0.0))
+    ended(linked(), keeping=Keeping(str(tmp_path), 0.0))
     data, search, seed = linked(), SEARCH, 3
     if other == "seed":
         seed = 4
@@ -91,7 +90,7 @@ def test_the_checkpoint_of_another_run_is_refused(tmp_path, other):
         data.walk.link_scores[0] += 1.0
     before = (tmp_path / FILE).read_bytes()
     with pytest.raises(DataFileError, match="another run"):
-        searched(data, search, seed=seed, team=ALONE, keeping=Keeping(tmp_path, 0.0))
+        searched(data, search, seed=seed, team=ALONE, keeping=Keeping(str(tmp_path), 0.0))
     assert (tmp_path / FILE).read_bytes() == before
     assert read_checkpoint(tmp_path, fingerprint(linked(), SEARCH, 3)) is not None
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike, fspath
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -34,7 +33,6 @@ from factorwise.apps.resolution.resolving import (
     run_mark,
     searched,
 )
-from factorwise.apps.resolution.sharded import Shards, searched_in_shards
 from factorwise.apps.resolution.training import (
     Blocked,
     entity_column,
@@ -48,11 +46,10 @@ from factorwise.apps.resolution.training.link_learning import LinkTraining
 from factorwise.apps.resolution.unlabelled.learning import Hints
 from factorwise.apps.resolution.unlabelled.sources import infer_source, limits_of, number_sources
 from factorwise.apps.resolution.updating import below, place
+from factorwise.distributed.executors import Executor
 from factorwise.distributed.mixing import Mixer
 from factorwise.errors import InvalidArgumentError, ShapeError, require
 from factorwise.inference.mcmc.shards.search import LinkSearch, Progress
-from factorwise.io.checkpoints import read_checkpoint
-from factorwise.io.shard_files import ShardStore
 from factorwise.io.tables import ids_of, read_table
 from factorwise.kernels.compile.threads import Team, thread_count
 from factorwise.learning.samplerank.learner import PassRecord
@@ -148,7 +145,7 @@ class EntityResolver(ParameterEstimator):
         id: str | None = None,  # noqa: A002 - what the command line calls it too
         leave_out: Sequence[str] = (),
         constraints: Constraints | None = None,
-        shards: Shards | None = None,
+        mixer: Mixer | None = None,
         tell: Callable[[str], None] = lambda text: None,
         blocked: Blocked = ignore_blocks,
         watch: Callable[[PassRecord], None] | None = None,
@@ -171,7 +168,7 @@ class EntityResolver(ParameterEstimator):
             What is known for certain, in rows of the records: pairs, which are learned from where entities
             are known, and whether each source has an entity once, as in `resolve`. Without labels, the
             sources are by default those of a column whose header says so, and one per source is looked for.
-        shards
+        mixer
             Take the walks that learn in shards, by an executor, and mix their weights.
         tell, blocked, watch
             Called with a line on what is being done, with the candidates, the normal forms and the entities
@@ -242,7 +239,7 @@ class EntityResolver(ParameterEstimator):
                     seed=self._seed(),
                     team=team,
                     tell=tell,
-                    mixer=None if shards is None else Mixer(shards.executor, shards.sharding.shards),
+                    mixer=mixer,
                     blocked=blocked,
                     on_pass=note,
                 )
@@ -283,7 +280,7 @@ class EntityResolver(ParameterEstimator):
         posterior: bool = False,
         checkpoint: str | PathLike[str] | None = None,
         checkpoint_seconds: float = 60.0,
-        shards: Shards | None = None,
+        executor: Executor | None = None,
         linked: Callable[[Linked], None] | None = None,
         watch: Callable[[Progress], None] | None = None,
     ) -> Resolution:
@@ -296,10 +293,12 @@ class EntityResolver(ParameterEstimator):
         posterior
             Draw other clusterings too: see `Resolution.pairs` and `Resolution.second_best`.
         checkpoint, checkpoint_seconds
-            A folder where the search leaves what it needs to go on after an end of any kind, and how often.
-        shards
-            Search in shards, by an executor: see `factorwise.apps.resolution.sharded`. Checkpoints then go by
-            rounds, and may go to an address of a store that all workers can reach.
+            A folder, or the address of a store, where the search leaves what it needs to go on after an end
+            of any kind: after each group of components, and how often within the only one.
+        executor
+            Who makes joins, comparisons and searches, such as
+            `factorwise.distributed.ray_executor.RayExecutor`; None for threads of this process. The result
+            does not depend on it.
         linked, watch
             Called with the candidates before the search, and after each of its rounds.
         """
@@ -314,16 +313,13 @@ class EntityResolver(ParameterEstimator):
             constraints.check(ids)
         seed, search = self._seed(), self._search(table.num_rows)
         run = run_mark(ids, self.knowledge_, search, seed)
-        if checkpoint is not None:  # told before the work if it is that of another run
-            if shards is None:
-                read_checkpoint(checkpoint, run, begun=True)
-            else:
-                ShardStore(fspath(checkpoint)).latest(run, begun=True)
+        keeping = None if checkpoint is None else Keeping(fspath(checkpoint), checkpoint_seconds, run)
+        if keeping is not None:
+            keeping.check()  # before the work
         distinct = None
         if not self.templates and not self.knowledge_.training.get(EQUAL_DIFFER):
             distinct = distinct_records(table, compared_columns(self.knowledge_.fields), constraints)
         with Team(thread_count(self.n_jobs)) as team:
-            executor = None if shards is None else shards.executor
             found_links = link(
                 table if distinct is None else table.take(distinct.rows),
                 self.knowledge_,
@@ -334,14 +330,10 @@ class EntityResolver(ParameterEstimator):
             )
             if linked is not None:
                 linked(found_links)
-            if shards is None:
-                keeping = None if checkpoint is None else Keeping(Path(checkpoint), checkpoint_seconds, run)
-                found = searched(found_links, search, seed=seed, team=team, keeping=keeping, watch=watch)
-            else:
-                found = searched_in_shards(
-                    found_links, search, shards, seed=seed, checkpoint=checkpoint, run=run, watch=watch
-                )
-            confidence = found_links.confidence(self.knowledge_.temperature, team)
+            found = searched(
+                found_links, search, seed=seed, team=team, executor=executor, keeping=keeping, watch=watch
+            )
+            confidence = found_links.confidence(self.knowledge_.temperature, team, executor)
         labels = found_links.rows_of_units(found_links.labels)
         if distinct is not None:
             labels, confidence = labels[distinct.of], confidence[distinct.of]

@@ -27,7 +27,8 @@ from factorwise.apps.resolution.record_items import (
     further_model,
     make_templates,
 )
-from factorwise.distributed.executors import Executor
+from factorwise.distributed.executors import Executor, LocalExecutor
+from factorwise.distributed.group_search import answer_group
 from factorwise.inference.mcmc.shards.component_search import (
     ComponentGroups,
     LinkWeights,
@@ -46,6 +47,7 @@ from factorwise.types import Ints
 from factorwise.world.links import LinkGraph
 
 ITEMS_AT_ONCE = 1_000_000  # whose confidence is computed at a time
+PAIRS_OF_A_TASK = 1_000_000  # that are compared in one go where there is an executor
 ITEMS_THAT_TELL = 100_000  # in open components: so many say which share of the pairs of an entity is linked
 
 
@@ -93,15 +95,20 @@ class LinkedItems:
         """Return for each record the label of its item."""
         return np.asarray(labels[self.unit], np.int32)
 
-    def confidence(self, temperature: float, team: Team) -> NDArray[np.float32]:
+    def confidence(
+        self, temperature: float, team: Team, executor: Executor | None = None
+    ) -> NDArray[np.float32]:
         """Return the probability of the cluster of each record, given those of all others."""
         if self.links.further is not None:
             return np.asarray(self.walk.home_chances(temperature, team=team)[self.unit])
-        labels, chances = self.labels, np.empty(self.links.n_items, np.float32)
-        for low in range(0, len(chances), ITEMS_AT_ONCE):
-            high = min(low + ITEMS_AT_ONCE, len(chances))
-            chances[low:high] = link_chances(self.links, labels, temperature, low, high)
-        return np.asarray(chances[self.unit])
+        executor, n = executor or LocalExecutor(1), self.links.n_items
+        links, labels = executor.share(self.links), executor.share(self.labels)
+        ranges = [
+            (links, labels, temperature, low, min(low + ITEMS_AT_ONCE, n))
+            for low in range(0, n, ITEMS_AT_ONCE)
+        ]
+        chances = [np.zeros(0, np.float32), *executor.map(link_chances, ranges)]
+        return np.asarray(np.concatenate(chances)[self.unit])
 
 
 class Linked(LinkedItems):
@@ -137,10 +144,13 @@ def link(
     team: Team,
     executor: Executor | None = None,
 ) -> Linked:
-    """Find the candidates of a table, by joins that the executor makes if there is one, and score them.
+    """Find the candidates of a table, and score them.
 
     templates
         Those of one's own that the weights were learned with.
+    executor
+        Who makes joins, compares pairs and searches groups; None for this process. The result does not depend
+        on it.
     """
     limits = constraints or Constraints()
     limits.check()
@@ -154,12 +164,14 @@ def link(
         threads=team.threads,
         executor=executor,
     )
-    candidates, scores = score_candidates(normal, candidates, knowledge, limits, team)
+    candidates, scores = score_candidates(normal, candidates, knowledge, limits, team, executor)
     if knowledge.loses_links(candidates):
-        knowledge = weigh_unlinked(table, normal, candidates, scores, knowledge, limits, team=team)
+        knowledge = weigh_unlinked(
+            table, normal, candidates, scores, knowledge, limits, team=team, executor=executor
+        )
     if knowledge.context is None:
         return joined(table, normal, candidates, scores, knowledge, limits, templates)
-    first = run_first_pass(table, normal, candidates, scores, knowledge, limits, team=team)
+    first = run_first_pass(table, normal, candidates, scores, knowledge, limits, team=team, executor=executor)
     scores = score_in_context(normal, candidates, first, knowledge.context)
     linked = joined(table, normal, candidates, scores, knowledge, limits, templates)
     linked.first_pass = first
@@ -175,6 +187,7 @@ def weigh_unlinked(
     limits: Constraints,
     *,
     team: Team,
+    executor: Executor | None = None,
 ) -> Knowledge:
     """Return the model for the share of linked pairs in clusters that are found without that weight."""
     loose = replace(knowledge.with_linked_share(0.0), further={})
@@ -182,7 +195,7 @@ def weigh_unlinked(
     groups = find_groups(linked.links)
     step = max(1, groups.open_items // ITEMS_THAT_TELL)
     some = range(0, len(groups), step)
-    linked.place_items(_search_groups(groups, some, team))
+    linked.place_items(_search_groups(groups, some, team, executor))
     labels = linked.rows_of_units(linked.labels)
     whole = linked.rows_of_units(groups.group[groups.component])
     counted = (whole < 0) | (whole % step == 0)
@@ -207,16 +220,19 @@ def run_first_pass(
     limits: Constraints,
     *,
     team: Team,
+    executor: Executor | None = None,
 ) -> FirstPass:
     """Cluster records strictly by the scores of pairs alone: what the context of pairs is computed from."""
     plain = replace(knowledge, further={})
     strict = joined(table, normal, candidates, scores - np.float32(STRICTNESS), plain, limits)
     groups = find_groups(strict.links)
-    labels = _search_groups(groups, range(len(groups)), team)
+    labels = _search_groups(groups, range(len(groups)), team, executor)
     return FirstPass(scores, strict.rows_of_units(labels))
 
 
-def _search_groups(groups: ComponentGroups, numbers: range, team: Team) -> NDArray[np.int32]:
+def _search_groups(
+    groups: ComponentGroups, numbers: range, team: Team, executor: Executor | None
+) -> NDArray[np.int32]:
     """Return the cluster of each item by a search that only prepares the one to show.
 
     numbers
@@ -236,8 +252,12 @@ def _search_groups(groups: ComponentGroups, numbers: range, team: Team) -> NDArr
     alone = len(numbers) == 1  # and may have all threads for itself
     if alone:
         work(0, 1)
-    else:
+    elif executor is None:
         team.share(len(numbers), work)
+    else:
+        tasks = ((groups.take(number), groups.links.weights, SEARCH, 0) for number in numbers)
+        for place, answer in executor.stream(answer_group, tasks):
+            labels[numbers[place]] = answer.labels
     return groups.labels(iter(labels.items()))
 
 
@@ -249,7 +269,12 @@ def score_in_context(
 
 
 def score_candidates(
-    normal: NormalTable, candidates: Candidates, knowledge: Knowledge, limits: Constraints, team: Team
+    normal: NormalTable,
+    candidates: Candidates,
+    knowledge: Knowledge,
+    limits: Constraints,
+    team: Team,
+    executor: Executor | None = None,
 ) -> tuple[Candidates, NDArray[np.float32]]:
     """Score all candidates, and those that a filter left out between records that may come together.
 
@@ -258,9 +283,10 @@ def score_candidates(
     """
     if candidates.tested is None:
         pairs = candidates.first, candidates.second
-        return candidates, score_pairs(normal, knowledge, *pairs, team, sources=limits.sources)
+        scores = score_pairs(normal, knowledge, *pairs, team, sources=limits.sources, executor=executor)
+        return candidates, scores
     comparer = Comparer(normal, knowledge.comparisons, among=candidates)
-    scores = _weigh(comparer, knowledge, candidates, team)
+    scores = _weigh(comparer, knowledge, candidates, team, executor)
     good = scores > 0.0
     first = np.concatenate([candidates.first[good], limits.must[:, 0]])
     second = np.concatenate([candidates.second[good], limits.must[:, 1]])
@@ -269,18 +295,38 @@ def score_candidates(
     inside = candidates.pairs_inside(np.where(alone_or_linked, -1, part))
     if not len(inside):
         return candidates, scores
-    scores = np.concatenate([scores, _weigh(comparer, knowledge, inside, team)])
+    scores = np.concatenate([scores, _weigh(comparer, knowledge, inside, team, executor)])
     first = np.concatenate([candidates.first, inside.first])
     second = np.concatenate([candidates.second, inside.second])
     order = np.argsort(first.astype(np.int64) << 32 | second)
     return replace(candidates, first=first[order], second=second[order], tested=None), scores[order]
 
 
-def _weigh(comparer: Comparer, knowledge: Knowledge, pairs: HasPairs, team: Team) -> NDArray[np.float32]:
+def _weigh(
+    comparer: Comparer, knowledge: Knowledge, pairs: HasPairs, team: Team, executor: Executor | None
+) -> NDArray[np.float32]:
     """Return the scores of pairs by the weights of comparison levels."""
-    scores = comparer.scores(knowledge.weights.tables(), pairs.first, pairs.second, team)
+    tables, first, second = knowledge.weights.tables(), pairs.first, pairs.second
+    if executor is None or len(first) <= PAIRS_OF_A_TASK:
+        scores = comparer.scores(tables, first, second, team)
+    else:
+        comparer.scores(tables, first[:1], second[:1], team)  # prepares what all pairs need
+        shared, cuts = executor.share(comparer), range(0, len(first), PAIRS_OF_A_TASK)
+        tasks = [
+            (shared, tables, first[low : low + PAIRS_OF_A_TASK], second[low : low + PAIRS_OF_A_TASK])
+            for low in cuts
+        ]
+        scores = np.concatenate(executor.map(compare_pairs, tasks))
     scores += np.float32(knowledge.weights.link)
     return scores
+
+
+def compare_pairs(
+    comparer: Comparer, tables: Sequence[NDArray[np.float64]], first: Ints, second: Ints
+) -> NDArray[np.float32]:
+    """Return the scores of some pairs, compared in one thread."""
+    with Team(1) as team:
+        return comparer.scores(tables, first, second, team)
 
 
 def score_pairs(
@@ -291,6 +337,7 @@ def score_pairs(
     team: Team,
     among: HasPairs | None = None,
     sources: Ints | None = None,
+    executor: Executor | None = None,
 ) -> NDArray[np.float32]:
     """Return the scores of pairs of rows, of all candidates or of some ``among`` them.
 
@@ -300,7 +347,7 @@ def score_pairs(
     if knowledge.unlabelled is not None:
         return knowledge.unlabelled.scores(normal, first, second, team, sources)
     comparer = Comparer(normal, knowledge.comparisons, among=Pairs(first, second) if among is None else among)
-    return _weigh(comparer, knowledge, Pairs(first, second), team)
+    return _weigh(comparer, knowledge, Pairs(first, second), team, executor)
 
 
 def joined(

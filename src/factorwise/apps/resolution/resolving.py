@@ -6,7 +6,6 @@ import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +13,7 @@ import pyarrow as pa
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.linking import LinkedItems
 from factorwise.apps.resolution.merge_odds import MergeOdds, tree_of_walk
-from factorwise.distributed.executors import LocalExecutor
+from factorwise.distributed.executors import Executor, LocalExecutor
 from factorwise.distributed.group_search import search_groups
 from factorwise.distributed.search import ShardKeeping
 from factorwise.inference.mcmc.shards.component_search import (
@@ -26,7 +25,13 @@ from factorwise.inference.mcmc.shards.component_search import (
 from factorwise.inference.mcmc.shards.link_walk import LinkWalk
 from factorwise.inference.mcmc.shards.search import Found, LinkSearch, Progress, SearchState
 from factorwise.inference.merge_trees import LinkPosterior
-from factorwise.io.checkpoints import Checkpoint, read_checkpoint, restoring, write_checkpoint
+from factorwise.io.checkpoints import (
+    Checkpoint,
+    read_checkpoint,
+    remove_checkpoint,
+    restoring,
+    write_checkpoint,
+)
 from factorwise.io.shard_files import ShardStore
 from factorwise.kernels.compile.threads import Team
 from factorwise.validation import as_ints, as_number, as_whole
@@ -45,15 +50,34 @@ def default_budget(n_records: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """Where and how often a search leaves a checkpoint.
+    """Where a search leaves checkpoints: after each group, and after so many seconds in the only one.
 
+    folder
+        A path, or an address that Arrow or fsspec knows.
     run
         What `run_mark` says of it.
     """
 
-    folder: Path
+    folder: str
     seconds: float = 60.0
     run: str = ""
+
+    @property
+    def in_store(self) -> bool:
+        """Whether checkpoints go to the address of a store."""
+        return "://" in self.folder
+
+    def check(self) -> None:
+        """Complain of the checkpoint of another run."""
+        if not self.in_store:
+            read_checkpoint(self.folder, self.run, begun=True)
+        ShardStore(self.folder).latest(self.run, begun=True)
+
+    def clear(self) -> None:
+        """Remove all checkpoints."""
+        if not self.in_store:
+            remove_checkpoint(self.folder)
+        ShardStore(self.folder).clear()
 
 
 def searched(
@@ -62,22 +86,26 @@ def searched(
     *,
     seed: int,
     team: Team,
+    executor: Executor | None = None,
     keeping: Keeping | None = None,
     watch: Callable[[Progress], None] | None = None,
 ) -> Found:
     """Search from every item by itself, or from the checkpoint of the same run, and place the items.
 
     Only what the scores of links leave open is searched, in groups of components; see `find_groups`.
+
+    executor
+        Who searches groups, if there are several; None for threads. The result does not depend on it.
     """
     groups = find_groups(linked.links, all_open=linked.links.n_items < FEWEST_ITEMS)
     mark = "" if keeping is None else f"{keeping.run}{fingerprint(linked, search, seed)}"
-    if len(groups) == 1:
+    if len(groups) == 1 and (keeping is None or not keeping.in_store):
         labels, found = _search_one(groups, search, seed, team, keeping, mark, watch)
         linked.place_items(groups.labels(iter([(0, labels)])))
         return found._replace(score=found.score + groups.settled_score)
-    kept = None if keeping is None else ShardKeeping(ShardStore(str(keeping.folder)), mark, every=1)
+    kept = None if keeping is None else ShardKeeping(ShardStore(keeping.folder), mark, every=1)
     labels, found = search_groups(
-        LocalExecutor(team.threads), groups, search, seed, keeping=kept, watch=watch
+        executor or LocalExecutor(team.threads), groups, search, seed, keeping=kept, watch=watch
     )
     linked.place_items(labels)
     return found

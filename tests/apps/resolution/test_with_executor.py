@@ -1,0 +1,102 @@
+"""Resolving by an executor: whoever joins, compares and searches, the answer is the same to the bit."""
+
+import numpy as np
+import pytest
+
+from factorwise.apps.resolution import linking
+from factorwise.apps.resolution.blocking import joins
+from factorwise.apps.resolution.constraints import Constraints
+from factorwise.apps.resolution.estimator import EntityResolver
+from factorwise.distributed import LocalExecutor, Mixer
+from factorwise.errors import DataFileError
+from factorwise.inference.mcmc.shards import component_search
+from record_cases import people
+
+RECORDS = people(40)
+
+
+@pytest.fixture(scope="module")
+def resolver():
+    return EntityResolver(passes=3, steps=10, rounds=8, n_jobs=1).fit(people(130)[-130:], "person", id="id")
+
+
+@pytest.fixture(autouse=True)
+def small_tasks(monkeypatch):
+    """Cut the work of forty people into many tasks."""
+    monkeypatch.setattr(component_search, "ITEMS_PER_GROUP", 15)
+    monkeypatch.setattr(linking, "PAIRS_OF_A_TASK", 50)
+    monkeypatch.setattr(linking, "ITEMS_AT_ONCE", 20)
+    monkeypatch.setattr(joins, "PIECE", 40)
+
+
+class Counting(LocalExecutor):
+    """An executor that counts calls of each function."""
+
+    def __init__(self, threads):
+        super().__init__(threads)
+        self.calls = {}
+
+    def stream(self, function, items):
+        for place, answer in super().stream(function, items):
+            self.calls[function.__name__] = self.calls.get(function.__name__, 0) + 1
+            yield place, answer
+
+
+def answered(resolver, **more):
+    found = resolver.resolve(RECORDS, id="id", **more)
+    return found.table(), found.found
+
+
+def test_an_executor_changes_nothing_whatever_its_threads(resolver):
+    wanted, search = answered(resolver)
+    for threads in (1, 3):
+        executor = Counting(threads)
+        table, found = answered(resolver, executor=executor)
+        assert table.equals(wanted)
+        assert found == search
+        assert {"pairs_of_join", "compare_pairs", "answer_group", "link_chances"} <= executor.calls.keys()
+        assert min(executor.calls.values()) > 1
+
+
+def test_constraints_hold_in_every_group(resolver):
+    labels = resolver.resolve(RECORDS, id="id").labels
+    pair = np.array([[0, int(np.flatnonzero(labels != labels[0])[0])]])
+    must = resolver.resolve(RECORDS, id="id", executor=LocalExecutor(2), constraints=Constraints(must=pair))
+    assert must.labels[pair[0, 0]] == must.labels[pair[0, 1]]
+    mates = np.flatnonzero(labels == labels[0])[:2]
+    cannot = Constraints(cannot=mates[None, :])
+    apart = resolver.resolve(RECORDS, id="id", executor=LocalExecutor(2), constraints=cannot)
+    assert len(mates) == 2
+    assert apart.labels[mates[0]] != apart.labels[mates[1]]
+
+
+@pytest.mark.parametrize("store", [False, True])
+def test_a_run_that_was_stopped_goes_on_from_its_checkpoint_here_or_elsewhere(resolver, tmp_path, store):
+    address = f"file://{tmp_path}/kept" if store else tmp_path / "kept"
+    wanted = answered(resolver)
+
+    def die(progress):
+        if progress.round == 3:
+            raise RuntimeError("killed")
+
+    with pytest.raises(RuntimeError, match="killed"):
+        answered(resolver, executor=LocalExecutor(1), checkpoint=address, watch=die)
+    told = []
+    assert answered(resolver, checkpoint=address, watch=told.append) == wanted
+    assert told[0].round == 3
+    other = EntityResolver(rounds=7, n_jobs=1)
+    other.knowledge_, other.history_ = resolver.knowledge_, []
+    with pytest.raises(DataFileError, match="checkpoint of another run"):
+        other.resolve(RECORDS, id="id", checkpoint=address)
+
+
+def test_weights_that_shards_learn_are_mixed_to_the_same_whoever_runs_them():
+    made = [
+        EntityResolver(passes=3, steps=10, rounds=8, n_jobs=1).fit(
+            people(130)[-130:], "person", id="id", mixer=Mixer(LocalExecutor(threads), 3)
+        )
+        for threads in (1, 2)
+    ]
+    first, second = (one.knowledge_.weights.values for one in made)
+    np.testing.assert_array_equal(first, second)
+    assert made[0].score(RECORDS, "person") > 0.9
