@@ -68,8 +68,12 @@ def boost_level_tables(
                 sums_in(comparison), piece, sizes[comparison], directions[comparison], least_pairs, ridge
             )
 
-        roots = [cut_in(comparison, Piece(1, size)) for comparison, size in enumerate(sizes)]
-        gains = [0.0 if cut is None else cut[0] for cut in roots]
+        gains = []
+        for comparison, size in enumerate(sizes):
+            cut, whole = cut_in(comparison, Piece(1, size)), sums_in(comparison)(1, size)
+            missing = len(levels) - whole.pairs
+            alone = gain_of(whole, Piece(1, size), ridge) if min(missing, whole.pairs) >= least_pairs else 0.0
+            gains.append(alone if cut is None else cut[0])
         chosen = gains.index(max(gains))
         shift -= rate * sum(slope) / (sum(curvature) + ridge)
         if gains[chosen] <= 0.0:

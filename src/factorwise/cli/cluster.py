@@ -15,7 +15,7 @@ from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory, tell_compiling
 from factorwise.cli.reports import Page, check_report, report_options, report_row
-from factorwise.cli.resolve_data import check_outputs, given_pairs, given_table
+from factorwise.cli.resolve_data import SCORE_KINDS, check_outputs, given_pairs, given_table
 from factorwise.cli.resolve_progress import WalkBar, telling
 
 if TYPE_CHECKING:  # numba and Arrow take their time to load
@@ -28,7 +28,6 @@ if TYPE_CHECKING:  # numba and Arrow take their time to load
     from factorwise.apps.resolution.scored_pairs.tables import ScoredPairs
     from factorwise.inference.mcmc.shards.search import Progress
 
-SCORE_KINDS = ("probability", "percent", "bits", "log-odds")
 KIND_TEXTS = {
     "probability": "probabilities",
     "percent": "probabilities in percent",

@@ -31,6 +31,7 @@ from factorwise.cli.resolve_data import (
     read_records,
     record_options,
     rule_option,
+    score_options,
 )
 from factorwise.cli.resolve_onto import Known, all_content, placed, placements, read_known
 from factorwise.cli.resolve_progress import WalkBar, telling
@@ -68,6 +69,7 @@ _path = click.Path(path_type=Path)
 @verb(example="factorwise resolve apply people.csv --id id --model people.fw -o entities.csv")
 @click.argument("files", nargs=-1, required=True, metavar="RECORDS...")
 @record_options
+@score_options
 @click.option("--model", type=_path, metavar="MODEL.fw", help="What was learned.  [default: without labels]")
 @click.option("-o", "--output", required=True, type=_path, metavar="OUT", help="Entities of the records.")
 @click.option("--fields", type=_path, metavar="FIELDS.toml", help="Kinds of columns, without a model.")
@@ -144,14 +146,7 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
         known = None
         if request.onto is not None and request.old is not None:
             reading = request.reading
-            known = read_known(
-                request.onto,
-                request.old,
-                records,
-                reading["id_column"],
-                reading["source"],
-                reading["encoding"],
-            )
+            known = read_known(request.onto, request.old, records, reading)
             if known.entity.null_count:
                 unknown = f"{known.entity.null_count:,} of {len(known.entity):,} old records"
                 notice(

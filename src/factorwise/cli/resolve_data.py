@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # Arrow takes its time to load: help, and mistakes in options
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+SCORE_KINDS = ("probability", "percent", "bits", "log-odds")
 PAIR_COLUMNS = ("id", "other")  # of a file with pairs that has more than two columns
 
 
@@ -47,8 +48,8 @@ class Records:
 
     @property
     def content(self) -> pa.Table:
-        """Return what records say: all columns but that of the ids."""
-        return self.table.drop_columns(self.leave_out[0])
+        """Return what records say: all columns but those of the ids and of scores of pairs."""
+        return without_scores(self.table.drop_columns(self.leave_out[0]))
 
 
 def record_options(function: F) -> F:
@@ -72,6 +73,31 @@ def record_options(function: F) -> F:
             "--prefix-ids", is_flag=True, help="Of several files, put the file's name before each id."
         ),
         click.option("--encoding", metavar="NAME", help="Of CSV files that are not in UTF-8, as cp1252."),
+    )
+    for decorator in reversed(decorators):
+        function = decorator(function)
+    return function
+
+
+def score_options(function: F) -> F:
+    """Add the options that say where pairs are that another tool has scored."""
+    decorators = (
+        click.option(
+            "--scores",
+            metavar="FILE",
+            help="Pairs that another tool has scored, one more comparison: two ids and a score in every row.",
+        ),
+        click.option(
+            "--score-column",
+            metavar="COLUMN",
+            help="Column of --scores with the score.  [default: recognised]",
+        ),
+        click.option(
+            "--score-kind",
+            type=click.Choice(SCORE_KINDS),
+            help="What a score of --scores is: a probability, one in percent, a match weight in bits, or the"
+            " natural logarithm of the odds.  [default: recognised]",
+        ),
     )
     for decorator in reversed(decorators):
         function = decorator(function)
@@ -109,11 +135,16 @@ def read_records(
     prefix_ids: bool,
     encoding: str | None,
     hidden: Sequence[str] = (),
+    scores: str | None = None,
+    score_column: str | None = None,
+    score_kind: str | None = None,
 ) -> Records:
     """Read one file, or several under one another.
 
     hidden
         Further columns that must be there and are not compared.
+    scores, score_column, score_kind
+        A file of pairs that another tool has scored, and how it is read.
     """
     from factorwise.io.table_columns import require_columns
     from factorwise.io.tables import SOURCE_COLUMN, ids_of, stack_tables
@@ -144,7 +175,30 @@ def read_records(
     column = source or (SOURCE_COLUMN if several else None)
     sources = None if column is None else numbered_sources(table.column(column), column, name)
     leave_out = tuple(dict.fromkeys([id_column, *own, *asked]))
+    if scores is None and (score_column is not None or score_kind is not None):
+        raise click.UsageError("--score-column and --score-kind say how --scores FILE is read: give it, too.")
+    if scores is not None:
+        table = with_scores(table, id_column, scores, score_column, score_kind, encoding)
     return Records(name, table, ids, sources, leave_out)
+
+
+def with_scores(
+    table: pa.Table, id_column: str, path: str, column: str | None, kind: str | None, encoding: str | None
+) -> pa.Table:
+    """Return records with a column of the scores of their pairs, read from a file."""
+    from factorwise.apps.resolution.pair_scores import add_pair_scores
+    from factorwise.apps.resolution.scored_pairs.tables import read_scored_pairs
+
+    pairs = given_table(path, encoding=encoding)
+    with speaking_of(path):
+        return add_pair_scores(table, read_scored_pairs(pairs, score=column, kind=kind), id_column)
+
+
+def without_scores(table: pa.Table) -> pa.Table:
+    """Return a table without the column that `with_scores` adds."""
+    from factorwise.apps.resolution.pair_scores import is_pair_scores
+
+    return table.drop_columns([field.name for field in table.schema if is_pair_scores(field.type)])
 
 
 def given_table(
@@ -170,7 +224,7 @@ def given_fields(path: Path | None, records: Records) -> list[FieldSpec] | None:
     with reading(str(path)):
         fields = read_fields(path, records.table.column_names)
     for field in fields:
-        if field.name in records.leave_out and field.kind != "ignore":
+        if field.name in records.leave_out and field.kind not in ("ignore", "source"):
             raise DataFileError(
                 f"{path}: column {field.name!r} is not compared, because it was named as the column of ids,"
                 " sources or entities, or with --ignore. Take it out of the file, or make its kind 'ignore'."

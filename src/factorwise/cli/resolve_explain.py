@@ -21,6 +21,7 @@ from factorwise.cli.resolve_data import (
     read_records,
     record_options,
     row_of,
+    score_options,
 )
 from factorwise.cli.resolve_progress import telling
 from factorwise.errors import DataFileError
@@ -38,6 +39,7 @@ _WIDEST = 40  # characters of a value that are shown to people
 @click.argument("one", metavar="A")
 @click.argument("other", metavar="B")
 @record_options
+@score_options
 @click.option(
     "--model",
     type=click.Path(path_type=Path),

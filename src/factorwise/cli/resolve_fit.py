@@ -29,6 +29,7 @@ from factorwise.cli.resolve_data import (
     read_records,
     record_options,
     rule_option,
+    score_options,
 )
 from factorwise.cli.resolve_model import (
     field_entries,
@@ -58,6 +59,7 @@ LOST = 0.01  # share of the links in entities that candidates may lose before it
 @verb(example="factorwise resolve fit labelled.csv --id id --entity person --model people.fw")
 @click.argument("files", nargs=-1, required=True, metavar="LABELLED...")
 @record_options
+@score_options
 @click.option(
     "--entity",
     metavar="COLUMN",
@@ -141,7 +143,7 @@ def command(
     check_report(report, no_values)
     check_sources(one_per_source, reading["source"], files)
     outputs = {"--model": model, "--write-fields": write_fields, "--report": report}
-    check_outputs(outputs, *files, fields, pairs)
+    check_outputs(outputs, *files, fields, pairs, reading["scores"])
     clock = Clock()
     with clock.part("reading"):
         hidden = [] if entity is None else [entity]
@@ -192,7 +194,7 @@ def command(
     with clock.part("writing"):
         if write_fields is not None:
             _write_fields(write_fields, knowledge.fields)
-        knowledge.save(model, options.seed, files_among((*files, pairs)))
+        knowledge.save(model, options.seed, files_among((*files, pairs, reading["scores"])))
     document: dict[str, Any] = {
         "model": {"file": model.name, "bytes": model.stat().st_size},
         "data": {**_data(records, labels), "pairs": 0 if judged is None else judged.num_rows},
@@ -211,7 +213,7 @@ def command(
     if report is not None:
         from factorwise.cli.resolve_report import write_fit_report
 
-        page = Page(report, options, (*files, fields, pairs))
+        page = Page(report, options, (*files, fields, pairs, reading["scores"]))
         document["report"] = write_fit_report(page, document, knowledge)
     if entity is None:
         how = "without labels" if judged is None else "from pairs and from what records look like"

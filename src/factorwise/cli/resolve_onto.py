@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.cli.files import speaking_of
-from factorwise.cli.resolve_data import Records, given_table, numbered_sources
+from factorwise.cli.resolve_data import (
+    Records,
+    given_table,
+    numbered_sources,
+    with_scores,
+    without_scores,
+)
 from factorwise.errors import DataFileError
 from factorwise.io.listing import some
 
@@ -54,16 +60,19 @@ def check_onto(onto: str | None, old: str | None, others: Mapping[str, object]) 
         raise click.UsageError(f"{clashing[0]} cannot be given with --onto.")
 
 
-def read_known(
-    onto: str, old: str, records: Records, id_column: str, source: str | None, encoding: str | None
-) -> Known:
-    """Read old records and their entities."""
+def read_known(onto: str, old: str, records: Records, reading: Mapping[str, Any]) -> Known:
+    """Read old records and their entities.
+
+    reading
+        How records are read: see `read_records`.
+    """
     import pyarrow as pa
 
     from factorwise.io.table_columns import require_columns
     from factorwise.io.table_ids import rows_of
     from factorwise.io.tables import ids_of
 
+    id_column, source, encoding = (reading[name] for name in ("id_column", "source", "encoding"))
     before = given_table(old, encoding=encoding)
     require_columns([id_column, *([] if source is None else [source])], before.column_names, old)
     with speaking_of(old):
@@ -82,6 +91,9 @@ def read_known(
         columns = [table.column(source).cast(pa.string()) for table in (before, records.table)]
         both = pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
         sources = numbered_sources(both, source, f"{old} and {records.name}")
+    if reading["scores"] is not None:
+        how = reading["scores"], reading["score_column"], reading["score_kind"], encoding
+        before = with_scores(before, id_column, *how)
     everyone = pa.concat_arrays([ids, records.ids.cast(pa.string())])
     return Known(old, before, entity, id_column, everyone, sources)
 
@@ -120,7 +132,7 @@ def all_content(records: Records, known: Known, resolver: EntityResolver) -> pa.
     compared = [field.name for field in resolver.knowledge_.fields if field.kind != "ignore"]
     new, old = records.content.schema, known.table.schema
     alike = [name for name in new.names if name in old.names and new.field(name).type == old.field(name).type]
-    return below(known.table, records.table, [*compared, *alike], None)
+    return without_scores(below(known.table, records.table, [*compared, *alike], None))
 
 
 def known_entities(found: pa.Table, ids: pa.Array) -> pa.Array:

@@ -75,7 +75,8 @@ class Request:
 
     def inputs(self) -> list[str | Path | None]:
         """Return all files to be read, as far as they were given."""
-        return [*self.files, self.model, self.fields, self.must_link, self.cannot_link, self.onto, self.old]
+        others = [self.model, self.fields, self.must_link, self.cannot_link, self.onto, self.old]
+        return [*self.files, *others, self.reading.get("scores")]
 
     def check(self) -> None:
         """Refuse options that do not go together, and files that could not be written."""

@@ -26,6 +26,8 @@ VALUES = {
     "phone": "0123 456789",
     "location": "Leeds",
     "vector": "[0.5, -1.25]",
+    "scores": {"id": "a", "others": ["b"], "log_odds": [0.5]},
+    "source": "one shop",
     "ignore": "anything",
 }
 
@@ -39,7 +41,7 @@ def test_values_of_the_kind_that_was_learned_are_accepted(kind):
     check_columns(table(VALUES[kind]), [FieldSpec("x", kind)])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "scores"])  # which are never text
 @pytest.mark.parametrize("value", [None, "", "unknown", "n/a", "-"])
 def test_missing_values_are_of_every_kind(kind, value):
     check_columns(table(value), [FieldSpec("x", kind)])

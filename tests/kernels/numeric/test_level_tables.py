@@ -42,3 +42,23 @@ def test_where_no_cut_leaves_enough_pairs_only_the_shift_is_learned():
     assert not table.any()
     assert shift == pytest.approx(np.log(5.0), abs=1e-6)
     assert score == pytest.approx(np.full(6, shift))
+
+
+@pytest.mark.parametrize("direction", [-1, 0, 1])
+def test_a_single_level_is_told_from_a_missing_one(direction):
+    """Of two halves of the pairs, one with nothing to compare and one of one kind of value."""
+    levels = np.array([[0] * 200 + [1] * 200, [1] * 200 + [0] * 200], np.uint8)
+    same = np.array([False] * 180 + [True] * 20 + [False] * 40 + [True] * 160)
+    table, score = np.zeros(2), np.zeros(400)
+    boost_level_tables(
+        levels,
+        same,
+        np.ones(400),
+        score,
+        np.array([0, 1, 2]),
+        np.full(2, direction, np.int8),
+        *(200, 0.3, 4, 20, 1e-6),
+        table,
+    )
+    assert table[0] - table[1] == pytest.approx(np.log(4.0) + np.log(9.0), abs=0.01)
+    assert score[[0, 399]] == pytest.approx([-np.log(9.0), np.log(4.0)], abs=0.01)

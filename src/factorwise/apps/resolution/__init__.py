@@ -22,7 +22,8 @@ _HOMES = {
     "scored_pairs.clusterer": ["PairClusterer"],
     "scored_pairs.constants": ["PairConstants"],
     "scored_pairs.tables": ["PairColumns", "ScoredPairs", "read_scored_pairs"],
-    "witnesses": ["pair_scores", "repeated_sources"],
+    "pair_scores": ["add_pair_scores"],
+    "witnesses": ["repeated_sources"],
 }
 
 
@@ -39,7 +40,7 @@ __all__ = [
     "Resolution",
     "Rule",
     "ScoredPairs",
-    "pair_scores",
+    "add_pair_scores",
     "read_fields",
     "read_scored_pairs",
     "repeated_sources",
@@ -52,10 +53,11 @@ if TYPE_CHECKING:
     from factorwise.apps.resolution.estimator import EntityResolver
     from factorwise.apps.resolution.fields import FieldSpec, read_fields
     from factorwise.apps.resolution.knowledge import Knowledge
+    from factorwise.apps.resolution.pair_scores import add_pair_scores
     from factorwise.apps.resolution.record_items import RecordItems
     from factorwise.apps.resolution.scored_pairs.clusterer import PairClusterer
     from factorwise.apps.resolution.scored_pairs.constants import PairConstants
     from factorwise.apps.resolution.scored_pairs.tables import PairColumns, ScoredPairs, read_scored_pairs
-    from factorwise.apps.resolution.witnesses import pair_scores, repeated_sources
+    from factorwise.apps.resolution.witnesses import repeated_sources
 
 __getattr__, __dir__ = load_lazily(__name__, _HOMES)

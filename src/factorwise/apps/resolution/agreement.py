@@ -17,7 +17,8 @@ SAMPLE = 1_000  # values looked at in each column
 MANY_UNREAD = 0.1  # share of the values of a column that cannot be read, from which on to say so
 FEWEST = 5  # values that must all be of another kind for the column to be taken for another
 _LISTED = 8
-_OF_LETTERS = {"name", "email", "address", "list", "vector"}  # kinds that no column of numbers can be
+#: Kinds that no column of numbers can be.
+_OF_LETTERS = {"name", "email", "address", "list", "vector", "scores"}
 
 
 def check_columns(table: pa.Table, fields: Sequence[FieldSpec], hidden: Collection[str] = ()) -> None:
@@ -40,11 +41,16 @@ def check_present(table: pa.Table, fields: Sequence[FieldSpec], hidden: Collecti
     if missing:
         are = "are no columns" if len(missing) > 1 else "is no column"
         extra = extra_columns(table, fields, hidden)
+        scored = any(field.kind == "scores" and field.name in missing for field in compared)
+        hint = (
+            " Scores of pairs are given with --scores FILE, in Python by add_pair_scores." if scored else ""
+        )
         others = f" Columns that the model does not know: {some(extra, _LISTED)}." if extra else ""
         raise InvalidArgumentError(
             f"there {are} {some(missing, _LISTED)}, which {'are' if len(missing) > 1 else 'is'} to be"
-            f" compared; there are {', '.join(table.column_names)}.{others} Rename columns as they were when"
-            " the model was learned, add them, empty if the values are not known, or use another model."
+            f" compared; there are {', '.join(table.column_names)}.{others}{hint} Rename columns as they"
+            " were when the model was learned, add them, empty if the values are not known, or use another"
+            " model."
         )
 
 
@@ -74,7 +80,7 @@ def _mismatch(column: pa.ChunkedArray, field: FieldSpec) -> str:
         column = column.cast(column.type.value_type)
     nested = pa.types.is_nested(column.type)
     expected = f"column {field.name!r} is to hold {KINDS[field.kind]} (kind {field.kind})"
-    if (nested and field.kind not in ("list", "vector")) or (
+    if (nested and field.kind not in ("list", "vector", "scores")) or (
         _is_number(column.type) and field.kind in _OF_LETTERS
     ):
         return f"{expected}, but its type is {column.type}"

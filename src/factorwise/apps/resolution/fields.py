@@ -41,6 +41,8 @@ KINDS: Mapping[str, str] = MappingProxyType(
         "phone": "telephone numbers",
         "location": "a point on the earth, or the name of a place",
         "vector": "lists of numbers, one for each record: embeddings",
+        "scores": "scores of pairs by another tool",
+        "source": "where records are from, which says how much links between two sources count",
         "ignore": "nothing to compare",
     }
 )

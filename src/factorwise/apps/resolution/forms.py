@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from factorwise.apps.resolution.pair_values import PairValues
 from factorwise.apps.resolution.vectors import Vectors
 from factorwise.errors import InvalidArgumentError
 from factorwise.types import Bools, Ints
@@ -169,7 +170,7 @@ class Lists:
         return found
 
 
-Form: TypeAlias = Strings | Numbers | Lists | Vectors
+Form: TypeAlias = Strings | Numbers | Lists | Vectors | PairValues
 
 
 class NormalField(Mapping[str, Form]):

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.header_words import FIRST_NAME_WORDS, LAST_NAME_WORDS, header_words
 from factorwise.apps.resolution.lists import is_list
+from factorwise.apps.resolution.pair_scores import is_pair_scores
 from factorwise.apps.resolution.samples import (
     CODE,
     DIGITS,
@@ -89,6 +90,8 @@ def infer_kind(name: str, column: pa.ChunkedArray) -> FieldSpec:
     """Return the kind of one column."""
     if pa.types.is_null(column.type) or column.null_count == len(column):
         return FieldSpec(name, "ignore", note="all values are missing")
+    if is_pair_scores(column.type):
+        return FieldSpec(name, "scores", note="scores of pairs by another tool")
     if is_vector(column.type):
         lengths = pc.unique(pc.list_value_length(column).drop_null())
         some = [length for length in lengths.to_pylist() if length]

@@ -23,6 +23,8 @@ phone        ``phone`` (all digits), ``tail`` (the last seven)
 location     ``text`` and ``tokens`` of a place; ``latitude`` and ``longitude`` of a point; one of the two
              of a column that has only it
 vector       ``vector`` (of length one)
+scores       ``pairs`` (log odds of pairs of rows)
+source       ``source``
 ===========  =================================================================================================
 
 Of a text that is longer than `LONGEST`, and of a list longer than `LONGEST_LIST`, only the beginning counts.
@@ -55,6 +57,7 @@ from factorwise.apps.resolution.forms import (
 )
 from factorwise.apps.resolution.lists import is_list, list_forms
 from factorwise.apps.resolution.names import name_forms
+from factorwise.apps.resolution.pair_scores import pair_score_forms
 from factorwise.apps.resolution.quantities import date_forms, number_forms, numbers_of
 from factorwise.apps.resolution.vector_forms import vector_forms
 from factorwise.apps.resolution.words import text_forms
@@ -85,6 +88,8 @@ def normal_forms(column: pa.ChunkedArray, spec: FieldSpec) -> Mapping[str, Form]
     """Return the normal forms of one column."""
     if spec.kind == "vector":
         return vector_forms(column, spec.name, spec.options.get("length", ""))
+    if spec.kind == "scores":
+        return pair_score_forms(column, spec.name)
     column = shortened(column, LONGEST_LIST if spec.kind == "list" else LONGEST)
     if spec.kind == "list":
         return list_forms(column, spec.option("separator"), spec.option("items"))
@@ -135,4 +140,5 @@ _OF_KIND: Mapping[str, Callable[[Strings, FieldSpec], Mapping[str, Form]]] = {
     "email": lambda column, spec: email_forms(column),
     "phone": lambda column, spec: phone_forms(column),
     "location": _location_forms,
+    "source": lambda column, spec: {"source": text_forms(column)["text"]},
 }

@@ -15,6 +15,7 @@ from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.labelled import LabelledPairs
+from factorwise.apps.resolution.pair_scores import is_pair_scores
 from factorwise.apps.resolution.vector_forms import is_vector, read_vectors
 from factorwise.errors import InvalidArgumentError
 from factorwise.rng import split_mix_words
@@ -129,6 +130,8 @@ def _most_different_first(table: pa.Table, columns: Sequence[str]) -> list[str]:
 def _codes(column: pa.ChunkedArray) -> NDArray[np.int64]:
     """Return a number for each value, 0 where it is missing or an empty text."""
     array = column.combine_chunks()
+    if is_pair_scores(array.type):  # which tell records apart
+        return np.arange(1, len(array) + 1)
     if is_vector(array.type):
         with suppress(InvalidArgumentError):  # lists of numbers that are no vectors
             return read_vectors(column, "").codes.astype(np.int64) + 1

@@ -1,59 +1,16 @@
-"""Ready-made templates for `EntityResolver(templates=[...])`: evidence that is not in the columns, softly.
+"""A ready-made template for `EntityResolver(templates=[...])`: one record per source, softly.
 
-Their weights are learned with the rest where entities are labelled; the search, the posterior and `explain`
-use them. Without labels, ``template_weights`` gives them.
+Its weight is learned with the rest where entities are labelled; the search and `explain` use it. Without
+labels, ``template_weights`` gives it.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-import pyarrow as pa
-
 from factorwise.apps.resolution.record_items import RecordItems, TemplateMaker
-from factorwise.apps.resolution.scored_pairs.tables import ScoredPairs, read_scored_pairs
 from factorwise.errors import InvalidArgumentError
-from factorwise.io.table_columns import require_columns
-from factorwise.io.table_ids import rows_of
-from factorwise.model.partition_templates import EdgeTemplate
 from factorwise.model.tally_templates import TallyTemplate
 
-PAIR_SCORES, REPEATED_SOURCES = "pair scores", "repeated sources"
-
-
-def pair_scores(pairs: Any, id: str, *, name: str = PAIR_SCORES) -> TemplateMaker:  # noqa: A002
-    """Return a template of pairs that another tool has scored: one more witness beside the comparisons.
-
-    Two weights are learned: of the log odds of a scored pair in one entity, and of its being scored at all.
-    Pairs of records that are not resolved are passed over; candidates are found as before.
-
-    pairs
-        `ScoredPairs`, or a table that `read_scored_pairs` reads.
-    id
-        The column of the records with the ids that the pairs have.
-    name
-        Of the template.
-    """
-    scored = pairs if isinstance(pairs, ScoredPairs) else read_scored_pairs(pairs)
-
-    def make(records: RecordItems) -> EdgeTemplate:
-        require_columns([id], records.table.column_names, "the table")
-        rows = rows_of(scored.ids.cast(pa.string()), records.table.column(id).combine_chunks())
-        first, second = rows[scored.first], rows[scored.second]
-        known = (first >= 0) & (second >= 0)
-        one, two = records.item[first[known]].astype(np.int64), records.item[second[known]].astype(np.int64)
-        differ = one != two
-        low, high = np.minimum(one, two)[differ], np.maximum(one, two)[differ]
-        key, place = np.unique(low * records.n_items + high, return_inverse=True)
-        scores = np.bincount(place, weights=scored.log_odds[known][differ], minlength=len(key))
-        counts = np.bincount(place, minlength=len(key))
-        edges = np.column_stack([key // records.n_items, key % records.n_items])
-        return EdgeTemplate(
-            name, records.n_items, edges, np.column_stack([scores, counts]), ["log odds", "scored"]
-        )
-
-    return make
+REPEATED_SOURCES = "repeated sources"
 
 
 def repeated_sources(column: str, *, name: str = REPEATED_SOURCES) -> TemplateMaker:

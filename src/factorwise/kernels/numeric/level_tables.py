@@ -29,6 +29,7 @@ def boost_level_tables(
 
     Each round takes the comparison of which one cut of its levels lowers the loss most, cuts its levels into
     pieces, and adds to the weights of each piece. Pairs with nothing to compare, level 0, have no weight.
+    Where no cut is to be had, as with a single level, all levels are one piece beside level 0.
 
     levels : uint8[comparisons, pairs]
         The level of each pair in each comparison.
@@ -102,8 +103,12 @@ def _add_up(
 def _running_sums(
     slopes: NDArray[np.float64], curvatures: NDArray[np.float64], counts: NDArray[np.float64], size: int
 ) -> NDArray[np.float64]:
-    """Return slopes, curvatures and pairs of the levels from 1 up to each together: float64[size + 1, 3]."""
+    """Return slopes, curvatures and pairs of the levels up to each together: float64[size + 1, 3].
+
+    Level 0 counts among the pairs only.
+    """
     sums = np.zeros((size + 1, 3))
+    sums[0, 2] = counts[0]
     for level in range(1, size + 1):
         sums[level, 0] = sums[level - 1, 0] + slopes[level]
         sums[level, 1] = sums[level - 1, 1] + curvatures[level]
@@ -134,12 +139,14 @@ def _find_cut(
 ) -> None:
     """Write what the best cut of a piece gains, the last level below it, and the steps of the two parts.
 
-    The gain is over one step of the whole piece, or over none if the piece has all levels.
+    The gain is over one step of the whole piece, or over none if the piece has all levels. These stay one
+    piece, with the highest as the last level below, where no cut is to be had.
     """
-    whole = 0.0
-    if low > 0 or high < len(sums) - 1:
-        whole = _step_of_piece(sums, low, high, bounds, ridge)[1]
+    step, whole = _step_of_piece(sums, low, high, bounds, ridge)
+    everything = low == 0 and high == len(sums) - 1
     cut[0] = 0.0
+    if everything:
+        alone, whole = whole, 0.0
     for level in range(low + 1, high):
         if sums[level, 2] - sums[low, 2] < least_pairs or sums[high, 2] - sums[level, 2] < least_pairs:
             continue
@@ -148,6 +155,8 @@ def _find_cut(
         gain = gain_below + gain_above - whole
         if direction * (above - below) >= 0.0 and gain > cut[0]:
             cut[0], cut[1], cut[2], cut[3] = gain, level, below, above
+    if everything and cut[0] <= 0.0 and min(sums[0, 2], sums[high, 2] - sums[0, 2]) >= least_pairs:
+        cut[0], cut[1], cut[2], cut[3] = alone, high, step, step
 
 
 @kernel
@@ -163,7 +172,7 @@ def _cut_into_pieces(
     pieces = 1
     while pieces < leaves:
         piece = int(np.argmax(cuts[:pieces, 0]))
-        if cuts[piece, 0] <= 0.0:
+        if cuts[piece, 0] <= 0.0 or cuts[piece, 1] == ends[piece, 1]:
             break
         middle = 0.5 * (cuts[piece, 2] + cuts[piece, 3])
         ends[pieces, 0], ends[pieces, 1] = int(cuts[piece, 1]), ends[piece, 1]

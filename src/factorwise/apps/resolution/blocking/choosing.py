@@ -56,11 +56,12 @@ def default_rules(
     sample = Sample(normal, n_items)
     pool = _telling(rule_pool(specs, sample), specs, sample)
     names = {spec.name for spec in specs if spec.kind == "name"}
-    vectors = {spec.name for spec in specs if spec.kind == "vector"}  # which may stand for the whole record
+    # vectors and scores look at all of a record, names included
+    whole = {spec.name for spec in specs if spec.kind in ("vector", "scores")}
     if names:
         # What has no name in common is hardly one person, however often it meets.
         few = _free_pairs(sample.n_items) * sample.n_items
-        pool = [one for one in pool if (names | vectors) & one.rule.fields or one.pairs <= few]
+        pool = [one for one in pool if (names | whole) & one.rule.fields or one.pairs <= few]
     objective = Imagined(pool, sample, specs)
     return [one.rule for one in choose(pool, objective, sample, _UNLABELLED)]
 

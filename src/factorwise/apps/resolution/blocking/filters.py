@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from factorwise.apps.resolution.blocking.joins import PairTest
 from factorwise.apps.resolution.blocking.keys import rarest
 from factorwise.apps.resolution.forms import Form, Lists, NormalTable, Numbers, Strings
+from factorwise.apps.resolution.pair_values import PairValues
 from factorwise.apps.resolution.vectors import Vectors
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.records.pair_joins import SHARED, pair_levels
@@ -251,7 +252,7 @@ def _forms_of(normal: NormalTable) -> tuple[tuple[tuple[str, str], ...], tuple[t
     masks: list[tuple[str, str]] = []
     for field in normal.values():
         for form, values in field.items():
-            if not isinstance(values, Vectors) and not values.missing.all():
+            if not isinstance(values, Vectors | PairValues) and not values.missing.all():
                 (masks if isinstance(values, Lists) else columns).append((field.name, form))
     return tuple(columns[:_COLUMNS]), tuple(masks[:_MASKS])
 

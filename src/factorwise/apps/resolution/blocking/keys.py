@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from factorwise.apps.resolution.blocking.nearest import neighbor_keys, sketch_keys
+from factorwise.apps.resolution.blocking.nearest import RowKeys, neighbor_keys, sketch_keys
 from factorwise.apps.resolution.blocking.rules import Part, Rule
 from factorwise.apps.resolution.forms import (
     Form,
@@ -28,6 +28,7 @@ from factorwise.apps.resolution.forms import (
     offsets_of,
     ranges,
 )
+from factorwise.apps.resolution.pair_values import PairValues
 from factorwise.apps.resolution.phonetics import sounds
 from factorwise.apps.resolution.vectors import Vectors
 from factorwise.errors import InvalidArgumentError
@@ -35,7 +36,7 @@ from factorwise.rng import split_mix_words
 from factorwise.types import Bools, Ints
 
 Keys = NDArray[np.uint64]
-_F = TypeVar("_F", Strings, Numbers, Lists, Vectors)
+_F = TypeVar("_F", Strings, Numbers, Lists, Vectors, PairValues)
 
 _LONGEST = 2_000  # bytes of a text that shingles are taken from
 _BYTES = 1 << 24  # bytes of texts shingled in one go
@@ -119,6 +120,9 @@ class KeyMaker:
             if part.cut == "nearest":
                 self._parts[part] = self._neighbors(_as(form, Vectors, part), part)
                 return self._parts[part]
+            if part.cut == "scored":
+                self._parts[part] = self._scored(_as(form, PairValues, part))
+                return self._parts[part]
             rows = form if self.rows is None else form.rows(self.rows)
             if part.cut == "items":
                 counts = _as(form, Lists, part).frequencies().counts
@@ -137,6 +141,17 @@ class KeyMaker:
             if asked not in self.normal.neighbors:
                 self.normal.neighbors[asked] = neighbor_keys(form, int(part.size), self.across)
             found = self.normal.neighbors[asked]
+        found = found if self.rows is None else found.rows(self.rows)
+        return _PartKeys(found.key, np.diff(found.offsets) > 0, found.offsets)
+
+    def _scored(self, form: PairValues) -> _PartKeys:
+        """Return a key of each pair that has a number; none by text, as other tables have no such pairs."""
+        count = 0 if self.by_text else len(form.first)
+        one, two = form.first[:count], form.second[:count]
+        key = split_mix_words((one * np.int64(form.n_rows) + two).astype(np.uint64))
+        ends = np.concatenate([one, two])
+        order = np.argsort(ends, kind="stable")
+        found = RowKeys(np.tile(key, 2)[order], offsets_of(np.bincount(ends, minlength=form.n_rows)))
         found = found if self.rows is None else found.rows(self.rows)
         return _PartKeys(found.key, np.diff(found.offsets) > 0, found.offsets)
 

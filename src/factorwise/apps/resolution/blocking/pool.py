@@ -85,6 +85,7 @@ _ATOMS: Mapping[str, Sequence[tuple[tuple[tuple[str, str, float], ...], Mapping[
         ((("latitude", "rounded", 0.1), ("longitude", "rounded", 0.1)), {"place": 0.1}),
     ),
     "vector": (((("vector", "nearest", 10),), {"meaning": 0.1}),),
+    "scores": (((("pairs", "scored", 0),), {"score": 0.1}),),
 }
 
 
@@ -141,11 +142,11 @@ def rule_pool(specs: Sequence[FieldSpec], sample: Sample) -> list[PoolRule]:
         PoolRule(Rule(parts), traits, sample.pairs(Rule(parts)))
         for parts, traits in atoms(specs, sample.normal, sample.n_items)
     ]
-    vectors = {spec.name for spec in specs if spec.kind == "vector"}  # whose neighbors are few already
+    few = {spec.name for spec in specs if spec.kind in ("vector", "scores")}  # whose pairs are few already
     broad = [
         single
         for single in singles
-        if single.pairs > _BROAD * sample.n_items and not single.rule.fields <= vectors
+        if single.pairs > _BROAD * sample.n_items and not single.rule.fields <= few
     ]
     pool = list(singles)
     known = {frozenset(single.rule.parts) for single in singles}

@@ -138,6 +138,8 @@ def _block_text(normal: NormalTable | None, rule: Rule, block: LargeBlock) -> st
 
 
 def _shared(normal: NormalTable, part: Part, members: tuple[int, int]) -> str:
+    if part.cut in {"nearest", "scored"}:
+        return "equal vectors" if part.cut == "nearest" else "a score"
     form = normal[part.field][part.form].rows(np.array(members))
     if isinstance(form, Lists):
         first, second = (set(row or ()) for row in form.to_list())
@@ -145,8 +147,6 @@ def _shared(normal: NormalTable, part: Part, members: tuple[int, int]) -> str:
         return " or ".join(common[:_SHOWN]) + (" or ..." if len(common) > _SHOWN else "")
     if isinstance(form, Strings) and part.cut == "prefix":
         return f"{(form.to_list()[0] or '')[: int(part.size)]}..."
-    if part.cut == "nearest":
-        return "the same vector"
     value = form.to_list()[0]
     about = "like " if part.cut in {"sound", "bands", "rounded"} else ""
     return about + (f"{value:g}" if isinstance(value, float) else str(value))

@@ -29,6 +29,8 @@ _WHOLE = {
     "phone": "phone",
     "location": "text",
     "vector": "vector",
+    "scores": "pairs",
+    "source": "source",
 }
 _OF_NAMES = {"first": "given", "last": "last"}  # of columns that hold a part of names
 _LISTS = frozenset({"tokens", "items", "keys"})
@@ -90,6 +92,8 @@ def _part(phrase: str, field: FieldSpec) -> Part:
             return Part(name, _form(match[1] or "", field), "sound")
         if match := _BAND.fullmatch(phrase):
             return Part(name, _form("", field), "bands", int(match[1]), bands=_BANDS, rows=int(match[2]))
+        if phrase == "scored":
+            return Part(name, "pairs", "scored")
         if match := _NEAREST.fullmatch(phrase):
             return Part(name, "vector", "nearest", int(match[1]))
         if match := _ROUNDED.fullmatch(phrase):

@@ -23,7 +23,7 @@ from factorwise.validation import as_number, as_text, as_whole
 
 MOST_NEAR = 1_000  # neighbors of a vector
 MOST_KEYS = 1_000_000  # keys of a record, bands and rows that a rule may ask for
-CUTS = ("whole", "prefix", "sound", "items", "bands", "rounded", "nearest")
+CUTS = ("whole", "prefix", "sound", "items", "bands", "rounded", "nearest", "scored")
 
 # Forms whose name says less than this; a form that is the whole field goes by the field's name alone.
 PHRASES = {
@@ -58,7 +58,8 @@ class Part:
         of a text ``bands`` times the least hashes of ``rows`` random orders; texts that overlap much are
         likely to share a band. ``rounded``: a number rounded to multiples of ``size``, and rounded once
         more half a multiple away, so that numbers closer than half a multiple always agree. ``nearest``: a
-        vector and the ``size`` vectors nearest to it agree.
+        vector and the ``size`` vectors nearest to it agree. ``scored``: two records agree that have
+        a score.
     """
 
     field: str
@@ -95,6 +96,8 @@ class Part:
             return ("rare " if self.most or self.size else "") + (form or "item")
         if self.cut == "bands":
             return f"{self.size:g}-shingle minhash, band of {self.rows}"
+        if self.cut == "scored":
+            return "scored"
         if self.cut == "nearest":
             return f"nearest {self.size:g}"
         if self.cut == "rounded":

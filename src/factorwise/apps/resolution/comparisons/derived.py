@@ -58,6 +58,8 @@ _WORDS = {
     "phone": ("phone",),
     "location": ("tokens",),
     "vector": (),
+    "scores": (),
+    "source": (),
 }
 
 

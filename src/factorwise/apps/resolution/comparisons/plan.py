@@ -30,11 +30,15 @@ from factorwise.apps.resolution.comparisons.overlaps import (
     Pairs,
     VectorCosines,
 )
+from factorwise.apps.resolution.comparisons.sources import PAIR, YES, SourcePair, source_pair_forms
 from factorwise.apps.resolution.forms import Lists, NormalTable, Numbers, Strings
+from factorwise.apps.resolution.pair_values import PairValues
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.compile.threads import Team
 from factorwise.types import Ints
 from factorwise.validation import as_number, as_text, as_whole
+
+PAIR_SCORE = "log odds"  # the measure of pairs that another tool has scored
 
 #: For each kind the forms that are compared, and by which measure.
 COMPARED: dict[str, tuple[tuple[str, str], ...]] = {
@@ -71,6 +75,8 @@ COMPARED: dict[str, tuple[tuple[str, str], ...]] = {
         ("tokens", "cosine"),
     ),
     "vector": tuple(("vector", measure) for measure in (COSINE, SMALLER_LEAD, LARGER_LEAD)),
+    "scores": (("pairs", PAIR_SCORE),),
+    "source": (),  # see `source_pair_forms`
     RECORD: tuple(("grams", measure) for measure in (COSINE, SMALLER_LEAD, LARGER_LEAD)),
 }
 #: What is compared instead where no labels tell how much a comparison is worth beside others: a mixture takes
@@ -79,6 +85,7 @@ WITHOUT_LABELS: dict[str, tuple[tuple[str, str], ...]] = {
     "text": (("text", "rarity"), ("text", "words"), ("tokens", "shared"), ("tokens", "cosine")),
     "address": (("text", "words"), *COMPARED["address"]),
     "vector": (("vector", COSINE),),
+    "scores": (),
     RECORD: (),
 }
 #: Comparisons left out where there are many pairs: slow ones, and ones that tell little beside others.
@@ -114,6 +121,8 @@ class Comparison:
 
     def level_text(self, level: int) -> str:
         """Say what a level holds."""
+        if level > 0 and self.measure == PAIR:
+            return "yes"
         if level > 0 and self.measure in RELATIONS:
             return RELATIONS[self.measure][level - 1]
         return self.cuts.text(level)
@@ -143,6 +152,8 @@ def compared_forms(
     if RECORD not in kinds:
         kinds[RECORD] = RECORD
     for field, kind in kinds.items():
+        if kind == "source" and labels:
+            yield from ((field, form, PAIR) for form in source_pair_forms(normal[field].strings("source")))
         for form, measure in compared[kind]:
             # a list of words has no keys, as one of names has, that could stand in for its items
             spared = kind == "list" and "keys" not in normal[field]
@@ -179,6 +190,10 @@ def planned(
             field, form, measure = wanted[place]
             if measure in RELATIONS:
                 cuts = Cuts.of_relation(len(RELATIONS[measure]))
+            elif measure == PAIR:
+                cuts = YES
+            elif measure == PAIR_SCORE:
+                cuts = Cuts.by_shares(values)
             else:
                 cuts = Cuts.by_quantiles(values, falling=measure in FALLING, fine=labels)
             if len(np.unique(cuts.levels(values))) > 1 and not (form == "codes" and _hardly_any(values)):
@@ -221,8 +236,13 @@ def witnesses(
             if measure == GIVEN_NAMES:
                 yield Witness(places, _alone(GivenNames(normal[field])))
                 continue
+            if measure == PAIR:
+                yield Witness(places, _alone(SourcePair(normal[field].strings("source"), form)))
+                continue
             values = form_of(normal, field, form)
-            if isinstance(values, Strings):
+            if isinstance(values, PairValues):
+                yield Witness(places, _alone(values.lookup))
+            elif isinstance(values, Strings):
                 yield Witness(places, _alone(string_measure(values, measure)))
             elif isinstance(values, Numbers):
                 yield Witness(places, _alone(number_measure(values, measure)))

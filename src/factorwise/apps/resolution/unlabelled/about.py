@@ -90,11 +90,11 @@ def choose_about(
     filled = {
         one.name: _filled(table.column(one.name))
         for one in fields
-        if one.name in table.column_names and one.kind != "vector"
+        if one.name in table.column_names and one.kind not in ("vector", "scores", "source")
     }
     if not filled:
         raise InvalidArgumentError(
-            "without labels, records need a column that names them, but there is nothing but vectors: give"
+            "without labels, records need a column that names them, but there is none that can be read: give"
             " one, or label some entities or pairs."
         )
     unknown = [name for name in columns if name not in filled]

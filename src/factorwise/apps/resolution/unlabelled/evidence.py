@@ -183,6 +183,8 @@ def fit_column(
     """Return the weights of a column's levels, from the levels of anchors and of null pairs."""
     size = witness.top + 1
     u = np.bincount(null, minlength=size)[1:] + 0.5
+    if witness.background:
+        u = np.asarray(witness.background) * len(null) + 1e-3
     u = u / u.sum()
     m = np.bincount(anchors, weights=weight, minlength=size)[1:] + _SMOOTHING * u
     seen = float(m.sum())

@@ -25,8 +25,9 @@ def telling_columns(table: pa.Table, normal: NormalTable, about: About) -> list[
     for name in normal:
         if name in about.columns:
             continue
-        if normal[name].kind == "vector":  # which may repeat the identity, and tells what is near it
+        if normal[name].kind in ("vector", "scores"):  # of what is near the identity, too
             found.append(name)
+        if normal[name].kind in ("vector", "scores", "source"):
             continue
         words = [_words((value,)) for value in some.column(name).to_pylist()]
         both = [(one, two) for one, two in zip(identity, words, strict=True) if one and two]

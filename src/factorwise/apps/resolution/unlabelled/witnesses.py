@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from factorwise.apps.resolution.comparisons.measures import string_measure
 from factorwise.apps.resolution.comparisons.overlaps import COSINE, Overlaps
 from factorwise.apps.resolution.forms import Form, Lists, NormalField, NormalTable, Numbers, Strings
+from factorwise.apps.resolution.pair_values import PairValues
 from factorwise.apps.resolution.unlabelled.texts import TextLevels, set_codes
 from factorwise.apps.resolution.vectors import Vectors
 from factorwise.types import Bools, Ints
@@ -19,6 +20,7 @@ Levels = NDArray[np.uint8]
 SPECIFIC, SHARING = 0.5, 3  # share of different values of a column whose values name records; records of one
 
 NEARER = (0.5, 0.9, 0.99, 0.999, 0.9998)  # shares of random pairs of vectors that are less near
+SCORES = (-4.0, -2.0, 0.0, 2.0, 4.0)  # log odds of pairs, where levels begin
 _RANDOM = 100_000
 
 
@@ -37,6 +39,8 @@ class Witness(NamedTuple):
         Whether its values are codes, such as numbers of accounts or e-mail addresses.
     edges
         Where levels begin, if that depends on the table that was learned from: of vectors.
+    background
+        Share of all pairs of records that have each level, from 1 on, where it is known: of scored pairs.
     """
 
     name: str
@@ -45,6 +49,7 @@ class Witness(NamedTuple):
     levels: Callable[[Ints, Ints], Levels]
     is_code: bool = False
     edges: tuple[float, ...] = ()
+    background: tuple[float, ...] = ()
 
     def share_rare_value(self, first: Ints, second: Ints) -> Bools:
         """Return which pairs share a value that few records have, where most values are different."""
@@ -66,6 +71,8 @@ def witnesses_of(
 def _witness(field: NormalField, edges: tuple[float, ...]) -> Witness:
     if field.kind == "vector":
         return _of_vectors(field.name, field["vector"], edges)
+    if field.kind == "scores":
+        return _of_scores(field.name, field["pairs"])
     if field.kind == "list":
         form = field.lists("keys" if "keys" in field else "items")
         return _of_lists(field.name, form)
@@ -157,6 +164,24 @@ def _of_vectors(name: str, form: Form, edges: tuple[float, ...]) -> Witness:
         return _finished(found, code, top, first, second)
 
     return Witness(name, top, code, levels, edges=edges)
+
+
+def _of_scores(name: str, form: Form) -> Witness:
+    """Prepare pairs that another tool has scored; not scored is a level, too, of records that it knew."""
+    assert isinstance(form, PairValues)
+    starts, known = np.asarray(SCORES, np.float32), ~form.missing
+    top = len(SCORES) + 3  # which no pair has: scores are never equal values
+
+    def levels(first: Ints, second: Ints) -> Levels:
+        score = form.lookup(first, second)
+        found = np.where(np.isnan(score), 1, 2 + np.searchsorted(starts, score, side="right"))
+        return np.where(known[first] & known[second], found, 0).astype(np.uint8)
+
+    count = int(known.sum())
+    seen = np.bincount(2 + np.searchsorted(starts, form.values, side="right"), minlength=top + 1)[1:]
+    seen[0] = max(count * (count - 1) // 2 - int(seen.sum()), 1)
+    background = tuple((seen / seen.sum()).tolist())
+    return Witness(name, top, np.full(form.n_rows, -1, np.int64), levels, background=background)
 
 
 def _of_addresses(field: NormalField) -> Witness:
