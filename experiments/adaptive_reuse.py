@@ -36,7 +36,7 @@ from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
 from factorwise.inference.mcmc.adaptive.training import TunedDocument, train_proposer
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.proposals.best_of import BestOf
-from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.mixtures import PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import (
     Merge,
     RelocateToCluster,

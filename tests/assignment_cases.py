@@ -11,12 +11,8 @@ import numpy as np
 from factorwise.inference.mcmc.assignment_gibbs import BlockGibbs, Gibbs
 from factorwise.inference.mcmc.branches import every_path
 from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.inference.mcmc.proposals.assignment_proposals import (
-    LocalRelabel,
-    Mixture,
-    Swap,
-    UniformRelabel,
-)
+from factorwise.inference.mcmc.proposals.assignment_proposals import LocalRelabel, Swap, UniformRelabel
+from factorwise.inference.mcmc.proposals.mixtures import Mixture
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.model.assignment_templates import (
     Bias,

@@ -7,8 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
-from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.mixtures import PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import (
     Blocks,
     Merge,
@@ -21,14 +20,13 @@ from factorwise.inference.mcmc.proposals.partition_moves import (
     SplitMerge,
 )
 from factorwise.inference.mcmc.proposals.restricted_gibbs import RestrictedGibbs
+from factorwise.inference.mcmc.world_gibbs import PartitionGibbs
 from factorwise.kernels.compile.primitives import overlap
 from factorwise.model.model import Model
 from factorwise.model.templates import (
-    ClusterAggregate,
     ClusterSize,
     ClusterTemplate,
     EdgeTemplate,
-    PairAggregate,
     PairTemplate,
     VectorPairTemplate,
 )
@@ -79,6 +77,23 @@ def typed_flags(cluster):
     return cluster.type * flags * 0.5, (1.0 if cluster.type == 0 else 0.0)
 
 
+def name_counts(cluster):
+    distinct = 0
+    for code in range(3):
+        distinct += (cluster.name == code).any()
+    return (cluster.name != 0).sum(), cluster.name.min(), cluster.name.max(), distinct
+
+
+def majority_of_pairs(cluster):
+    apart, same_sign, pairs = 0, 0, 0
+    for i in range(cluster.size):
+        for j in range(i):
+            pairs += 1
+            apart += abs(cluster.year[i] - cluster.year[j]) > 0.5
+            same_sign += cluster.year[i] * cluster.year[j] > 0.0
+    return 2 * apart > pairs, 2 * same_sign > pairs
+
+
 def edges_for(n, seed=1):
     pairs = [pair for pair in combinations(range(n), 2) if sum(pair) % 3]
     return pairs, np.random.default_rng(seed).normal(size=(len(pairs), 2))
@@ -102,13 +117,10 @@ CLUSTER_SETS = {
     "sizes": lambda f: ClusterSize("sizes"),
     "clusters": lambda f: ClusterTemplate("clusters", f, spread, ["range", "single", "square"]),
     "typed": lambda f: ClusterTemplate("typed", f, typed_flags, ["flags", "plain"]),
-    "aggregates": lambda f: ClusterAggregate("aggregates", f, "flag", ["all", "exists", "majority", "mean"]),
-    "counts": lambda f: ClusterAggregate("counts", f, "name", ["count", "min", "max", "distinct"]),
-} | {
-    f"{aggregate} of pairs": lambda f, aggregate=aggregate: PairAggregate(
-        f"{aggregate} of pairs", f, year_distance, ["distance", "same sign"], aggregate
-    )
-    for aggregate in ("all", "exists", "count", "min", "max", "mean", "majority")
+    "counts": lambda f: ClusterTemplate("counts", f, name_counts, ["named", "min", "max", "distinct"]),
+    "majority of pairs": lambda f: ClusterTemplate(
+        "majority of pairs", f, majority_of_pairs, ["apart", "same sign"]
+    ),
 }
 TEMPLATES = PAIR_SETS | CLUSTER_SETS
 
@@ -128,7 +140,7 @@ MODELS = {
     "vectors": ("vectors", "sizes"),
     "edges": ("edges", "numbers", "sizes"),
     "clusters": ("numbers", "clusters"),
-    "aggregates": ("numbers", "aggregates", "counts", "mean of pairs", "majority of pairs"),
+    "aggregates": ("numbers", "counts", "majority of pairs"),
     "repulsion": ("repelling pairs", "repelling vectors", "repelling edges", "sizes"),
     "everything": ("numbers", "rows", "vectors", "edges", "repelling pairs", "clusters", "typed", "counts"),
 }

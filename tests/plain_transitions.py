@@ -27,6 +27,7 @@ from factorwise.inference.mcmc.evaluators.delayed import _correction
 from factorwise.inference.mcmc.evaluators.sampled import multipliers_of
 from factorwise.inference.mcmc.proposals.assignment_proposals import joint_scores
 from factorwise.model.contributions import as_contributions
+from factorwise.world.diff import NEW, Retype, Transfer
 
 MAX_OUTCOMES = 4_000_000
 TAIL = 1e-18  # probability of a setting of the counts that enumeration leaves out
@@ -80,10 +81,24 @@ def _(kernel: Metropolis, world, temperature=1.0):
 @transitions.register
 def _(kernel: PartitionGibbs, world, temperature=1.0):
     for item in range(world.n_items):
-        places = kernel.choices(world, item)
+        places = places_of(world, item)
         gains = np.array([0.0 if diff is None else kernel.model.gain(world, diff) for diff in places])
         chances = softmax(gains / temperature) / world.n_items
         yield from ((diff, p) for diff, p in zip(places, chances.tolist(), strict=True) if diff is not None)
+
+
+def places_of(world, item):
+    """Every place for an item: the clusters in storage order (None is where it is), then new ones."""
+    source = world.cluster_of(item)
+    places = [
+        None if target == source else Transfer((item,), source, target)
+        for target in world.cluster_ids().tolist()
+    ]
+    kinds = range(world.n_types)
+    if world.size_of(source) > 1:
+        return [*places, *(Transfer((item,), source, NEW, kind) for kind in kinds)]
+    old = world.type_of(source)
+    return [*places, *(Retype(source, old, kind) for kind in kinds if kind != old)]
 
 
 @transitions.register

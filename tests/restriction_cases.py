@@ -10,14 +10,12 @@ from factorwise.model.link_templates import CannotLinkTemplate, LinkTemplate, On
 from factorwise.model.templates import (
     AllAgree,
     BagCosine,
-    ClusterAggregate,
     ClusterSize,
     ClusterTemplate,
     CountedTemplate,
     DistinctValues,
     EdgeTemplate,
     Key,
-    PairAggregate,
     PairTableTemplate,
     PairTemplate,
     SomeAgree,
@@ -110,8 +108,6 @@ def templates_of(n, seed=0):
             "counted", fields, [Key("name", ("equal", "conflict")), Key(("place", "year")), Key("tags")]
         ),
         ClusterTemplate("clusters", fields, span, ["years", "many"]),
-        ClusterAggregate("aggregates", fields, "place", ["all", "exists", "majority", "distinct", "mean"]),
-        PairAggregate("pair aggregates", fields, agree, ["same name", "near"], "majority"),
         ClusterSize(),
         PairTableTemplate("tables", table_of(n, seed), every),
         TallyTemplate("tally", tags, more_than_once, per_member, ["repeats per member"]),

@@ -95,9 +95,6 @@ def right_calls():
         "ClusterTemplate": call(
             templates.ClusterTemplate, name="p", fields=fields, function=whole, statistics=["s"]
         ),
-        "ClusterAggregate": call(
-            templates.ClusterAggregate, name="p", fields=fields, field="x", aggregates=["max"]
-        ),
         "DistinctValues": call(templates.DistinctValues, name="n", keys=bags),
         "BagCosine": call(templates.BagCosine, name="n", keys=bags),
         "AllAgree": call(templates.AllAgree, name="n", keys=bags),
@@ -157,7 +154,6 @@ def right_calls():
         "StructuredPerceptron": call(learning.StructuredPerceptron, rate=1.0),
         "TruthPreference": call(learning.TruthPreference, truth=part, metric="b-cubed"),
         "AccuracyPreference": call(learning.AccuracyPreference, truth=fw.Assignment(var, [0, 1, 0])),
-        "ConstraintPreference": call(learning.ConstraintPreference, must_link=[(0, 1)], cannot_link=[(1, 2)]),
         "Prior": call(learning.Prior, l1=0.1, l2=0.1),
         "OptimizerConfig": call(learning.OptimizerConfig, max_iterations=3, epsilon=1e-3, memory=3),
         "TrainingWorld": call(learning.TrainingWorld, model=model, proposer=moves, start=part, truth=part),

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
-from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.mixtures import PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import (
     Merge,
     RelocateToCluster,

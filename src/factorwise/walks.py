@@ -12,12 +12,13 @@ from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
 from factorwise.inference.mcmc.proposals.partition_moves import PartitionMove
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.kernels.clusterings.arrays import spare_id
-from factorwise.kernels.clusterings.jumps import add_change, end_changes
 from factorwise.kernels.compile.pointers import call
 from factorwise.kernels.compile.programs import Pointers, Program
 from factorwise.kernels.walks import layouts
 from factorwise.kernels.walks.library import (
+    add_change,
     below,
+    end_changes,
     exponential,
     listed,
     merge,

@@ -9,7 +9,7 @@ import pytest
 
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.mixtures import PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import Merge, RelocateToItem, RelocateToNew, Split
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.model.level_weights import LevelWeights

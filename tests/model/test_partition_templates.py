@@ -8,11 +8,9 @@ import pytest
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateCheckError, TemplateError
 from factorwise.model.model import Model
 from factorwise.model.templates import (
-    ClusterAggregate,
     ClusterSize,
     ClusterTemplate,
     EdgeTemplate,
-    PairAggregate,
     PairTemplate,
     VectorPairTemplate,
 )
@@ -156,58 +154,6 @@ def test_statistics_of_large_clusters_are_those_of_the_plain_sum(name, monkeypat
     np.testing.assert_allclose(fast, plain, rtol=1e-5, atol=1e-4)
 
 
-AGGREGATES = {
-    "all": lambda values: float((values != 0).all()),
-    "exists": lambda values: float((values != 0).any()),
-    "count": lambda values: float((values != 0).sum()),
-    "majority": lambda values: float(2 * (values != 0).sum() > len(values)),
-    "min": lambda values: float(values.min()),
-    "max": lambda values: float(values.max()),
-    "mean": lambda values: float(values.mean()),
-    "distinct": lambda values: float(len(np.unique(values))),
-}
-
-
-@pytest.mark.parametrize("field", ["name", "flag", "year"])
-def test_aggregates_are_those_of_numpy(field):
-    template = ClusterAggregate("a", FIELDS, field, list(AGGREGATES))
-    rng = np.random.default_rng(0)
-    for size in (1, 2, 3, 8):
-        items = rng.permutation(N)[:size].astype(np.int32)
-        values = FIELDS[field].values[items]
-        expected = [of(values) for of in AGGREGATES.values()]
-        np.testing.assert_allclose(template.of(items, 0), expected, rtol=1e-6)
-    assert template.weight_name(0) == f"a: all of {field}"
-
-
-def difference(a, b):
-    return ((a.year - b.year) * (a.year + b.year) * (1 if a.year > b.year else -1), 3.0 * (a.name == b.name))
-
-
-PAIR_AGGREGATES = {
-    "all": lambda values: (values > 0).all(axis=0),
-    "exists": lambda values: (values > 0).any(axis=0),
-    "count": lambda values: values.sum(axis=0),
-    "majority": lambda values: (values > 0).mean(axis=0) > 0.5,
-    "min": lambda values: values.min(axis=0),
-    "max": lambda values: values.max(axis=0),
-    "mean": lambda values: values.mean(axis=0),
-}
-
-
-@pytest.mark.parametrize("aggregate", PAIR_AGGREGATES)
-def test_pair_aggregates_are_those_of_numpy(aggregate):
-    template = PairAggregate("a", FIELDS, difference, ["signed", "same"], aggregate)
-    rng = np.random.default_rng(1)
-    for _ in range(10):
-        items = rng.permutation(N)[: rng.integers(2, N + 1)].astype(np.int32)
-        values = np.array([difference(FIELDS.record(i), FIELDS.record(j)) for i, j in combinations(items, 2)])
-        expected = np.asarray(PAIR_AGGREGATES[aggregate](values), float)
-        np.testing.assert_allclose(template.of(items, 0), expected, rtol=1e-12)
-    assert template.of(np.array([3], np.int32), 0).tolist() == [0.0, 0.0]
-    assert template.weight_name(1) == f"a: {aggregate} of same"
-
-
 def test_cluster_sizes_count_clusters_and_singletons():
     template = ClusterSize()
     assert template.statistics(Partition.from_labels([0, 0, 1, 2])).to_dense(2).tolist() == [3.0, 2.0]
@@ -260,10 +206,6 @@ BAD_FUNCTIONS = {
     "an order": (lambda: pair(lambda a, b: (a.year - b.year, 1)), "its function must be symmetric"),
     "a cluster too short": (lambda: cluster(lambda c: (1.0,)), "return a tuple of 2"),
     "a cluster of nan": (lambda: cluster(lambda c: (1.0, np.nan)), "statistics are finite numbers"),
-    "a pair aggregate too short": (
-        lambda: PairAggregate("mine", FIELDS, lambda a, b: (1.0,), ["a", "b"], "mean"),
-        "return a tuple of 2",
-    ),
 }
 
 
@@ -323,21 +265,6 @@ BAD_TEMPLATES = {
         InvalidArgumentError,
         "name each pair once",
     ),
-    "an unknown aggregate": (
-        lambda: ClusterAggregate("a", FIELDS, "year", ["median"]),
-        InvalidArgumentError,
-        "no aggregate is called 'median': choose from",
-    ),
-    "an aggregate of rows": (
-        lambda: ClusterAggregate("a", FIELDS, "vector", ["min"]),
-        ShapeError,
-        "aggregate a plain field",
-    ),
-    "an unknown pair aggregate": (
-        lambda: PairAggregate("a", FIELDS, year_distance, ["d", "s"], "distinct"),
-        InvalidArgumentError,
-        "no pair aggregate is called 'distinct': choose from",
-    ),
 }
 
 
@@ -348,7 +275,7 @@ def test_bad_templates_are_refused_with_a_remedy(name):
         build()
 
 
-@pytest.mark.parametrize("name", ["numbers", "edges", "clusters", "aggregates"])
+@pytest.mark.parametrize("name", ["numbers", "edges", "clusters", "counts"])
 def test_a_world_of_other_items_is_refused(name):
     with pytest.raises(ShapeError, match="8 items, but the world has 3: build both from the same records"):
         TEMPLATES[name](FIELDS).statistics(Partition.singletons(3))

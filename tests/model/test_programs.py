@@ -197,7 +197,7 @@ def test_a_template_without_a_program_is_named():
         model_programs(Model([OwnTemplate()]), Partition.singletons(3))
 
 
-@pytest.mark.parametrize("name", ["numbers", "edges", "clusters", "mean of pairs", "vectors"])
+@pytest.mark.parametrize("name", ["numbers", "edges", "clusters", "majority of pairs", "vectors"])
 def test_templates_for_other_items_are_refused(name):
     with pytest.raises(ShapeError, match="5 items, but the world has 4: build both from the same records"):
         model_programs(Model([TEMPLATES[name](fields_for(5))]), Partition.singletons(4))

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
 from factorwise.inference.exact.clusterings import all_partitions
 from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
-from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.mixtures import PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import (
     Merge,
     RelocateToItem,
@@ -21,6 +20,7 @@ from factorwise.inference.mcmc.proposals.partition_moves import (
 )
 from factorwise.inference.mcmc.proposals.restricted_gibbs import RestrictedGibbs
 from factorwise.inference.mcmc.walk import Walk
+from factorwise.inference.mcmc.world_gibbs import PartitionGibbs
 from factorwise.kernels.compile.programs import Bound, Interpreted
 from factorwise.kernels.walks.frames import run
 from factorwise.model.model import Model

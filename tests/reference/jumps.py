@@ -18,6 +18,7 @@ from factorwise.kernels.clusterings.jump_odds import (
     SPLIT,
 )
 from factorwise.world.partition import Partition
+from reference.jump_features import features_between, features_within
 
 Cluster = frozenset[int]
 Clusters = frozenset[Cluster]
@@ -38,12 +39,12 @@ class JumpLaw:
 
         @cache
         def mixed(cluster: Cluster) -> float:
-            return _odds(features.within(sorted(cluster), n_items) @ weights.split)
+            return _odds(features_within(features, sorted(cluster), n_items) @ weights.split)
 
         @cache
         def alike(pair: frozenset[Cluster]) -> float:
             first, second = pair
-            return _odds(features.between(sorted(first), sorted(second), n_items) @ weights.merge)
+            return _odds(features_between(features, sorted(first), sorted(second), n_items) @ weights.merge)
 
         self.mixed = mixed
         self.alike = alike

@@ -12,7 +12,6 @@ from factorwise.model.templates import (
     ClusterSize,
     ClusterTemplate,
     DynamicTemplate,
-    PairAggregate,
     PairTemplate,
     TupleTemplate,
     VectorPairTemplate,
@@ -66,7 +65,6 @@ FUNCTIONS = {
         VectorPairTemplate("v", FIELDS, "row", lambda p, q: p - q if {p, q} == {4.0, 8.0} else 0),
         WORLD,
     ),
-    "one-sided aggregate": (PairAggregate("a", FIELDS, one_sided, ["x"], "count"), WORLD),
     "counts its calls": (ClusterTemplate("c", FIELDS, counting(), ["x"]), WORLD),
     "counts its calls with labels": (TupleTemplate("t", [[0, 1]], counting(), ["x"]), BITS),
 }

@@ -13,7 +13,7 @@ from factorwise.errors import InvalidArgumentError, TemplateCheckError
 from factorwise.inference.exact.clusterings import all_partitions
 from factorwise.inference.mcmc.kernel import Proposal, Step
 from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.mixtures import PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import Merge, Split
 from factorwise.model.assignment_templates import Transitions
 from factorwise.rng import Stream

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from factorwise.lazy import load_lazily
 
 _HOMES = {
-    "samplerank.constraint_preferences": ["ConstraintPreference"],
     "samplerank.joint_preferences": ["JointPreference"],
     "samplerank.contrastive": ["ContrastiveDivergence"],
     "networks.counts": ["CliqueCounts"],
@@ -52,7 +51,6 @@ __all__ = [
     "Arow",
     "CliqueCounts",
     "ConfidenceWeighted",
-    "ConstraintPreference",
     "ContrastiveDivergence",
     "DiffPreference",
     "EnergyFit",
@@ -112,7 +110,6 @@ if TYPE_CHECKING:
     from factorwise.learning.projections.learning import EnergyFit, EnergyLearning, learn_energies
     from factorwise.learning.projections.likelihood import SequenceLikelihood, energy_gradient
     from factorwise.learning.projections.scores import GivenScores, LinearScores
-    from factorwise.learning.samplerank.constraint_preferences import ConstraintPreference
     from factorwise.learning.samplerank.contrastive import ContrastiveDivergence
     from factorwise.learning.samplerank.joint_preferences import JointPreference
     from factorwise.learning.samplerank.learner import Learned, PassRecord, SampleRank

@@ -161,7 +161,7 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
         if isinstance(diff, Retype):
             return SparseVector.empty()
         moving, target, staying = parts_of(world, diff)
-        joined, separated = self._between(moving, target), self._between(moving, staying)
+        joined, separated = self.graph.between(moving, target), self.graph.between(moving, staying)
         records, there, left = (float(self.counts[items].sum()) for items in (moving, target, staying))
         found = self._statistics_of(joined) - self._statistics_of(separated)
         found[UNLINKED_WEIGHT] = records * (there - left) - (len(joined) - len(separated))
@@ -177,18 +177,6 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
         if self.features.shape[1]:
             found[FIXED_WEIGHTS:] = self.features[pairs].sum(axis=0)
         return found
-
-    def _between(self, items: NDArray[np.int32], others: NDArray[np.int32]) -> Ints:
-        """Return the pairs with one item in each of two lists."""
-        wanted = set(others.tolist())
-        graph = self.graph
-        found = [
-            int(graph.pair[at])
-            for item in items.tolist()
-            for at in range(int(graph.start[item]), int(graph.start[item + 1]))
-            if int(graph.neighbor[at]) in wanted
-        ]
-        return np.array(found, np.int64)
 
     def program(self, world: Partition, offset: int, weights: Floats) -> Program:
         """Score by the item's own links and the number of records of each cluster."""

@@ -13,7 +13,7 @@ from factorwise.errors import ShapeError
 from factorwise.kernels.clusterings import clusters, edges, tables
 from factorwise.kernels.clusterings.arrays import LIVE, Clustering
 from factorwise.kernels.clusterings.functions import (
-    ClusterKind,
+    ClusterTerm,
     PairKind,
     cluster_functions,
     pair_functions,
@@ -48,7 +48,7 @@ class PartitionProgram:
         self._reals: list[NDArray[Any]] = []
         self._vectors: list[NDArray[np.float32]] = []
         self._pairs: list[tuple[PairKind, int, Any]] = []
-        self._clusters: list[tuple[ClusterKind, int, Any]] = []
+        self._clusters: list[tuple[ClusterTerm, int, Any]] = []
         self._edges: list[NDArray[np.int64]] = [np.zeros((0, 2), np.int64)]
         self._edge_features: list[tuple[Floats, int]] = []
         self._tables: list[PairTable] = []
@@ -62,7 +62,7 @@ class PartitionProgram:
         """Take in a pair function, weighed from ``offset`` on."""
         self._pairs.append((term, offset, template))
 
-    def add_clusters(self, term: ClusterKind, offset: int, template: Any) -> None:
+    def add_clusters(self, term: ClusterTerm, offset: int, template: Any) -> None:
         """Take in a cluster function, weighed from ``offset`` on."""
         self._clusters.append((term, offset, template))
 

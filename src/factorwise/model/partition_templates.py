@@ -28,11 +28,11 @@ from factorwise.model.programs import model_programs
 from factorwise.model.restrictions import copy_with, refuse_repulsion
 from factorwise.model.template import Template
 from factorwise.model.weights import SparseVector
+from factorwise.types import Ints
 from factorwise.validation import as_numbers, check_count, check_range
 from factorwise.variables.fields import Fields
-from factorwise.variables.sparse_rows import take_rows
 from factorwise.world.diff import NEW, PartitionDiff, Retype, Transfer
-from factorwise.world.pairs import both_ends, pairs_among
+from factorwise.world.links import LinkGraph
 from factorwise.world.partition import Partition
 
 Items = NDArray[np.int32]
@@ -351,24 +351,14 @@ class EdgeTemplate(PartitionTemplate):
         ordered = np.sort(self.edges, axis=1)
         if (ordered[:, 0] == ordered[:, 1]).any() or len(np.unique(ordered, axis=0)) != len(ordered):
             raise InvalidArgumentError("edges must connect two different items and name each pair once.")
-        self.start, self.neighbor, self.edge = both_ends(n_items, self.edges)
+        self.graph = LinkGraph.from_pairs(n_items, self.edges[:, 0], self.edges[:, 1])
 
     def restrict_to(self, items: NDArray[np.int64]) -> Self:
         """Return the template of some items: the edges between them."""
         refuse_repulsion(self)
-        start, ends = take_rows(self.start, items)
-        among = pairs_among(items, start, self.neighbor[ends])
-        edges = np.column_stack([among.first, among.second])
-        sides = both_ends(len(items), edges)
-        return copy_with(
-            self,
-            n_items=len(items),
-            edges=edges,
-            features=self.features[self.edge[ends[among.place]]],
-            start=sides.start,
-            neighbor=sides.neighbor,
-            edge=sides.pair,
-        )
+        graph, pairs = self.graph.restrict_to(items)
+        edges = np.column_stack([graph.first, graph.second]).astype(np.int64)
+        return copy_with(self, n_items=len(items), edges=edges, features=self.features[pairs], graph=graph)
 
     def add_to(self, program: PartitionProgram, offset: int) -> None:
         """Take part in a compiled program, with weights from ``offset`` on."""
@@ -384,35 +374,23 @@ class EdgeTemplate(PartitionTemplate):
 
     def difference(self, world: Partition, diff: PartitionDiff) -> SparseVector:
         """Edges joined minus edges separated, from the edges at the items that move."""
-        if isinstance(diff, Retype):
-            return SparseVector.empty()
-        moving, labels = set(diff.items), world.labels
-        change = np.zeros(self.size)
-        for item in diff.items:
-            at = slice(self.start[item], self.start[item + 1])
-            for neighbor, edge in zip(self.neighbor[at].tolist(), self.edge[at].tolist(), strict=True):
-                if labels[neighbor] == diff.target:
-                    change += self.features[edge]
-                elif labels[neighbor] == diff.source and neighbor not in moving:
-                    change -= self.features[edge]
+        made, undone = self._touched(world, diff)
+        change = self.features[made].sum(axis=0) - self.features[undone].sum(axis=0)
         return SparseVector.from_dense(-change if self.repels else change)
+
+    def _touched(self, world: Partition, diff: PartitionDiff) -> tuple[Ints, Ints]:
+        """Return the edges joined and the edges separated."""
+        if isinstance(diff, Retype):
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        moving, target, staying = parts_of(world, diff)
+        return self.graph.between(moving, target), self.graph.between(moving, staying)
 
     def contributions(
         self, world: Partition, diff: PartitionDiff, weights: NDArray[np.float64], *, bounds: bool = False
     ) -> Contributions:
         """List the edges joined and the edges separated; the largest features bound what they change."""
-        made: list[int] = []
-        undone: list[int] = []
-        if isinstance(diff, Transfer):
-            moving, labels = set(diff.items), world.labels
-            for item in diff.items:
-                at = slice(self.start[item], self.start[item + 1])
-                for neighbor, place in zip(self.neighbor[at].tolist(), self.edge[at].tolist(), strict=True):
-                    if labels[neighbor] == diff.target:
-                        made.append(place)
-                    elif labels[neighbor] == diff.source and neighbor not in moving:
-                        undone.append(place)
-        edge = np.array(made + undone, dtype=np.int64)
+        made, undone = self._touched(world, diff)
+        edge = np.concatenate([made, undone])
         kept = np.repeat(np.array([0, 1], np.int8), [len(made), len(undone)])
         signs = np.where((kept == 0) != self.repels, 1.0, -1.0)
         bound = float(np.abs(self.features).max(axis=0, initial=0.0) @ np.abs(weights))

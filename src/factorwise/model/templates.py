@@ -12,7 +12,7 @@ from factorwise.model.assignment_templates import (
     WeightedTables,
 )
 from factorwise.model.cardinality import Cardinality
-from factorwise.model.cluster_templates import ClusterAggregate, ClusterSize, ClusterTemplate, PairAggregate
+from factorwise.model.cluster_templates import ClusterSize, ClusterTemplate
 from factorwise.model.counted_templates import CountedTemplate, Key
 from factorwise.model.custom_assignment import DynamicTemplate, TupleTemplate
 from factorwise.model.hierarchy_templates import HierarchyCounts, SubtreeCosine
@@ -27,7 +27,6 @@ __all__ = [
     "BagCosine",
     "Bias",
     "Cardinality",
-    "ClusterAggregate",
     "ClusterSize",
     "ClusterTemplate",
     "CountedTemplate",
@@ -39,7 +38,6 @@ __all__ = [
     "HierarchyCounts",
     "Key",
     "LabelAgreement",
-    "PairAggregate",
     "PairTableTemplate",
     "PairTemplate",
     "SkipEdges",

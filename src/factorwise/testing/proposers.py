@@ -1,7 +1,7 @@
 """Checks that any proposer and any transition kernel must pass, on small worlds that can be enumerated.
 
 >>> from factorwise.inference.exact.clusterings import all_partitions
->>> from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+>>> from factorwise.inference.mcmc.proposals.mixtures import PartitionMixture
 >>> from factorwise.inference.mcmc.proposals.partition_moves import Merge, Split
 >>> for check in proposer_checks(PartitionMixture([Merge(), Split()]), all_partitions(3)):
 ...     check()

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError, TemplateCheckError, TemplateError
-from factorwise.model.cluster_templates import ClusterTemplate, PairAggregate
+from factorwise.model.cluster_templates import ClusterTemplate
 from factorwise.model.custom_assignment import DynamicTemplate, TupleTemplate
 from factorwise.model.model import Model, placed
 from factorwise.model.partition_templates import PairTemplate, VectorPairTemplate
@@ -59,7 +59,6 @@ _REMEDIES: dict[type[AnyTemplate], str] = {  # of templates that are made of fun
     PairTemplate: _MEND_FUNCTION,
     VectorPairTemplate: _MEND_FUNCTION,
     ClusterTemplate: _MEND_FUNCTION,
-    PairAggregate: _MEND_FUNCTION,
     TallyTemplate: _MEND_FUNCTION,
     TupleTemplate: _MEND_FUNCTION_OF_LABELS,
     DynamicTemplate: _MEND_TOUCHED,

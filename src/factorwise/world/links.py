@@ -74,6 +74,17 @@ class LinkGraph:
         found[asked[hits]] = self.pair[entries[hits]]
         return found
 
+    def between(self, items: Ints, others: Ints) -> NDArray[np.int64]:
+        """Return the pairs with one item in each of two lists that share none."""
+        wanted = set(others.tolist())
+        found = [
+            int(self.pair[at])
+            for item in items.tolist()
+            for at in range(int(self.start[item]), int(self.start[item + 1]))
+            if int(self.neighbor[at]) in wanted
+        ]
+        return np.array(found, np.int64)
+
     def restrict_to(self, items: Ints) -> tuple[LinkGraph, NDArray[np.int32]]:
         """Return the links between some items, ascending and numbered anew, and which pairs they were.
 

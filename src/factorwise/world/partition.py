@@ -289,8 +289,8 @@ class Partition:
         if step["changes"] == 1:
             return self.diff_to(int(step["item"]), int(step["source"]), int(step["target"]))
         changes = frame.changes[: step["changes"]]
-        first = self.diff_to(0, int(changes["source"][0]), int(changes["target"][0]))
-        return Transfer(tuple(changes["item"].tolist()), first.source, first.target, first.new_type)
+        source, target = int(changes["source"][0]), int(changes["target"][0])
+        return self._diff_to(tuple(changes["item"].tolist()), source, target)
 
     def enter(self, frame: Frame, diff: PartitionDiff) -> None:
         """Let the move at hand in a frame of this world be ``diff``, as `diff_of` would read it."""
@@ -311,14 +311,20 @@ class Partition:
                 target,
             )
 
-    def diff_to(self, item: int, source: int, target: int) -> Transfer:
-        """Return the transfer of one item to a cluster, or to an id that is not in use.
+    def diff_to(self, item: int, source: int, target: int) -> PartitionDiff:
+        """Return the transfer of one item to a cluster, or to an id that is not in use: a new cluster.
 
-        A new one of its type.
+        An item that is alone stays where it is, and its cluster gets the type of that id.
         """
-        if self.arrays.size[target] == 0:
-            return Transfer((item,), source, NEW, int(self.arrays.type[target]))
-        return Transfer((item,), source, target)
+        return self._diff_to((item,), source, target)
+
+    def _diff_to(self, items: tuple[int, ...], source: int, target: int) -> PartitionDiff:
+        if self.arrays.size[target] > 0:
+            return Transfer(items, source, target)
+        kind = int(self.arrays.type[target])
+        if len(items) == self.arrays.size[source]:
+            return Retype(source, self.type_of(source), kind)
+        return Transfer(items, source, NEW, kind)
 
     def after(self, diff: PartitionDiff) -> Partition:
         """Return a copy with ``diff`` applied."""

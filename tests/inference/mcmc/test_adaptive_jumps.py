@@ -50,9 +50,12 @@ def test_jumps_know_their_rows_among_the_features_however_many_were_drawn():
         for jump in jumps.draw(Stream(6), 40):
             source = world.members(jump.source).tolist()
             if jump.kind == MERGE:
-                expected, row = features.between(source, world.members(jump.target).tolist(), 9), between
+                expected, row = (
+                    features_between(features, source, world.members(jump.target).tolist(), 9),
+                    between,
+                )
             else:
-                expected, row = features.within(source, 9), within
+                expected, row = features_within(features, source, 9), within
             np.testing.assert_allclose(row[jump.row], expected, rtol=1e-5, atol=1e-5)
 
 

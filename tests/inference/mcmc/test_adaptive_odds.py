@@ -119,14 +119,21 @@ def test_features_handed_out_are_those_of_the_definition(case):
     features, world = jumps.proposer.features, jumps.walk.view
     between, within = jumps.features()
     clusters = [world.members(c).tolist() for c in jumps.clusters(1)]
-    rows = [features.between(clusters[a], clusters[b], n) for a in range(len(clusters)) for b in range(a)]
+    rows = [
+        features_between(features, clusters[a], clusters[b], n)
+        for a in range(len(clusters))
+        for b in range(a)
+    ]
     np.testing.assert_allclose(between, rows, rtol=SINGLE, atol=SINGLE)
     large = jumps.clusters(2)
-    rows = [features.within(world.members(c).tolist(), n) for c in large]
+    rows = [features_within(features, world.members(c).tolist(), n) for c in large]
     np.testing.assert_allclose(within, rows, rtol=SINGLE, atol=SINGLE)
     source = large[0]
     part = world.members(source).tolist()[:1]
-    rows = [features.between(part, [item for item in cluster if item not in part], n) for cluster in clusters]
+    rows = [
+        features_between(features, part, [item for item in cluster if item not in part], n)
+        for cluster in clusters
+    ]
     jump = Jump(MOVE, tuple(part), int(source), -1, 0, 0.0, 0.0)
     np.testing.assert_allclose(jumps.part_features(jump), rows, rtol=SINGLE, atol=SINGLE)
     assert_odds_are_kept(jumps, tolerance=1e-4)

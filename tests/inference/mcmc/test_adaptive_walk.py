@@ -30,7 +30,7 @@ from factorwise.inference.mcmc.adaptive.law import JumpWeights
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
 from factorwise.inference.mcmc.engine import make_engine
 from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.mixtures import PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import Merge, RelocateToItem, RelocateToNew, Split
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.kernels.clusterings.jump_odds import MERGE, SPLIT

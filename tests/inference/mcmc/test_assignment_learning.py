@@ -10,12 +10,8 @@ from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.acceptances import METROPOLIS
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.parts import Surroundings
-from factorwise.inference.mcmc.proposals.assignment_proposals import (
-    LocalRelabel,
-    Mixture,
-    Swap,
-    UniformRelabel,
-)
+from factorwise.inference.mcmc.proposals.assignment_proposals import LocalRelabel, Swap, UniformRelabel
+from factorwise.inference.mcmc.proposals.mixtures import Mixture
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.walks.library import merge, put, squares

@@ -19,12 +19,8 @@ from assignment_cases import (
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.assignment_gibbs import BlockGibbs, Gibbs
 from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.inference.mcmc.proposals.assignment_proposals import (
-    LocalRelabel,
-    Mixture,
-    Swap,
-    UniformRelabel,
-)
+from factorwise.inference.mcmc.proposals.assignment_proposals import LocalRelabel, Swap, UniformRelabel
+from factorwise.inference.mcmc.proposals.mixtures import Mixture
 from factorwise.model.assignment_templates import Transitions
 from factorwise.model.model import Model
 from factorwise.rng import Stream
@@ -170,7 +166,6 @@ BAD = {
     "no components": (lambda v, m: Mixture([]), "at least one proposer"),
     "a weight of zero": (lambda v, m: Mixture([Swap()], [0.0]), "leave a proposer out"),
     "a weight too many": (lambda v, m: Mixture([Swap()], [1.0, 2.0]), "one weight for each"),
-    "a mixture of mixtures": (lambda v, m: Mixture([Mixture([Swap()])]), "list all proposers in one"),
     "an unknown scan": (lambda v, m: Gibbs(m, "zigzag"), "'random' or 'systematic'"),
     "no blocks": (lambda v, m: BlockGibbs(m, []), "at least one block"),
     "a variable twice": (lambda v, m: BlockGibbs(m, [[0, 0]]), "twice"),

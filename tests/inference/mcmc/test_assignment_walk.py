@@ -24,12 +24,8 @@ from factorwise.inference.mcmc.assignment_gibbs import Gibbs
 from factorwise.inference.mcmc.engine import PlainEngine, PlainEngineWarning, make_engine
 from factorwise.inference.mcmc.evaluators import UniformSample
 from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.inference.mcmc.proposals.assignment_proposals import (
-    LocalRelabel,
-    Mixture,
-    Swap,
-    UniformRelabel,
-)
+from factorwise.inference.mcmc.proposals.assignment_proposals import LocalRelabel, Swap, UniformRelabel
+from factorwise.inference.mcmc.proposals.mixtures import Mixture
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.kernels.compile.programs import Program
 from factorwise.model.assignment_templates import Bias, Tables, Transitions

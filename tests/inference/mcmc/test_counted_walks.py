@@ -7,8 +7,7 @@ import pytest
 
 from factorwise.inference.exact.clusterings import all_partitions
 from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
-from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.mixtures import PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import (
     Blocks,
     Merge,
@@ -20,6 +19,7 @@ from factorwise.inference.mcmc.proposals.partition_moves import (
 )
 from factorwise.inference.mcmc.run import sample
 from factorwise.inference.mcmc.walk import Walk
+from factorwise.inference.mcmc.world_gibbs import PartitionGibbs
 from factorwise.kernels.compile.primitives import overlap
 from factorwise.kernels.compile.programs import Bound, Interpreted
 from factorwise.kernels.walks.frames import run

@@ -12,9 +12,8 @@ from factorwise.inference.exact.clusterings import PartitionEnumeration, all_par
 from factorwise.inference.mcmc.acceptances import ALWAYS, GREEDY
 from factorwise.inference.mcmc.engine import PlainEngine, PlainEngineWarning, make_engine
 from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
 from factorwise.inference.mcmc.proposals.best_of import BestOf
-from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.mixtures import PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import (
     Blocks,
     Merge,
@@ -28,6 +27,7 @@ from factorwise.inference.mcmc.proposals.partition_moves import (
 from factorwise.inference.mcmc.proposals.restricted_gibbs import RestrictedGibbs
 from factorwise.inference.mcmc.run import anneal, sample
 from factorwise.inference.mcmc.walk import Walk
+from factorwise.inference.mcmc.world_gibbs import PartitionGibbs
 from factorwise.kernels.walks.loops import walk_moves
 from factorwise.learning.samplerank.contrastive import Path
 from factorwise.learning.updates import Unit

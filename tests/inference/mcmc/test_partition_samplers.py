@@ -9,8 +9,7 @@ import pytest
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.exact.clusterings import all_partitions
 from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
-from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.mixtures import PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import (
     Blocks,
     Merge,
@@ -22,6 +21,7 @@ from factorwise.inference.mcmc.proposals.partition_moves import (
     Split,
     SplitMerge,
 )
+from factorwise.inference.mcmc.world_gibbs import PartitionGibbs
 from factorwise.rng import Stream
 from factorwise.testing import exact_distribution, kernel_checks, proposer_checks
 from factorwise.world.diff import Transfer
@@ -154,10 +154,10 @@ def test_candidates_given_twice_count_twice():
 
 BLOCKS = Blocks.from_keys([0, 0, 1, 1])
 BAD = {
-    "no moves": (lambda m: PartitionMixture([]), r"give PartitionMixture\(\[Merge\(\)"),
-    "a weight too few": (lambda m: PartitionMixture([Merge(), Split()], [1.0]), "as many positive weights"),
-    "a weight of zero": (lambda m: PartitionMixture([Merge()], [0.0]), "positive weights"),
-    "an infinite weight": (lambda m: PartitionMixture([Merge()], [math.inf]), "positive weights"),
+    "no moves": (lambda m: PartitionMixture([]), "at least one proposer"),
+    "a weight too few": (lambda m: PartitionMixture([Merge(), Split()], [1.0]), "one weight for each"),
+    "a weight of zero": (lambda m: PartitionMixture([Merge()], [0.0]), "leave a proposer out"),
+    "an infinite weight": (lambda m: PartitionMixture([Merge()], [math.inf]), "leave a proposer out"),
     "merging across blocks": (
         lambda m: PartitionMixture([RelocateToItem(BLOCKS), Merge()]),
         r"use RelocateToItem\(blocks\), RelocateToNew, Split",

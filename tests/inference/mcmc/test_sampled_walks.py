@@ -15,7 +15,7 @@ from factorwise.inference.mcmc.evaluators.delayed import DelayedAcceptance
 from factorwise.inference.mcmc.evaluators.minibatch import PoissonMinibatch
 from factorwise.inference.mcmc.evaluators.sampled import ConfidenceSample, UniformSample
 from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.mixtures import PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import (
     Blocks,
     Merge,

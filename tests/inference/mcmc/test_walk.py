@@ -10,8 +10,7 @@ from scipy.stats import chisquare
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.exact.clusterings import all_partitions
 from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
-from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.mixtures import PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import (
     Blocks,
     Merge,
@@ -24,6 +23,7 @@ from factorwise.inference.mcmc.proposals.partition_moves import (
 )
 from factorwise.inference.mcmc.proposals.restricted_gibbs import RestrictedGibbs
 from factorwise.inference.mcmc.walk import Walk
+from factorwise.inference.mcmc.world_gibbs import PartitionGibbs
 from factorwise.model.cluster_templates import ClusterSize
 from factorwise.model.model import Model
 from factorwise.model.partition_templates import PairTemplate

@@ -12,7 +12,7 @@ from factorwise.inference.mcmc.adaptive import (
     JumpWeights,
     Tuning,
 )
-from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.mixtures import PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import Merge, Split
 from factorwise.learning.samplerank.learner import SampleRank
 from factorwise.learning.samplerank.preferences import TruthPreference

@@ -11,7 +11,7 @@ from factorwise.errors import InvalidArgumentError, NoCompiledFormError, ShapeEr
 from factorwise.inference.exact.clusterings import all_partitions
 from factorwise.inference.mcmc.engine import PlainEngineWarning
 from factorwise.inference.mcmc.kernel import Proposal
-from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.mixtures import PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import (
     Blocks,
     Merge,

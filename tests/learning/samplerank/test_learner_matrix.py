@@ -7,12 +7,8 @@ import pytest
 
 from factorwise.inference.exact.clusterings import all_partitions
 from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.inference.mcmc.proposals.assignment_proposals import (
-    LocalRelabel,
-    Mixture,
-    Swap,
-    UniformRelabel,
-)
+from factorwise.inference.mcmc.proposals.assignment_proposals import LocalRelabel, Swap, UniformRelabel
+from factorwise.inference.mcmc.proposals.mixtures import Mixture
 from factorwise.inference.mcmc.run import anneal
 from factorwise.learning.samplerank.contrastive import ContrastiveDivergence
 from factorwise.learning.samplerank.learner import SampleRank

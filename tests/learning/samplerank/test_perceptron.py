@@ -6,7 +6,7 @@ import pytest
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.exact.clusterings import all_partitions
 from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.mixtures import PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import Merge, Split
 from factorwise.inference.mcmc.run import anneal
 from factorwise.inference.mcmc.schedules import Constant

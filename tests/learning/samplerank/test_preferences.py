@@ -1,7 +1,6 @@
 """Judges of a walk: gains equal what the definition says of the world after minus the world before."""
 
 import math
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 
 from factorwise.errors import DiffError, InvalidArgumentError, ShapeError
 from factorwise.inference.mcmc.parts import Surroundings
-from factorwise.learning.samplerank.constraint_preferences import ConstraintPreference
 from factorwise.learning.samplerank.preferences import (
     AccuracyPreference,
     DiffPreference,
@@ -20,7 +18,7 @@ from factorwise.learning.samplerank.preferences import (
 from factorwise.variables.domain import Domain
 from factorwise.variables.variable import Column, Variables
 from factorwise.world.assignment import Assignment, Relabel
-from factorwise.world.diff import NEW, Retype, Transfer
+from factorwise.world.diff import NEW, Transfer
 from factorwise.world.moves import merge, relocate, retype, split
 from factorwise.world.partition import Partition
 from reference import preferences as reference
@@ -195,14 +193,9 @@ def test_a_truth_that_cannot_be_read_is_refused():
         TruthPreference([0, 1, 1]).watch(Partition.singletons(2))
 
 
-@pytest.mark.parametrize(
-    "preference",
-    [TruthPreference([0, 0, 1]), ConstraintPreference(must_link=[(0, 1)])],
-    ids=["truth", "pairs"],
-)
-def test_a_diff_or_a_world_that_does_not_fit_is_refused(preference):
+def test_a_diff_or_a_world_that_does_not_fit_is_refused():
     world = Partition.from_labels([0, 0, 1])
-    judge = preference.watch(world)
+    judge = TruthPreference([0, 0, 1]).watch(world)
     for items, source, target in [((2,), 0, 1), ((3,), 0, 1), ((-1,), 1, 0), ((), 0, 1), ((0,), 0, 0)]:
         with pytest.raises(DiffError, match=r"build transfers with world\.moves"):
             judge.gain(world, Transfer(items, source, target))
@@ -296,38 +289,3 @@ def test_answers_within_the_tolerance_are_ties(kind):
     for wrong in (math.nan, math.inf):
         with pytest.raises(InvalidArgumentError, match="return a finite number, above zero for better"):
             kind(lambda *_, wrong=wrong: wrong).watch(world).gain(world, merge(world, 0, 1))
-
-
-@given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=40)
-def test_constraints_are_counted_along_a_walk(seed):
-    rng = np.random.default_rng(seed)
-    n = 8
-    pairs = [pair for pair in combinations(range(n), 2) if rng.random() < 0.5]
-    must = [pair for pair in pairs if rng.random() < 0.5] or [(0, 1)]
-    cannot = [pair for pair in pairs if pair not in must]
-    world = Partition.from_labels(np.arange(n) % 3, types=[0] * 3, n_types=2)
-
-    def kept(w):
-        together = [w.labels[i] == w.labels[j] for i, j in must]
-        apart = [w.labels[i] != w.labels[j] for i, j in cannot]
-        return sum(together + apart) / (len(must) + len(cannot))
-
-    judge = ConstraintPreference([pair[::-1] for pair in must], [*cannot, *cannot]).watch(world)
-    walk(judge, world, kept, rng, 20)
-
-
-def test_constraints_that_say_nothing_or_too_much_are_refused():
-    world = Partition.singletons(3)
-    judge = ConstraintPreference().watch(world)
-    assert math.isnan(judge.value)
-    assert judge.gain(world, merge(world, 0, 1)) == 0.0
-    assert judge.gain(world, Retype(0, 0, 0)) == 0.0
-    with pytest.raises(InvalidArgumentError, match=r"pair \(0, 1\) is in must_link and in cannot_link"):
-        ConstraintPreference([(0, 1)], [(1, 0)])
-    with pytest.raises(InvalidArgumentError, match=r"two different items, but pair \(2, 2\)"):
-        ConstraintPreference([(2, 2)])
-    with pytest.raises(InvalidArgumentError, match=r"two different items, but pair \(-1, 2\)"):
-        ConstraintPreference([(2, -1)])
-    with pytest.raises(InvalidArgumentError, match=r"pair \(1, 3\) names an item .* items run from 0 to 2"):
-        ConstraintPreference([(3, 1)]).watch(world)

@@ -19,7 +19,7 @@ from factorwise.apps.alignment.candidates import candidate_pairs
 from factorwise.apps.alignment.concepts import ConceptTable
 from factorwise.apps.alignment.features import pair_features
 from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.mixtures import PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import RelocateToCandidate, RelocateToNew
 from factorwise.inference.mcmc.run import anneal
 from factorwise.io.ontologies import Ontology

@@ -18,7 +18,7 @@ from factorwise.apps.coreference.cluster_features import cluster_templates
 from factorwise.apps.coreference.documents import Discourse
 from factorwise.apps.coreference.pair_features import pair_table
 from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.mixtures import PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import (
     RelocateToCluster,
     RelocateToItem,

@@ -32,16 +32,10 @@ from factorwise.inference.mcmc.evaluators import (
 )
 from factorwise.inference.mcmc.kernel import Proposal, Proposer, Step, TransitionKernel
 from factorwise.inference.mcmc.metropolis import Metropolis, log_acceptance
-from factorwise.inference.mcmc.partition_gibbs import PartitionGibbs
-from factorwise.inference.mcmc.proposals.assignment_proposals import (
-    LocalRelabel,
-    Mixture,
-    Swap,
-    UniformRelabel,
-)
+from factorwise.inference.mcmc.proposals.assignment_proposals import LocalRelabel, Swap, UniformRelabel
 from factorwise.inference.mcmc.proposals.hierarchy_moves import Regraft, RegraftToCandidate, Regroup
 from factorwise.inference.mcmc.proposals.joint_moves import Together, Within
-from factorwise.inference.mcmc.proposals.partition_mixture import PartitionMixture
+from factorwise.inference.mcmc.proposals.mixtures import Mixture, PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import (
     Blocks,
     Merge,
@@ -58,7 +52,7 @@ from factorwise.inference.mcmc.proposals.target_moves import Exchange, Insert, R
 from factorwise.inference.mcmc.run import Annealed, Samples, anneal, sample
 from factorwise.inference.mcmc.schedules import Constant, Geometric, Linear, Schedule
 from factorwise.inference.mcmc.walk import Walk
-from factorwise.inference.mcmc.world_gibbs import WorldGibbs
+from factorwise.inference.mcmc.world_gibbs import PartitionGibbs, WorldGibbs
 
 __all__ = [
     "Annealed",

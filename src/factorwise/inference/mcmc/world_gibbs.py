@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from factorwise.arguments import check_types
 from factorwise.inference.mcmc.kernel import Step, tempered
 from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.inference.mcmc.proposals.assignment_proposals import pick
@@ -16,6 +17,7 @@ from factorwise.model.model import Model
 from factorwise.rng import Stream
 
 
+@check_types
 @dataclass(frozen=True)
 class WorldGibbs:
     """Draw a random item, then its target among those that the world offers it (``world.choices()``)."""
@@ -30,7 +32,7 @@ class WorldGibbs:
         return {"support": parts.world.choices(), "choose": Program(choose=choose_by_score, name="Gibbs")}
 
     def step(self, stream: Stream, world: Any, temperature: float = 1.0) -> Step:
-        """Decide one step."""
+        """Decide one step; draws: the item, then the number that picks its target."""
         frame = world.frame(np.zeros(2, np.uint64))
         if np.isnan(Interpreted(world.choices(), frame, stream).entry("support")(0)):
             return Step(None, 0.0, 0.0, False)
@@ -45,3 +47,11 @@ class WorldGibbs:
         )
         chosen = pick(stream.uniform(), tempered(gains, temperature))
         return Step(diffs[chosen], float(gains[chosen]), 0.0, bool(moved[chosen]))
+
+
+@check_types
+@dataclass(frozen=True)
+class PartitionGibbs(WorldGibbs):
+    """Draw a random item, then its place among all clusters and a cluster of its own of each type."""
+
+    walks_over = ("n_clusters",)

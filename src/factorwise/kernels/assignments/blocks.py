@@ -24,11 +24,10 @@ from typing import Any
 import numpy as np
 
 from factorwise.kernels.assignments.choices import pick_share, take_shares
-from factorwise.kernels.assignments.relabels import set_change
 from factorwise.kernels.compile.compiler import shared
 from factorwise.kernels.compile.pointers import call
 from factorwise.kernels.walks.layouts import STAY
-from factorwise.kernels.walks.library import below, tempered, uniform
+from factorwise.kernels.walks.library import add_change, below, end_changes, tempered, uniform
 
 GAIN, APPLIED, CONTEXT = range(3)
 
@@ -48,19 +47,17 @@ def draw_blocks(world: Any, mine: Any, random: Any, move: Any, changes: Any) -> 
     gain = 0.0
     for block in range(first, last):
         gain += visit_block(world, mine, random, move, mine.start[block], mine.start[block + 1])
-    count = np.int64(0)
+    move.changes = 0
     for k in range(mine.start[first], mine.start[last]):
         variable = mine.variable[k]
         old, new = mine.before[variable], world.value[variable]
         if old != new:  # in blocks that overlap, the first time that the variable is met
-            set_change(changes[count], variable, old, new)
-            count += 1
+            add_change(move, changes, variable, old, new)
             set_label(world, mine, move, variable, old)
-    if count == 0:
+    if move.changes == 0:
         return STAY
-    move.changes, move.gain, move.known = count, gain, 1
-    if count == 1:
-        move.item, move.source, move.target = changes[0].item, changes[0].source, changes[0].target
+    move.gain, move.known = gain, 1
+    end_changes(move, changes)
     return 1.0
 
 

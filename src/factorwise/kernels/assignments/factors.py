@@ -115,11 +115,11 @@ def fetch_pairs(world: Any, mine: Any, move: Any) -> float:
 
 
 @shared
-def place_of(world: Any, mine: Any, at: int) -> int:
+def place_of(world: Any, factors: Any, others: Any, at: int) -> int:
     """Return where the table of a larger factor has its variable's first label, given the others."""
-    place = mine.large[at].table
-    for k in range(mine.large[at].other, mine.large[at + 1].other):
-        other = mine.other[k]
+    place = factors[at].table
+    for k in range(factors[at].other, factors[at + 1].other):
+        other = others[k]
         place += np.int64(world.value[other.variable]) * other.stride
     return place
 
@@ -136,7 +136,7 @@ def factors_gain(world: Any, mine: Any, move: Any) -> float:
         before, after = place + source * pair.stride, place + target * pair.stride
         total, broken = add_change(mine.tables, before, after, total, broken)
     for at in range(mine.at[item].large, mine.at[item + 1].large):
-        place, stride = place_of(world, mine, at), mine.large[at].stride
+        place, stride = place_of(world, mine.large, mine.other, at), mine.large[at].stride
         before, after = place + source * stride, place + target * stride
         total, broken = add_change(mine.tables, before, after, total, broken)
     for at in range(mine.at[item].member, mine.at[item + 1].member):
@@ -179,7 +179,7 @@ def factors_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
         for k in range(move.choices):
             choice.out[k] += score_pairs(world, mine, item, choice.targets[k])
     for at in range(mine.at[item].large, mine.at[item + 1].large):
-        place, stride = place_of(world, mine, at), mine.large[at].stride
+        place, stride = place_of(world, mine.large, mine.other, at), mine.large[at].stride
         for k in range(move.choices):
             choice.out[k] += mine.tables[place + choice.targets[k] * stride]
     for at in range(mine.at[item].member, mine.at[item + 1].member):

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from factorwise.kernels.assignments.factors import counted_step
+from factorwise.kernels.assignments.factors import counted_step, place_of
 from factorwise.kernels.compile.compiler import shared
 from factorwise.kernels.walks.library import put
 
@@ -45,7 +45,7 @@ def weighted_gradient(world: Any, mine: Any, move: Any, gradient: Any) -> None:
         before, after = place + source * pair.stride, place + target * pair.stride
         put_crossed(gradient, move, mine.base, mine.value, pair.low, pair.high, before, after)
     for at in range(mine.at[item].tabled, mine.at[item + 1].tabled):
-        place, stride = tabled_place(world, mine, at), mine.tabled[at].stride
+        place, stride = place_of(world, mine.tabled, mine.other, at), mine.tabled[at].stride
         put_row(gradient, move, mine, place + target * stride, 1.0)
         put_row(gradient, move, mine, place + source * stride, -1.0)
     low, high = mine.at[item].feature, mine.at[item + 1].feature
@@ -86,16 +86,6 @@ def put_binary(gradient: Any, move: Any, base: Any, low: int, high: int, before:
 
 
 @shared
-def tabled_place(world: Any, mine: Any, at: int) -> int:
-    """Return the row of a tabled factor at its variable's first label, given the others."""
-    place = mine.tabled[at].table
-    for k in range(mine.tabled[at].other, mine.tabled[at + 1].other):
-        other = mine.other[k]
-        place += np.int64(world.value[other.variable]) * other.stride
-    return place
-
-
-@shared
 def put_row(gradient: Any, move: Any, mine: Any, row: int, sign: float) -> None:
     """Put one row of statistics."""
     for k in range(mine.row[row], mine.row[row + 1]):
@@ -123,7 +113,7 @@ def weighted_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
         for k in range(pair.low, pair.high):
             add_crossed(mine.weights, place + mine.base[k], pair.stride, mine.value[k], move, choice)
     for at in range(mine.at[item].tabled, mine.at[item + 1].tabled):
-        place, stride = tabled_place(world, mine, at), mine.tabled[at].stride
+        place, stride = place_of(world, mine.tabled, mine.other, at), mine.tabled[at].stride
         for k in range(move.choices):
             choice.out[k] += score_row(mine, place + choice.targets[k] * stride)
 

@@ -11,7 +11,7 @@ from factorwise.kernels.assignments.choices import offer_labels, pick_share, tak
 from factorwise.kernels.compile.compiler import shared
 from factorwise.kernels.compile.pointers import call
 from factorwise.kernels.walks.layouts import STAY
-from factorwise.kernels.walks.library import below, uniform
+from factorwise.kernels.walks.library import add_change, below, uniform
 
 
 def draw_label(world: Any, random: Any, move: Any) -> float:
@@ -93,13 +93,7 @@ def draw_exchange(world: Any, mine: Any, random: Any, move: Any, changes: Any) -
     lower, higher = mine.member[min(place, partner)], mine.member[max(place, partner)]
     if world.value[lower] == world.value[higher]:
         return STAY
-    set_change(changes[0], lower, world.value[lower], world.value[higher])
-    set_change(changes[1], higher, world.value[higher], world.value[lower])
-    move.changes = 2
+    move.changes = 0
+    add_change(move, changes, lower, world.value[lower], world.value[higher])
+    add_change(move, changes, higher, world.value[higher], world.value[lower])
     return 1.0
-
-
-@shared
-def set_change(change: Any, variable: int, source: int, target: int) -> None:
-    """Enter a new label of a variable in the list of changes."""
-    change.world, change.item, change.source, change.target = 0, variable, source, target

@@ -61,18 +61,7 @@ class ClusterTerm:
     size: int
 
 
-@dataclass(frozen=True)
-class PairAggregateTerm:
-    """An aggregate over all pairs of a cluster of each statistic of a pair function."""
-
-    source: Source
-    fields: tuple[FieldLayout, ...]
-    size: int
-    aggregate: str
-
-
 PairKind = PairTerm | VectorTerm
-ClusterKind = ClusterTerm | PairAggregateTerm
 
 _IMPORTS = f"""from factorwise.kernels.compile.compiler import part_with_arrays
 from factorwise.kernels.compile.primitives import empty_sum, widened_sum
@@ -186,7 +175,7 @@ def pair_functions(terms: Sequence[PairKind]) -> dict[str, Written]:
     return found
 
 
-def cluster_functions(terms: Sequence[ClusterKind]) -> dict[str, Written]:
+def cluster_functions(terms: Sequence[ClusterTerm]) -> dict[str, Written]:
     """Write ``score`` and ``add`` of all cluster functions of a model.
 
     See `factorwise.kernels.clusterings.clusters`.
@@ -200,7 +189,7 @@ def cluster_functions(terms: Sequence[ClusterKind]) -> dict[str, Written]:
 
 
 def _written(
-    name: str, terms: Sequence[PairKind | ClusterKind], body: str, arguments: tuple[str, ...]
+    name: str, terms: Sequence[PairKind | ClusterTerm], body: str, arguments: tuple[str, ...]
 ) -> Written:
     def text(simd: bool) -> str:
         helpers = "\n".join(_helpers(number, term, simd) for number, term in enumerate(terms))
@@ -241,7 +230,7 @@ def _pair_statistics(terms: Sequence[PairKind]) -> str:
     return "".join(f"    {line}\n" for line in lines)
 
 
-def _cluster_scores(terms: Sequence[ClusterKind]) -> str:
+def _cluster_scores(terms: Sequence[ClusterTerm]) -> str:
     lines = []
     for number, term in enumerate(terms):
         lines.append(f"v_{number} = cluster_{number}(ints, reals, lo, hi, kind)")
@@ -250,7 +239,7 @@ def _cluster_scores(terms: Sequence[ClusterKind]) -> str:
     return "".join(f"    {line}\n" for line in lines)
 
 
-def _cluster_statistics(terms: Sequence[ClusterKind]) -> str:
+def _cluster_statistics(terms: Sequence[ClusterTerm]) -> str:
     lines = []
     for number, term in enumerate(terms):
         lines.append(f"v_{number} = cluster_{number}(ints, reals, lo, hi, kind)")
@@ -259,7 +248,7 @@ def _cluster_statistics(terms: Sequence[ClusterKind]) -> str:
     return "".join(f"    {line}\n" for line in lines)
 
 
-def _helpers(number: int, term: PairKind | ClusterKind, simd: bool) -> str:
+def _helpers(number: int, term: PairKind | ClusterTerm, simd: bool) -> str:
     """Text of the functions that one term needs, the user's own first."""
     if simd and isinstance(term, PairTerm) and fits_lanes(term):
         return lane_helpers(number, term) + _item_helper(number, term)
@@ -270,8 +259,6 @@ def _helpers(number: int, term: PairKind | ClusterKind, simd: bool) -> str:
     record = f'Record_{number} = namedtuple("Record_{number}", {[f.name for f in term.fields]!r})\n'
     if isinstance(term, PairTerm):
         return own + record + _item_helper(number, term) + _sum_helper(number, called, term)
-    if isinstance(term, PairAggregateTerm):
-        return own + record + _pair_aggregate_helper(number, called, term)
     return own + _cluster_helper(number, called, term)
 
 
@@ -318,40 +305,6 @@ def change_{number}(ints, reals, t_lo, t_hi, s_lo, s_hi, own, a):
     less = sum_{number}(ints, reals, s_lo, s_hi, a)
     itself = {called}(a, a)
     return ({"".join(f"more[{k}] - less[{k}] + own * itself[{k}], " for k in keys)})
-"""
-
-
-def _pair_aggregate_helper(number: int, called: str, term: PairAggregateTerm) -> str:
-    keys = range(term.size)
-    result = {
-        "all": "np.float64(smallest{k} > 0.0)",
-        "exists": "np.float64(largest{k} > 0.0)",
-        "count": "total{k}",
-        "min": "smallest{k}",
-        "max": "largest{k}",
-        "mean": "total{k} / pairs",
-        "majority": "np.float64(2.0 * above{k} > pairs)",
-    }[term.aggregate]
-    begin = "".join(
-        f"    total{k}, above{k}, smallest{k}, largest{k} = 0.0, 0.0, np.inf, -np.inf\n" for k in keys
-    )
-    update = "".join(
-        f"            v = np.float64(s[{k}])\n            total{k} += v\n            above{k} += v > 0.0\n"
-        f"            smallest{k} = min(smallest{k}, v)\n            largest{k} = max(largest{k}, v)\n"
-        for k in keys
-    )
-    return f"""
-@inlined
-def cluster_{number}(ints, reals, lo, hi, kind):
-{_columns(term.fields)}    members = hi - lo
-    if members < 2:
-        return ({"0.0, " * term.size})
-    pairs = 0.5 * members * (members - 1)
-{begin}    for i in range(members):
-        a = {_record_at(number, term.fields, "i")}
-        for j in range(i):
-            s = {called}({_record_at(number, term.fields, "j")}, a)
-{update}    return ({"".join(result.format(k=k) + ", " for k in keys)})
 """
 
 

@@ -43,12 +43,12 @@ from factorwise.kernels.clusterings.jump_odds import (
     log_pair,
     log_share,
 )
-from factorwise.kernels.clusterings.jumps import add_change, draw_part, end_changes, move_all
+from factorwise.kernels.clusterings.jumps import draw_part, move_all
 from factorwise.kernels.clusterings.restricted import sort_ascending
 from factorwise.kernels.compile.compiler import shared
 from factorwise.kernels.compile.pointers import call
 from factorwise.kernels.walks.layouts import STAY
-from factorwise.kernels.walks.library import below, uniform
+from factorwise.kernels.walks.library import add_change, below, end_changes, uniform
 
 COUNT, FIRST, SECOND, FORCED = range(4)
 

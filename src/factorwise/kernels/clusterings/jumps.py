@@ -2,6 +2,10 @@
 
 A merge moves all of one cluster to another, a split moves some of one to a new one. Where clusters carry no
 types the smaller part moves: the outcome is the same.
+
+Splits that are guided by the model allocate the members one by one. ``mine`` of these programs has ``apply``
+int64[1, 2], what moves an item; ``templates`` int64[k, .], the ``gains``, the ``applied`` and perhaps more of
+the model's templates, and last their contexts; and ``order`` int32[n], scratch: the members to be allocated.
 """
 
 from __future__ import annotations
@@ -13,28 +17,16 @@ import numpy as np
 
 from factorwise.kernels.clusterings.arrays import LIVE, SPLITTABLE, spare_id
 from factorwise.kernels.compile.compiler import shared
+from factorwise.kernels.compile.pointers import call
 from factorwise.kernels.walks.layouts import STAY
-from factorwise.kernels.walks.library import below, uniform
+from factorwise.kernels.walks.library import add_change, below, end_changes, uniform
 
+#: Columns of the table of templates.
+GAINS, APPLIED = range(2)
 #: Rates of a mixture of merges and splits, in this order.
 MERGE, SPLIT = range(2)
 SMALL = 20  # members whose subsets can be numbered
-CLUSTERS, TYPES = range(2)  # the two worlds of a clustering with types, side by side
-
-
-@shared
-def add_change(move: Any, changes: Any, item: int, source: int, target: int) -> None:
-    """Add the transfer of one item to the changes of the move."""
-    change = changes[move.changes]
-    change.world, change.item, change.source, change.target = CLUSTERS, item, source, target
-    move.changes += 1
-
-
-@shared
-def end_changes(move: Any, changes: Any) -> None:
-    """Let a single change of the list be the change at hand, as the loops want it."""
-    if move.changes == 1:
-        move.item, move.source, move.target = changes[0].item, changes[0].source, changes[0].target
+TYPES = 1  # the second of the two worlds of a clustering with types, side by side
 
 
 @shared
@@ -190,3 +182,75 @@ def draw_type(world: Any, mine: Any, random: Any, move: Any) -> float:
     old = np.int64(world.type[cluster])
     move.world, move.item, move.source, move.target = TYPES, cluster, old, new + (new >= old)
     return 1.0
+
+
+@shared
+def list_others(world: Any, mine: Any, one: int, two: int) -> int:
+    """List the members of the clusters of two items without the two in ``order``; return how many."""
+    count = 0
+    source = np.int64(world.label[one])
+    for part in range(2):
+        cluster = source if part == 0 else np.int64(world.label[two])
+        if part == 1 and cluster == source:
+            break
+        for slot in range(world.start[cluster], world.start[cluster] + world.size[cluster]):
+            item = world.members[slot]
+            if item != one and item != two:
+                mine.order[count] = item
+                count += 1
+    return count
+
+
+@shared
+def shift(world: Any, mine: Any, move: Any, item: int, target: int) -> None:
+    """Move an item, and let all templates know."""
+    source, last = np.int64(world.label[item]), mine.templates.shape[1] - 1
+    if source == target:
+        return
+    move.item, move.source, move.target = item, source, target
+    call(mine.apply[0, 0], mine.apply[0, 1])
+    for k in range(mine.templates.shape[0]):
+        if mine.templates[k, APPLIED] != 0:
+            call(mine.templates[k, APPLIED], mine.templates[k, last])
+
+
+@shared
+def weigh_targets(mine: Any, move: Any, choice: Any) -> None:
+    """Set ``out`` to what the item at hand adds to each of the targets, whose places are set."""
+    last = mine.templates.shape[1] - 1
+    for k in range(move.choices):
+        choice.out[k] = 0.0
+    for k in range(mine.templates.shape[0]):
+        if mine.templates[k, GAINS] != 0:
+            call(mine.templates[k, GAINS], mine.templates[k, last])
+
+
+@shared
+def weigh_two(world: Any, mine: Any, move: Any, choice: Any, item: int, first: int, second: int) -> None:
+    """Set ``out`` to what an item adds to each of two clusters."""
+    move.item, move.source, move.choices = item, np.int64(world.label[item]), 2
+    choice.targets[0], choice.targets[1] = first, second
+    choice.place[first], choice.place[second] = 1, 2
+    weigh_targets(mine, move, choice)
+    choice.place[first], choice.place[second] = 0, 0
+
+
+@shared
+def list_side(
+    world: Any, mine: Any, move: Any, changes: Any, mover: int, count: int, source: int, side: int
+) -> None:
+    """Let the move be the transfer of ``mover`` and of those in ``order`` that are with it on one side.
+
+    All of them go back to the source.
+    """
+    move.changes = 0
+    add_change(move, changes, mover, source, side)
+    for k in range(count):
+        if world.label[mine.order[k]] == side:
+            add_change(move, changes, mine.order[k], source, side)
+    drawn = move.changes
+    for k in range(count):
+        shift(world, mine, move, mine.order[k], source)
+    shift(world, mine, move, mover, source)
+    move.changes = drawn
+    end_changes(move, changes)

@@ -21,13 +21,13 @@ strict : int64[1]
 
 and of splits and merges:
 
-templates : int64[k, 4]
-    The ``gains``, ``applied`` and ``sides`` of the model's templates, and their contexts.
+apply, templates, order
+    What `jumps` says of guided splits, with the ``sides`` of templates before their contexts.
 pairwise : int64[1]
     1 where all templates have ``sides``, which says that their scores are sums over the pairs of a cluster,
     and a number for each cluster. What a split gains is then known when it has been allocated.
-order, home : int32[n]
-    Scratch: the members in the order in which they are allocated, and where each is at home.
+home : int32[n]
+    Scratch: where each of those that are allocated is at home.
 """
 
 from __future__ import annotations
@@ -37,17 +37,31 @@ from typing import Any
 
 import numpy as np
 
-from factorwise.kernels.clusterings.arrays import FIRST_ID, move_item, spare_id
+from factorwise.kernels.clusterings.arrays import FIRST_ID, spare_id
 from factorwise.kernels.clusterings.choices import begin_choice, offer
-from factorwise.kernels.clusterings.jumps import add_change, end_changes, move_all
+from factorwise.kernels.clusterings.jumps import (
+    list_others,
+    list_side,
+    move_all,
+    shift,
+    weigh_targets,
+    weigh_two,
+)
 from factorwise.kernels.clusterings.links import links_of, neighbor_label
 from factorwise.kernels.compile.compiler import shared
 from factorwise.kernels.compile.pointers import call
 from factorwise.kernels.walks.layouts import STAY
-from factorwise.kernels.walks.library import below, share_of, tempered, uniform
+from factorwise.kernels.walks.library import (
+    add_change,
+    below,
+    end_changes,
+    share_of,
+    tempered,
+    uniform,
+)
 
 AT, OFFERED = range(2)
-GAINS, APPLIED, SIDES, CONTEXT = range(4)
+SIDES, CONTEXT = range(2, 4)  # columns of the table of templates
 LARGE = 100  # items that a split or a merge concerns without further ado
 
 
@@ -120,7 +134,7 @@ def draw_linked_jump(world: Any, mine: Any, random: Any, move: Any, changes: Any
         union += np.int64(world.size[second])
     if union > LARGE and below(random, union) >= LARGE:
         return STAY
-    count = list_members(world, mine, one, two)
+    count = list_others(world, mine, one, two)
     for k in range(count - 1):
         other = k + below(random, count - k)
         mine.order[k], mine.order[other] = mine.order[other], mine.order[k]
@@ -132,26 +146,6 @@ def draw_linked_jump(world: Any, mine: Any, random: Any, move: Any, changes: Any
     if mine.strict[0] != 0:
         move.log_ratio = -log_chance if splits else log_chance
     return 1.0
-
-
-@shared
-def list_members(world: Any, mine: Any, one: int, two: int) -> int:
-    """List the members of the clusters of two items without the two, and where each is at home.
-
-    Return how many.
-    """
-    count = 0
-    source = np.int64(world.label[one])
-    for part in range(2):
-        cluster = source if part == 0 else np.int64(world.label[two])
-        if part == 1 and cluster == source:
-            break
-        for slot in range(world.start[cluster], world.start[cluster] + world.size[cluster]):
-            item = world.members[slot]
-            if item != one and item != two:
-                mine.order[count] = item
-                count += 1
-    return count
 
 
 @shared
@@ -240,16 +234,6 @@ def allocate_sides(
 
 
 @shared
-def weigh_targets(mine: Any, move: Any, choice: Any) -> None:
-    """Set ``out`` to what the item at hand adds to each of the targets, whose places are set."""
-    for k in range(move.choices):
-        choice.out[k] = 0.0
-    for k in range(mine.templates.shape[0]):
-        if mine.templates[k, GAINS] != 0:
-            call(mine.templates[k, GAINS], mine.templates[k, CONTEXT])
-
-
-@shared
 def merge_whole(
     world: Any, mine: Any, move: Any, changes: Any, choice: Any, source: int, target: int
 ) -> None:
@@ -273,17 +257,6 @@ def merge_whole(
         choice.place[target] = 0
         move.gain, move.known = gain, 1
     move_all(world, move, changes, source, target)
-
-
-@shared
-def shift(world: Any, mine: Any, move: Any, item: int, target: int) -> None:
-    """Move an item, and let all templates know."""
-    source = np.int64(world.label[item])
-    move_item(world, item, target)
-    move.item, move.source, move.target = item, source, target
-    for k in range(mine.templates.shape[0]):
-        if mine.templates[k, APPLIED] != 0:
-            call(mine.templates[k, APPLIED], mine.templates[k, CONTEXT])
 
 
 @shared
@@ -318,11 +291,7 @@ def allocate_clusters(
     log_chance = 0.0
     for k in range(count):
         item = mine.order[k]
-        move.item, move.source, move.choices = item, waiting, 2
-        choice.targets[0], choice.targets[1] = first, second
-        choice.place[first], choice.place[second] = 1, 2
-        weigh_targets(mine, move, choice)
-        choice.place[first], choice.place[second] = 0, 0
+        weigh_two(world, mine, move, choice, item, first, second)
         here, there = tempered(choice.out[0], move.temperature), tempered(choice.out[1], move.temperature)
         log_first = log_share(here, there)
         joins_first = uniform(random) < math.exp(log_first) if splits else mine.home[k] == first
@@ -331,21 +300,8 @@ def allocate_clusters(
     if not splits:
         move_all(world, move, changes, source, target)
         return log_chance
-    move.changes = 0
-    add_change(move, changes, two, source, 0)
-    for k in range(count):
-        if world.label[mine.order[k]] == second:
-            add_change(move, changes, mine.order[k], source, 0)
-    drawn = move.changes
-    for k in range(count):
-        shift(world, mine, move, mine.order[k], source)
-    shift(world, mine, move, one, source)
-    shift(world, mine, move, two, source)
-    move.changes = drawn
-    empty = spare_id(world, 0)
-    for k in range(drawn):
-        changes[k].target = empty
-    end_changes(move, changes)
+    mine.order[count] = one  # leaves the first side last, so that the id of the second is again the next one
+    list_side(world, mine, move, changes, two, count + 1, source, second)
     return log_chance
 
 

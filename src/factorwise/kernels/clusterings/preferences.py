@@ -1,6 +1,4 @@
-"""How much better a clustering becomes by one change.
-
-Metrics against the truth, and pairs known to belong together.
+"""How much better a clustering becomes by one change, by metrics against the truth.
 
 With n(c, e) known items of true entity e in cluster c, s(c) known items in c and T(e) known items of e:
 
@@ -316,56 +314,3 @@ def b_cubed_value(mine: Any) -> float:
         return math.nan
     precision, recall = mine.sums[PRECISION], mine.sums[RECALL]
     return 2.0 * precision * recall / ((precision + recall) * mine.truth[KNOWN])
-
-
-# Pairs that are known to belong together, or apart ----------------------------------------------------------
-
-
-@shared
-def more_kept(world: Any, mine: Any, item: int, source: int, target: int) -> float:
-    """By how many more constraints hold when an item goes from one cluster to another.
-
-    ``mine`` has ``start`` int64[n + 1]; the items that i has a constraint with are at ``start[i]`` to
-    ``start[i + 1]`` of ``neighbor`` int64[.], and ``worth`` float64[.] is 1 for those that must be with it
-    and -1 for those that must not.
-    """
-    more = 0.0
-    for at in range(mine.start[item], mine.start[item + 1]):
-        cluster = world.label[mine.neighbor[at]]
-        if cluster == target:
-            more += mine.worth[at]
-        elif cluster == source:
-            more -= mine.worth[at]
-    return more
-
-
-def judge_constraints(world: Any, mine: Any, move: Any) -> float:
-    """Gain of the share of constraints kept.
-
-    ``mine`` has ``total`` int64[1] of them, and ``kept`` float64[1].
-    """
-    if move.world != 0 or mine.total[0] == 0:
-        return 0.0
-    return more_kept(world, mine, move.item, move.source, move.target) / mine.total[0]
-
-
-def constraints_applied(world: Any, mine: Any, move: Any) -> None:
-    """Keep the number of constraints in step with a change that was made."""
-    mine.kept[0] += more_kept(world, mine, move.item, move.source, move.target)
-
-
-def begin_constraints(world: Any, mine: Any) -> None:
-    """Count the constraints that hold in the present world.
-
-    A constraint stands with each of its two items.
-    """
-    mine.kept[0] = 0.0
-    for item in range(len(world.label)):
-        for at in range(mine.start[item], mine.start[item + 1]):
-            together = world.label[item] == world.label[mine.neighbor[at]]
-            mine.kept[0] += 0.5 * (together == (mine.worth[at] > 0.0))
-
-
-def constraints_value(mine: Any) -> float:
-    """Share of constraints kept; nan where there are none."""
-    return mine.kept[0] / mine.total[0] if mine.total[0] > 0 else math.nan

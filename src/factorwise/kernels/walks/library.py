@@ -103,6 +103,21 @@ def sigmoid(x: float) -> float:
 
 
 @shared
+def add_change(move: Any, changes: Any, item: int, source: int, target: int) -> None:
+    """Add a change of the first world to the changes of the move."""
+    change = changes[move.changes]
+    change.world, change.item, change.source, change.target = 0, item, source, target
+    move.changes += 1
+
+
+@shared
+def end_changes(move: Any, changes: Any) -> None:
+    """Let a single change of the list be the change at hand, as the loops want it."""
+    if move.changes == 1:
+        move.item, move.source, move.target = changes[0].item, changes[0].source, changes[0].target
+
+
+@shared
 def put(gradient: Gradient, move: Any, weight: int, value: float) -> None:
     """Add an entry to the gradient's list; a weight may be named several times."""
     at = move.entries

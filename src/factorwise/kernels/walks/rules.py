@@ -208,8 +208,8 @@ def update_passive_aggressive(mine: Any, move: Any, gradient: Any) -> float:
     return add_gradient(mine, move, gradient, step, squares)
 
 
-def update_by_variance(mine: Any, move: Any, gradient: Any) -> float:
-    """Confidence-weighted, variance form: lead as many variances as the confidence asks for."""
+def update_confidence_weighted(mine: Any, move: Any, gradient: Any) -> float:
+    """Lead as many variances as the confidence asks for or, in the other form, standard deviations."""
     settings, lead = mine.settings[0], lead_of(move)
     if not lead <= settings.limit:
         return 0.0
@@ -217,21 +217,12 @@ def update_by_variance(mine: Any, move: Any, gradient: Any) -> float:
     spread = free_spread(mine, move, gradient)
     if not (is_usable(squares) and is_usable(spread)):
         return 0.0
-    step = variance_form_step(lead, spread, settings.phi)
-    return add_by_variance(mine, move, gradient, step, 2.0 * settings.phi * step, settings.floor, squares)
-
-
-def update_by_deviation(mine: Any, move: Any, gradient: Any) -> float:
-    """Confidence-weighted, deviation form: lead as many standard deviations as the confidence asks for."""
-    settings, lead = mine.settings[0], lead_of(move)
-    if not lead <= settings.limit:
-        return 0.0
-    squares = free_squares(mine, move, gradient)
-    spread = free_spread(mine, move, gradient)
-    if not (is_usable(squares) and is_usable(spread)):
-        return 0.0
-    step = deviation_form_step(lead, spread, settings.phi)
-    shrink = deviation_form_shrink(step, spread, settings.phi)
+    if settings.deviation != 0.0:
+        step = deviation_form_step(lead, spread, settings.phi)
+        shrink = deviation_form_shrink(step, spread, settings.phi)
+    else:
+        step = variance_form_step(lead, spread, settings.phi)
+        shrink = 2.0 * settings.phi * step
     return add_by_variance(mine, move, gradient, step, shrink, settings.floor, squares)
 
 

@@ -8,10 +8,10 @@ reach from the truth or, in the persistent form, the one where a chain stands th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from factorwise.arguments import check_types
 from factorwise.errors import require
@@ -19,7 +19,7 @@ from factorwise.inference.mcmc.acceptances import BETTER
 from factorwise.inference.mcmc.engine import EngineName
 from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.walks.rules import add_to_path, learn_from_path
-from factorwise.learning.samplerank.learner import Callback, Learned, free_weights, learn_by_passes
+from factorwise.learning.samplerank.learner import Course, WalkLearner, free_weights
 from factorwise.learning.samplerank.walkers import (
     Accept,
     TrainingWorld,
@@ -36,7 +36,7 @@ from factorwise.validation import check_count, check_number
 
 @check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContrastiveDivergence:
+class ContrastiveDivergence(WalkLearner):
     """Learner that pulls the model from the worlds its chain drifts to, towards the truth.
 
     length
@@ -47,10 +47,8 @@ class ContrastiveDivergence:
         Each correction is ``rate / (1 + decay * pass)`` times the difference of the statistics.
     accept, temperature, best_of
         How the chain goes: see `SampleRank`. Only valid chains are what the method is derived for.
-    average
-        Return the mean of the weights over all steps, not the last ones.
-    fixed
-        Names of blocks of weights that are held as they are given.
+    average, fixed
+        As of every `WalkLearner`. Persistent chains begin at the start of their world in the first pass.
     """
 
     length: int = 1
@@ -60,8 +58,6 @@ class ContrastiveDivergence:
     accept: Accept = "metropolis"
     temperature: float = 1.0
     best_of: int = 1
-    average: bool = True
-    fixed: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
         check_count("length", self.length)
@@ -70,22 +66,8 @@ class ContrastiveDivergence:
         acceptance = check_walk(self.accept, self.temperature, self.best_of)
         require(acceptance != BETTER, "accept", self.accept, "a rule that does not look at the truth")
 
-    def fit(
-        self,
-        worlds: Sequence[TrainingWorld],
-        *,
-        passes: int = 10,
-        steps: int = 4_000,
-        seed: int | np.random.Generator | Stream = 0,
-        weights: ArrayLike | None = None,
-        engine: EngineName = "auto",
-        progress: bool = True,
-        callback: Callback | None = None,
-    ) -> Learned:
-        """Walk about ``steps`` steps in each world, ``passes`` times over.
-
-        Persistent chains begin at the start of their world in the first pass.
-        """
+    def _course(self, worlds: Sequence[TrainingWorld], steps: int, engine: EngineName) -> Course:
+        """Return how to learn from worlds with a truth."""
         check_worlds(worlds, "truth")
         require(steps >= self.length, "steps", steps, f"at least the length {self.length}")
         arrays = Unit().arrays(worlds[0].model.blocks.size)
@@ -117,18 +99,7 @@ class ContrastiveDivergence:
             walks += 1
             return walker.advance(stream, self.temperature, rounds * self.length, episode=self.length)
 
-        return learn_by_passes(
-            walk,
-            walkers,
-            arrays,
-            passes=passes,
-            steps=rounds * self.length,
-            seed=seed,
-            weights=weights,
-            average=self.average,
-            progress=progress,
-            callback=callback,
-        )
+        return Course(walk, walkers, arrays, rounds * self.length)
 
 
 @dataclass(frozen=True, slots=True)

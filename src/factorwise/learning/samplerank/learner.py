@@ -7,6 +7,7 @@ statistics, and the walk goes on with the new weights. No inference is ever run 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -86,9 +87,112 @@ class Learned:
 Callback = Callable[[PassRecord, NDArray[np.float64]], object]
 
 
+class Course(NamedTuple):
+    """How a learner goes through its training worlds.
+
+    walk
+        Learns in one world and returns how many of its ``steps`` changed it.
+    walkers, arrays
+        The worlds, and the weights that are learned, with what is kept beside them.
+    """
+
+    walk: Callable[[Walker, Stream], int]
+    walkers: Sequence[Walker]
+    arrays: UpdateArrays
+    steps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WalkLearner(ABC):
+    """A learner that walks over training worlds, in passes.
+
+    average
+        Return the mean of the weights over all steps, not the last ones.
+    fixed
+        Names of blocks of weights that are held as they are given.
+    """
+
+    average: bool = True
+    fixed: tuple[str, ...] = field(default=())
+
+    @abstractmethod
+    def _course(self, worlds: Sequence[TrainingWorld], steps: int, engine: EngineName) -> Course:
+        """Return how to learn from worlds, after checking that they have what it takes."""
+
+    def fit(
+        self,
+        worlds: Sequence[TrainingWorld],
+        *,
+        passes: int = 10,
+        steps: int = 4_000,
+        seed: int | np.random.Generator | Stream = 0,
+        weights: ArrayLike | None = None,
+        engine: EngineName = "auto",
+        progress: bool = True,
+        callback: Callback | None = None,
+    ) -> Learned:
+        """Walk about ``steps`` steps in each world, ``passes`` times over, in an order drawn anew each time.
+
+        weights
+            To begin with; zero by default.
+        callback
+            Called after each pass with its record and the weights so far; returning True ends the learning.
+
+        The result is a function of the worlds, the settings and the seed alone.
+        """
+        return self._learn(self._course(worlds, steps, engine), passes, seed, weights, progress, callback)
+
+    def _learn(
+        self,
+        course: Course,
+        passes: int,
+        seed: int | np.random.Generator | Stream,
+        weights: ArrayLike | None,
+        progress: bool,
+        callback: Callback | None,
+    ) -> Learned:
+        """Visit every world once per pass; each visit has a stream of its own, by seed, pass and world."""
+        check_count("passes", passes)
+        walk, walkers, arrays, steps = course
+        arrays.weights[:] = walkers[0].training.model.blocks.flat(weights)
+        root = as_stream(seed).bits()
+        history: list[PassRecord] = []
+        interrupted = False
+        hidden = None if progress else True
+        total = passes * steps * len(walkers)
+        with tqdm(total=total, unit="step", unit_scale=True, delay=PROGRESS_AFTER, disable=hidden) as bar:
+            try:
+                for number in range(1, passes + 1):
+                    before = arrays.clock.copy()
+                    changed, values = 0, []
+                    for index in _shuffled(len(walkers), Stream(root, number)):
+                        changed += walk(walkers[index], Stream(root, number, index))
+                        values.append(walkers[index].value)
+                        bar.update(steps)
+                    made = arrays.clock - before
+                    record = PassRecord(
+                        number,
+                        int(made[STEPS]),
+                        int(made[UPDATES]),
+                        int(made[MISRANKED]),
+                        float(changed / (steps * len(walkers))),
+                        float(np.mean(values)),
+                    )
+                    history.append(record)
+                    bar.set_postfix(updates=record.updates, value=f"{record.value:.3f}", refresh=False)
+                    current = averaged(arrays) if self.average else arrays.weights.copy()
+                    if callback is not None and callback(record, current) is True:
+                        break
+            except KeyboardInterrupt:
+                interrupted = True
+        mean, last = averaged(arrays), arrays.weights.copy()
+        radius = float(np.sqrt(arrays.largest[0]))
+        return Learned(mean if self.average else last, last, mean, radius, history, interrupted)
+
+
 @check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SampleRank:
+class SampleRank(WalkLearner):
     """Learner that corrects every wrong ranking it walks past.
 
     update
@@ -104,18 +208,14 @@ class SampleRank:
     best_of
         Draw so many proposals and consider the one of highest gain: a proposer informed by the model, whose
         Hastings ratio is not known.
-    average
-        Return the mean of the weights over all steps, not the last ones.
-    fixed
-        Names of blocks of weights that are held as they are given.
+    average, fixed
+        As of every `WalkLearner`.
     """
 
     update: str | UpdateRule | Callable[..., float] = "mira"
     accept: Accept = "metropolis"
     temperature: float = 1.0
     best_of: int = 1
-    average: bool = True
-    fixed: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
         check_walk(self.accept, self.temperature, self.best_of)
@@ -135,20 +235,27 @@ class SampleRank:
         progress: bool = True,
         callback: Callback | None = None,
     ) -> Learned:
-        """Walk ``steps`` steps in each world, ``passes`` times over, in an order drawn anew each time.
+        """Walk ``steps`` steps in each world, ``passes`` times over; further arguments as of `WalkLearner`.
 
         restart
             Begin each walk anew, not where the last pass left it.
         truth_starts
             Share of the walks that begin at the truth instead of the world's start: worlds near the truth
             are where the model will have to rank finely, and a walk from afar may not reach them.
-        weights
-            To begin with; zero by default.
-        callback
-            Called after each pass with its record and the weights so far; returning True ends the learning.
-
-        The result is a function of the worlds, the settings and the seed alone.
         """
+        course = self._course(worlds, steps, engine, restart=restart, truth_starts=truth_starts)
+        return self._learn(course, passes, seed, weights, progress, callback)
+
+    def _course(
+        self,
+        worlds: Sequence[TrainingWorld],
+        steps: int,
+        engine: EngineName,
+        *,
+        restart: bool = True,
+        truth_starts: float = 0.0,
+    ) -> Course:
+        """Return how to learn from worlds with a preference."""
         check_worlds(worlds, "preference")
         check_count("steps", steps)
         check_number("truth_starts", truth_starts, least=0, most=1)
@@ -175,18 +282,7 @@ class SampleRank:
                 walker.reset(walker.training.truth if at_truth else walker.training.start)
             return walker.advance(stream, self.temperature, steps)
 
-        return learn_by_passes(
-            walk,
-            walkers,
-            arrays,
-            passes=passes,
-            steps=steps,
-            seed=seed,
-            weights=weights,
-            average=self.average,
-            progress=progress,
-            callback=callback,
-        )
+        return Course(walk, walkers, arrays, steps)
 
 
 def free_weights(model: Model, fixed: Sequence[str]) -> NDArray[np.float64]:
@@ -195,62 +291,6 @@ def free_weights(model: Model, fixed: Sequence[str]) -> NDArray[np.float64]:
     for name in fixed:
         free[model.blocks.slice_of(name)] = 0.0
     return free
-
-
-def learn_by_passes(
-    walk: Callable[[Walker, Stream], int],
-    walkers: Sequence[Walker],
-    arrays: UpdateArrays,
-    *,
-    passes: int,
-    steps: int,
-    seed: int | np.random.Generator | Stream,
-    weights: ArrayLike | None,
-    average: bool,
-    progress: bool,
-    callback: Callback | None,
-) -> Learned:
-    """Visit every walker once per pass; each visit has a stream of its own, by seed, pass and world.
-
-    walk
-        Learns in one world and returns how many of its ``steps`` changed it.
-    """
-    check_count("passes", passes)
-    model = walkers[0].training.model
-    arrays.weights[:] = model.blocks.flat(weights)
-    root = as_stream(seed).bits()
-    history: list[PassRecord] = []
-    interrupted = False
-    hidden = None if progress else True
-    total = passes * steps * len(walkers)
-    with tqdm(total=total, unit="step", unit_scale=True, delay=PROGRESS_AFTER, disable=hidden) as bar:
-        try:
-            for number in range(1, passes + 1):
-                before = arrays.clock.copy()
-                changed, values = 0, []
-                for index in _shuffled(len(walkers), Stream(root, number)):
-                    changed += walk(walkers[index], Stream(root, number, index))
-                    values.append(walkers[index].value)
-                    bar.update(steps)
-                made = arrays.clock - before
-                record = PassRecord(
-                    number,
-                    int(made[STEPS]),
-                    int(made[UPDATES]),
-                    int(made[MISRANKED]),
-                    float(changed / (steps * len(walkers))),
-                    float(np.mean(values)),
-                )
-                history.append(record)
-                bar.set_postfix(updates=record.updates, value=f"{record.value:.3f}", refresh=False)
-                current = averaged(arrays) if average else arrays.weights.copy()
-                if callback is not None and callback(record, current) is True:
-                    break
-        except KeyboardInterrupt:
-            interrupted = True
-    mean, last = averaged(arrays), arrays.weights.copy()
-    radius = float(np.sqrt(arrays.largest[0]))
-    return Learned(mean if average else last, last, mean, radius, history, interrupted)
 
 
 def _shuffled(count: int, stream: Stream) -> list[int]:

@@ -11,14 +11,13 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from factorwise.arguments import check_types
 from factorwise.inference.mcmc.acceptances import METROPOLIS
 from factorwise.inference.mcmc.engine import EngineName
 from factorwise.inference.mcmc.schedules import Geometric, Schedule
 from factorwise.kernels.walks.loops import CLOCK, STEPS, UPDATES
-from factorwise.learning.samplerank.learner import Callback, Learned, free_weights, learn_by_passes
+from factorwise.learning.samplerank.learner import Course, WalkLearner, free_weights
 from factorwise.learning.samplerank.walkers import (
     TrainingWorld,
     Walker,
@@ -35,40 +34,25 @@ LOOKS = 50  # temperatures of one annealing
 
 @check_types
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StructuredPerceptron:
+class StructuredPerceptron(WalkLearner):
     """Learner that compares the truth with the world that annealing ends in.
 
     rate
         Multiple of the difference of the statistics that is added.
     schedule
         Temperatures of the annealing; by default geometric from 2 to 0.02.
-    average
-        Return the mean of the weights over all searches, not the last ones.
-    fixed
-        Names of blocks of weights that are held as they are given.
+    average, fixed
+        As of every `WalkLearner`, with searches for steps.
     """
 
     rate: float = 1.0
     schedule: Schedule = field(default_factory=Geometric)
-    average: bool = True
-    fixed: tuple[str, ...] = field(default=())
 
     def __post_init__(self) -> None:
         check_number("rate", self.rate, above=0)
 
-    def fit(
-        self,
-        worlds: Sequence[TrainingWorld],
-        *,
-        passes: int = 10,
-        steps: int = 4_000,
-        seed: int | np.random.Generator | Stream = 0,
-        weights: ArrayLike | None = None,
-        engine: EngineName = "auto",
-        progress: bool = True,
-        callback: Callback | None = None,
-    ) -> Learned:
-        """Search with ``steps`` steps of annealing in each world, ``passes`` times over."""
+    def _course(self, worlds: Sequence[TrainingWorld], steps: int, engine: EngineName) -> Course:
+        """Return how to search with ``steps`` steps of annealing in each world."""
         check_worlds(worlds, "truth")
         check_count("steps", steps)
         arrays = Unit().arrays(worlds[0].model.blocks.size)
@@ -92,15 +76,4 @@ class StructuredPerceptron:
             arrays.clock[STEPS] += 1
             return changed
 
-        return learn_by_passes(
-            search,
-            walkers,
-            arrays,
-            passes=passes,
-            steps=steps,
-            seed=seed,
-            weights=weights,
-            average=self.average,
-            progress=progress,
-            callback=callback,
-        )
+        return Course(search, walkers, arrays, steps)

@@ -3,8 +3,8 @@
 A `Preference` starts a `Judge` for one walk; the judge says for each diff how much better the world after it
 would be. `TruthPreference`, `AccuracyPreference` and `TargetPreference` follow a metric against the truth,
 from the diff alone; `WorldPreference` and `DiffPreference` ask a function of yours, which may know no labels
-at all; `constraint_preferences` has one kind of such prior knowledge ready made. A gain of exactly 0.0 is a
-tie: neither world is preferred, and nothing is to be learned from the pair.
+at all. A gain of exactly 0.0 is a tie: neither world is preferred, and nothing is to be learned from the
+pair.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Literal
 
 from factorwise.arguments import check_types
 from factorwise.errors import require
-from factorwise.kernels.walks.rules import update_by_deviation, update_by_variance
+from factorwise.kernels.walks.rules import update_confidence_weighted
 from factorwise.learning.updates.base import UpdateRule
 from factorwise.validation import check_number
 
@@ -77,7 +77,7 @@ class ConfidenceWeighted(UpdateRule):
     @property
     def function(self) -> Callable[..., float]:
         """The rule itself."""
-        return update_by_variance if self.form == "variance" else update_by_deviation
+        return update_confidence_weighted
 
     @property
     def settings(self) -> Mapping[str, float]:
@@ -86,6 +86,7 @@ class ConfidenceWeighted(UpdateRule):
             "limit": 0.0 if self.only_misranked else math.inf,
             "phi": NormalDist().inv_cdf(self.confidence),
             "floor": self.floor * self.variance,
+            "deviation": float(self.form == "deviation"),
         }
 
     @property

@@ -11,7 +11,6 @@ feature each is the logarithm of the size, :math:`\log |c|` and :math:`\log |c|\
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -23,7 +22,6 @@ from factorwise.kernels.compile.programs import Frame, Framed, Program
 from factorwise.model.model import Model
 from factorwise.model.programs import model_programs
 from factorwise.model.template import AnyTemplate
-from factorwise.world.moves import merge, relocate
 from factorwise.world.partition import Partition
 
 
@@ -58,30 +56,6 @@ class JumpFeatures:
     def size(self) -> int:
         """How many features there are."""
         return len(self.names)
-
-    def within(self, members: Sequence[int], n_items: int) -> NDArray[np.float64]:
-        """Features of one cluster of two or more, in a world of ``n_items``."""
-        if len(set(members)) < 2:
-            raise InvalidArgumentError(f"a cluster with pairs has two members or more, but has {members}.")
-        world, first = _apart(n_items, members[:1]), members[0]
-        held = np.zeros(self.model.blocks.size)
-        for item in members[1:]:
-            joins = relocate(world, item, world.cluster_of(first))
-            held += self.model.difference(world, joins).to_dense(len(held))
-            world.apply(joins)
-        pairs = len(members) * (len(members) - 1) / 2
-        return np.append(held[self.columns] / pairs, math.log(len(members)))
-
-    def between(self, first: Sequence[int], second: Sequence[int], n_items: int) -> NDArray[np.float64]:
-        """Features of two clusters, in either order, in a world of ``n_items``."""
-        if not first or not second or set(first) & set(second):
-            raise InvalidArgumentError(f"two clusters share no member, but {first} and {second} were given.")
-        first, second = sorted((sorted(first), sorted(second)))
-        world = _apart(n_items, first, second)
-        joins = merge(world, world.cluster_of(first[0]), world.cluster_of(second[0]))
-        gradient = self.model.difference(world, joins).to_dense(self.model.blocks.size)
-        pairs = len(first) * len(second)
-        return np.append(gradient[self.columns] / pairs, math.log(pairs))
 
     def seen(self, world: Partition, *, pairwise: bool) -> SeenStatistics:
         """Return the chosen statistics that are sums over pairs of items, or those that are not."""
@@ -125,11 +99,3 @@ class SeenStatistics(NamedTuple):
     frame: Frame
     at: NDArray[np.int64]
     place: NDArray[np.int64]
-
-
-def _apart(n_items: int, *clusters: Sequence[int]) -> Partition:
-    """Return a world with these clusters and every other item by itself."""
-    labels = np.arange(n_items)
-    for members in clusters:
-        labels[list(members)] = members[0]
-    return Partition.from_keys(labels)

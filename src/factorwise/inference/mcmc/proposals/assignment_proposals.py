@@ -1,4 +1,4 @@
-"""Proposals for assignments: relabel a variable, blindly or by its local scores; swap labels; mixtures.
+"""Proposals for assignments: relabel a variable, blindly or by its local scores; swap labels.
 
 Only hidden variables with more than one label are proposed. Each proposer is a program (see
 `factorwise.kernels.assignments.relabels`), which compiled walks and ``draw`` follow alike.
@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.arguments import check_types
-from factorwise.errors import InvalidArgumentError, NoCompiledFormError
-from factorwise.inference.mcmc.kernel import Proposal
+from factorwise.errors import NoCompiledFormError
 from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
 from factorwise.kernels.assignments import relabels
 from factorwise.kernels.assignments.choices import room_for
 from factorwise.kernels.compile.programs import Pointers, Program
 from factorwise.kernels.walks.frames import make_adapters
-from factorwise.kernels.walks.mixtures import draw_mixture
 from factorwise.model.incidence import starts_of
 from factorwise.model.model import Model
 from factorwise.validation import check_number
@@ -174,80 +170,3 @@ class Swap(ProgramProposer):
             "pool": pool,
         }
         return Program(draw=relabels.draw_exchange, arrays=arrays, name="swaps")
-
-
-@check_types
-@dataclass(frozen=True)
-class Mixture(ProgramProposer):
-    """One of several proposers, drawn with fixed probabilities in the proportion of the weights.
-
-    Each proposer brings the ratio of its own ways there and back, so that each leaves the distribution
-    invariant by itself. Where one has nothing to propose, the step changes nothing.
-
-    Draws: the component, then what the component draws.
-    """
-
-    components: Sequence[Any]
-    weights: Sequence[float] | None = field(default=None)
-
-    def __post_init__(self) -> None:
-        given = (1.0,) * len(self.components) if self.weights is None else self.weights
-        weights = tuple(float(w) for w in given)
-        object.__setattr__(self, "components", tuple(self.components))
-        object.__setattr__(self, "weights", weights)
-        if not self.components or len(self.components) != len(weights):
-            raise InvalidArgumentError(
-                f"a mixture of {len(self.components)} proposers was given {len(weights)} weights: give"
-                " at least one proposer and one weight for each."
-            )
-        if not all(0.0 < weight < math.inf for weight in weights):
-            raise InvalidArgumentError(
-                f"the weights of a mixture are positive and finite, but {list(weights)} were given:"
-                " leave a proposer out to switch it off."
-            )
-        if any(isinstance(component, Mixture) for component in self.components):
-            raise InvalidArgumentError(
-                "a mixture cannot contain a mixture: list all proposers in one, weights multiplied."
-            )
-
-    @property
-    def changes(self) -> str | int:  # type: ignore[override]
-        """How many changes a move may have: the most of any component."""
-        found = [getattr(component, "changes", "many") for component in self.components]
-        if "many" in found:
-            return "many"
-        return max(1 if some == "one" else some for some in found)
-
-    def program(self, parts: Surroundings) -> Program:
-        """Draw a component, then from it."""
-        strangers = [component for component in self.components if not hasattr(component, "program")]
-        if strangers:
-            raise NoCompiledFormError(
-                f"{type(strangers[0]).__name__} has no program: give it a method program(parts) that returns"
-                " Program(draw=...), or run with engine='plain'."
-            )
-        programs = [component.program(parts) for component in self.components]
-        arrays = {"shares": self._shares(), "parts": Pointers(programs, ("draw",))}
-        return Program(draw=draw_mixture, arrays=arrays, name="a mixture of proposers")
-
-    def _shares(self) -> NDArray[np.float64]:
-        weights = np.array(self.weights)
-        return np.asarray(np.cumsum(weights) / weights.sum())
-
-    def _drawing(self, world: Assignment, stream: Any) -> Callable[[], Proposal]:
-        """Return what draws as the program does, also from components that have none."""
-        shares = self._shares()
-        parts = [
-            component._drawing(world, stream)
-            if isinstance(component, ProgramProposer)
-            else partial(component.draw, stream, world)
-            for component in self.components
-        ]
-
-        def draw() -> Proposal:
-            threshold, chosen = stream.uniform(), 0
-            while chosen < len(shares) - 1 and not threshold < shares[chosen]:
-                chosen += 1
-            return parts[chosen]()
-
-        return draw

@@ -46,9 +46,10 @@ class BestOf:
         check_count("tries", self.tries)
 
     @property
-    def changes(self) -> str:
-        """Whether a move may have several changes."""
-        return str(getattr(self.proposer, "changes", "many"))
+    def changes(self) -> str | int:
+        """How many changes a move may have."""
+        found: str | int = getattr(self.proposer, "changes", "many")
+        return found
 
     def check(self, world: Any) -> None:
         """Refuse a world that the proposer was not made for."""
@@ -66,7 +67,7 @@ class BestOf:
         worlds = 1 + len(changer.worlds)
         gained = [p for p in parts.templates if not (parts.learning and "gradient" in p.roles)]
         templates = [*parts.templates, *make_adapters(gained, choices=False)]
-        many = parts.world.frame(np.zeros(2, np.uint64), many=self.changes == "many")
+        many = parts.world.frame(np.zeros(2, np.uint64), many=self.changes not in ("one", 1))
         needed = ("gain", "", "gradient" if parts.learning else "")  # in the order of a walk's columns
         arrays = {
             "inner": Pointers([self.proposer.program(parts)], ("draw",)),

@@ -101,6 +101,7 @@ class LinkedJumps(PartitionMove):
         pairwise = all("sides" in program.functions for program in parts.templates)
         most = parts.world.n_items
         arrays = link_arrays(self.links, self.items, self.strict) | {
+            "apply": Pointers([parts.world.program()], ("apply",)),
             "templates": Pointers(parts.templates, roles),
             "pairwise": [int(pairwise)],
             "order": np.zeros(most, np.int32),

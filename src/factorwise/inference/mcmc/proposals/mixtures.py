@@ -1,0 +1,149 @@
+"""Mixtures of proposers, whatever their worlds.
+
+A mixture draws one of its proposers with fixed probabilities, and each brings its own ratio, so that each
+leaves the distribution invariant by itself. Moves that are each other's way back, such as relocations to an
+item and to a new cluster, are one proposer there: its ratio adds up all ways.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from factorwise.arguments import check_types
+from factorwise.errors import InvalidArgumentError, NoCompiledFormError
+from factorwise.inference.mcmc.kernel import Proposal
+from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
+from factorwise.kernels.compile.programs import Pointers, Program
+from factorwise.kernels.walks.mixtures import draw_mixture
+
+
+@check_types
+@dataclass(frozen=True)
+class Mixture(ProgramProposer):
+    """One of several proposers, drawn with fixed probabilities in the proportion of the weights.
+
+    Where the proposer that is drawn has nothing to propose, the step changes nothing.
+
+    components
+        The proposers. Those of one ``family``, such as the relocations of clusterings, are mixed into one.
+    weights
+        One for each; equal by default.
+
+    Draws: the component, then what the component draws.
+    """
+
+    components: Sequence[Any]
+    weights: Sequence[float] | None = None
+
+    def __post_init__(self) -> None:
+        none = self.weights is None or not len(self.weights)
+        weights = (1.0,) * len(self.components) if none else tuple(float(w) for w in self.weights or ())
+        object.__setattr__(self, "components", tuple(self.components))
+        object.__setattr__(self, "weights", weights)
+        if not self.components or len(self.components) != len(weights):
+            raise InvalidArgumentError(
+                f"a mixture of {len(self.components)} proposers was given {len(weights)} weights: give"
+                " at least one proposer and one weight for each."
+            )
+        if not all(0.0 < weight < math.inf for weight in weights):
+            raise InvalidArgumentError(
+                f"the weights of a mixture are positive and finite, but {list(weights)} were given:"
+                " leave a proposer out to switch it off."
+            )
+        blocks = [part for part in self.components if getattr(part, "blocks", None) is not None]
+        across = [move for move, _ in self.parts() if getattr(move, "crosses_blocks", False)]
+        if blocks and across:
+            raise InvalidArgumentError(
+                f"{type(across[0]).__name__} may join items of different blocks, which blocks forbid:"
+                " use RelocateToItem(blocks), RelocateToNew, Split and RetypeCluster."
+            )
+
+    def parts(self) -> list[tuple[Any, float]]:
+        """Return the proposers with their weights, those of one family as one."""
+        found: dict[Any, tuple[Any, float]] = {}
+        for number, (move, weight) in enumerate(zip(self.components, self.weights or (), strict=True)):
+            key = getattr(move, "family", "") or number
+            if key in found:
+                known, sum_so_far = found[key]
+                found[key] = known.mixed(move, sum_so_far, weight), sum_so_far + weight
+            else:
+                found[key] = move, weight
+        return list(found.values())
+
+    @property
+    def changes(self) -> str | int:  # type: ignore[override]
+        """How many changes a move may have: the most of any component."""
+        found = [getattr(component, "changes", "many") for component in self.components]
+        return "many" if "many" in found else max(1 if some == "one" else some for some in found)
+
+    def check(self, world: Any) -> None:
+        """Refuse a world that a component was not made for."""
+        for move, _ in self.parts():
+            if hasattr(move, "check"):
+                move.check(world)
+
+    def groups(self, world: Any) -> NDArray[np.int32] | None:
+        """Return numbers such that only items of one number can come together; None where any two may."""
+        found: NDArray[np.int32] | None = None
+        for move, _ in self.parts():
+            joins = hasattr(move, "groups")
+            if joins and found is None:
+                found = move.groups(world)
+            if getattr(move, "crosses_blocks", True) or (joins and found is None):
+                return None
+        return found
+
+    def program(self, parts: Surroundings) -> Program:
+        """Draw a component, then from it."""
+        proposers = self.parts()
+        strangers = [proposer for proposer, _ in proposers if not hasattr(proposer, "program")]
+        if strangers:
+            raise NoCompiledFormError(
+                f"{type(strangers[0]).__name__} has no program: give it a method program(parts) that returns"
+                " Program(draw=...), or run with engine='plain'."
+            )
+        programs = [proposer.program(parts) for proposer, _ in proposers]
+        if len(programs) == 1:
+            return programs[0]  # type: ignore[no-any-return]
+        arrays = {"shares": self._shares(), "parts": Pointers(programs, ("draw",))}
+        return Program(draw=draw_mixture, arrays=arrays, name="a mixture of proposers")
+
+    def _shares(self) -> NDArray[np.float64]:
+        weights = np.array([weight for _, weight in self.parts()])
+        return np.asarray(np.cumsum(weights) / weights.sum())
+
+    def _drawing(self, world: Any, stream: Any) -> Callable[[], Proposal]:
+        """Return what draws as the program does, also from components that have none."""
+        shares = self._shares()
+        drawn = [
+            proposer._drawing(world, stream)
+            if isinstance(proposer, ProgramProposer)
+            else partial(proposer.draw, stream, world)
+            for proposer, _ in self.parts()
+        ]
+
+        def draw() -> Proposal:
+            if len(drawn) == 1:
+                return drawn[0]()
+            threshold, chosen = stream.uniform(), 0
+            while chosen < len(shares) - 1 and not threshold < shares[chosen]:
+                chosen += 1
+            return drawn[chosen]()
+
+        return draw
+
+
+@dataclass(frozen=True, init=False)
+class PartitionMixture(Mixture):
+    """A weighted mixture of moves over clusterings: a `Mixture` by another name."""
+
+    @check_types
+    def __init__(self, moves: Sequence[Any], weights: Sequence[float] = ()) -> None:
+        super().__init__(moves, weights)
