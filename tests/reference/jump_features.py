@@ -8,7 +8,7 @@ from factorwise.world.moves import merge, relocate
 from factorwise.world.partition import Partition
 
 
-def features_within(features, members, n_items):
+def cluster_row(features, members, n_items):
     """Features of one cluster of two or more, in a world of ``n_items``."""
     model, first = features.model, members[0]
     world = world_with(n_items, members[:1])
@@ -21,7 +21,7 @@ def features_within(features, members, n_items):
     return np.append(held[features.columns] / pairs, math.log(len(members)))
 
 
-def features_between(features, first, second, n_items):
+def pair_row(features, first, second, n_items):
     """Features of two clusters, in either order, in a world of ``n_items``."""
     first, second = sorted((sorted(first), sorted(second)))
     world = world_with(n_items, first, second)

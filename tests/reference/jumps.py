@@ -18,7 +18,7 @@ from factorwise.kernels.clusterings.jump_odds import (
     SPLIT,
 )
 from factorwise.world.partition import Partition
-from reference.jump_features import features_between, features_within
+from reference.jump_features import cluster_row, pair_row
 
 Cluster = frozenset[int]
 Clusters = frozenset[Cluster]
@@ -39,12 +39,12 @@ class JumpLaw:
 
         @cache
         def mixed(cluster: Cluster) -> float:
-            return _odds(features_within(features, sorted(cluster), n_items) @ weights.split)
+            return _odds(cluster_row(features, sorted(cluster), n_items) @ weights.split)
 
         @cache
         def alike(pair: frozenset[Cluster]) -> float:
             first, second = pair
-            return _odds(features_between(features, sorted(first), sorted(second), n_items) @ weights.merge)
+            return _odds(pair_row(features, sorted(first), sorted(second), n_items) @ weights.merge)
 
         self.mixed = mixed
         self.alike = alike

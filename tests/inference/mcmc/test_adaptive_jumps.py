@@ -12,6 +12,7 @@ from factorwise.inference.mcmc.walk import Walk
 from factorwise.kernels.clusterings.jump_odds import MERGE, MOVE, SPLIT
 from factorwise.learning.samplerank.preferences import TruthPreference
 from factorwise.rng import Stream
+from reference.jump_features import cluster_row, pair_row
 
 THIRDS = np.arange(9) % 3
 
@@ -51,11 +52,11 @@ def test_jumps_know_their_rows_among_the_features_however_many_were_drawn():
             source = world.members(jump.source).tolist()
             if jump.kind == MERGE:
                 expected, row = (
-                    features_between(features, source, world.members(jump.target).tolist(), 9),
+                    pair_row(features, source, world.members(jump.target).tolist(), 9),
                     between,
                 )
             else:
-                expected, row = features_within(features, source, 9), within
+                expected, row = cluster_row(features, source, 9), within
             np.testing.assert_allclose(row[jump.row], expected, rtol=1e-5, atol=1e-5)
 
 

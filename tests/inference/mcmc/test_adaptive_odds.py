@@ -10,6 +10,7 @@ from factorwise.kernels.clusterings.jump_odds import MOVE
 from factorwise.kernels.compile.programs import Program
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition
+from reference.jump_features import cluster_row, pair_row
 
 SINGLE = 1e-5  # of features, which are handed out in single precision
 
@@ -119,20 +120,15 @@ def test_features_handed_out_are_those_of_the_definition(case):
     features, world = jumps.proposer.features, jumps.walk.view
     between, within = jumps.features()
     clusters = [world.members(c).tolist() for c in jumps.clusters(1)]
-    rows = [
-        features_between(features, clusters[a], clusters[b], n)
-        for a in range(len(clusters))
-        for b in range(a)
-    ]
+    rows = [pair_row(features, clusters[a], clusters[b], n) for a in range(len(clusters)) for b in range(a)]
     np.testing.assert_allclose(between, rows, rtol=SINGLE, atol=SINGLE)
     large = jumps.clusters(2)
-    rows = [features_within(features, world.members(c).tolist(), n) for c in large]
+    rows = [cluster_row(features, world.members(c).tolist(), n) for c in large]
     np.testing.assert_allclose(within, rows, rtol=SINGLE, atol=SINGLE)
     source = large[0]
     part = world.members(source).tolist()[:1]
     rows = [
-        features_between(features, part, [item for item in cluster if item not in part], n)
-        for cluster in clusters
+        pair_row(features, part, [item for item in cluster if item not in part], n) for cluster in clusters
     ]
     jump = Jump(MOVE, tuple(part), int(source), -1, 0, 0.0, 0.0)
     np.testing.assert_allclose(jumps.part_features(jump), rows, rtol=SINGLE, atol=SINGLE)

@@ -35,7 +35,7 @@ from factorwise.world.diff import NEW
 from factorwise.world.partition import Partition
 from partition_cases import Recalled, Remembering
 from plain_transitions import transition_matrix
-from reference.jump_features import features_between, features_within
+from reference.jump_features import cluster_row, pair_row
 from reference.jumps import JumpLaw, clusters_of
 from thinning import thinned
 from walk_cases import EVERY, mixed_model, statistics_of, table_for
@@ -219,9 +219,9 @@ def test_chosen_clusters_and_pairs_have_the_probabilities_of_the_equations():
     world = Partition.from_labels([0, 0, 1, 1, 2])
     clusters = {tuple(members.tolist()) for members in world.clusters()}
     split, merge, move = (odds / sum(weights.kinds) for odds in weights.kinds)
-    mixed = {c: math.exp(features_within(features, c, n) @ weights.split) for c in clusters if len(c) > 1}
+    mixed = {c: math.exp(cluster_row(features, c, n) @ weights.split) for c in clusters if len(c) > 1}
     alike = {
-        frozenset({c, d}): math.exp(features_between(features, c, d, n) @ weights.merge)
+        frozenset({c, d}): math.exp(pair_row(features, c, d, n) @ weights.merge)
         for c, d in combinations(clusters, 2)
     }
 
@@ -236,7 +236,7 @@ def test_chosen_clusters_and_pairs_have_the_probabilities_of_the_equations():
         expected[c, None] = split * share(mixed, c)
         for item in c:
             rest = clusters - {c}
-            odds = {d: math.exp(features_between(features, [item], d, n) @ weights.merge) for d in rest}
+            odds = {d: math.exp(pair_row(features, [item], d, n) @ weights.merge) for d in rest}
             for d in rest:
                 expected[(item,), d] = move * share(mixed, c) * share(odds, d) / 2
     found = {}
@@ -262,7 +262,7 @@ def test_guided_parts_are_drawn_one_by_one_by_their_affinity():
     features, weights = proposer.features, proposer.learned
 
     def odds(i, j):
-        return math.exp(features_between(features, [i], [j], n) @ weights.merge)
+        return math.exp(pair_row(features, [i], [j], n) @ weights.merge)
 
     expected = {}
     for alone in range(3):
@@ -305,15 +305,11 @@ def test_features_of_a_counted_table_are_means_over_pairs():
     features = JumpFeatures(Model([PairTableTemplate("table", TABLE, ("count",))]))
     members, first, second = (4, 0, 3), (1, 4), (0, 5, 2)
     inside = [TABLE.row(i, j) for i, j in combinations(members, 2)]
-    np.testing.assert_allclose(
-        features_within(features, members, 6)[:-1], np.mean(inside, axis=0), rtol=1e-12
-    )
-    assert features_within(features, members, 6)[-1] == pytest.approx(math.log(3))
+    np.testing.assert_allclose(cluster_row(features, members, 6)[:-1], np.mean(inside, axis=0), rtol=1e-12)
+    assert cluster_row(features, members, 6)[-1] == pytest.approx(math.log(3))
     across = [TABLE.row(i, j) for i in first for j in second]
-    np.testing.assert_allclose(
-        features_between(features, first, second, 6)[:-1], np.mean(across, axis=0), rtol=1e-12
-    )
-    assert features_between(features, first, second, 6)[-1] == pytest.approx(math.log(6))
+    np.testing.assert_allclose(pair_row(features, first, second, 6)[:-1], np.mean(across, axis=0), rtol=1e-12)
+    assert pair_row(features, first, second, 6)[-1] == pytest.approx(math.log(6))
 
 
 def test_features_are_what_the_statistics_gain_per_pair():
@@ -331,16 +327,10 @@ def test_features_are_what_the_statistics_gain_per_pair():
         return statistics_of(model, worlds[0]) - statistics_of(model, worlds[1])
 
     first, second = (5, 1), (0, 3, 4)
-    np.testing.assert_allclose(
-        features_within(features, second, n)[:-1], held(second) / 3, rtol=1e-9, atol=1e-12
-    )
+    np.testing.assert_allclose(cluster_row(features, second, n)[:-1], held(second) / 3, rtol=1e-9, atol=1e-12)
     gained = held(first + second) - held(first) - held(second)
-    np.testing.assert_allclose(
-        features_between(features, first, second, n)[:-1], gained / 6, rtol=1e-9, atol=1e-12
-    )
-    np.testing.assert_array_equal(
-        features_between(features, first, second, n), features_between(features, second, first, n)
-    )
+    np.testing.assert_allclose(pair_row(features, first, second, n)[:-1], gained / 6, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(pair_row(features, first, second, n), pair_row(features, second, first, n))
 
 
 def test_features_bear_the_names_of_the_statistics_and_may_be_chosen():
@@ -353,8 +343,8 @@ def test_features_bear_the_names_of_the_statistics_and_may_be_chosen():
     assert chosen.names == (*(name for name in names if "exists" in name), "log size")
     assert [names[k] for k in chosen.columns] == list(chosen.names[:-1])
     np.testing.assert_array_equal(
-        features_between(chosen, [0, 1], [2], 6),
-        features_between(everything, [0, 1], [2], 6)[[*chosen.columns, -1]],
+        pair_row(chosen, [0, 1], [2], 6),
+        pair_row(everything, [0, 1], [2], 6)[[*chosen.columns, -1]],
     )
     with pytest.raises(InvalidArgumentError, match=r"none of the model's 6 statistics.*some of their names"):
         JumpFeatures(model, lambda name: False)

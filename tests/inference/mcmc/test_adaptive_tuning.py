@@ -26,7 +26,7 @@ from factorwise.kernels.clusterings.jump_odds import MERGE, MOVE, SPLIT
 from factorwise.learning.samplerank.preferences import TruthPreference
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition
-from reference.jump_features import features_between, features_within
+from reference.jump_features import cluster_row, pair_row
 
 
 def jumps_and_rows(source, count=40):
@@ -40,16 +40,16 @@ def jumps_and_rows(source, count=40):
         choices = []
         if jump.kind == MERGE:
             pairs = list(combinations(clusters, 2))
-            rows = [features_between(features, clusters[a], clusters[b], n) for a, b in pairs]
+            rows = [pair_row(features, clusters[a], clusters[b], n) for a, b in pairs]
             chosen = [{jump.source, jump.target} == set(pair) for pair in pairs].index(True)
             choices.append((np.array(rows), chosen, True))
         else:
             large = [c for c, members in clusters.items() if len(members) > 1]
-            rows = [features_within(features, clusters[c], n) for c in large]
+            rows = [cluster_row(features, clusters[c], n) for c in large]
             choices.append((np.array(rows), large.index(jump.source), False))
         if jump.kind == MOVE:
             others = [c for c in clusters if c != jump.source]
-            rows = [features_between(features, jump.items, clusters[c], n) for c in others]
+            rows = [pair_row(features, jump.items, clusters[c], n) for c in others]
             choices.append((np.array(rows), others.index(jump.target), True))
         found.append(choices)
     return jumps, found
