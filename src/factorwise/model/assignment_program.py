@@ -14,17 +14,13 @@ from numpy.typing import NDArray
 
 from factorwise.kernels.assignments import factors as scored
 from factorwise.kernels.assignments import gradients
-from factorwise.kernels.assignments.touched import TouchedTerm, touched_functions
-from factorwise.kernels.compile.composition import source_of
-from factorwise.kernels.compile.programs import Program, Written
-from factorwise.kernels.walks.library import put
+from factorwise.kernels.compile.programs import Program
 from factorwise.model.incidence import Incidence, incidence, starts_of
 from factorwise.model.label_statistics import Crossed, StatisticRows, joined_rows
 
 if TYPE_CHECKING:
     from factorwise.model.assignment_base import ScopedTemplate, TableGroup
     from factorwise.model.cardinality import Cardinality
-    from factorwise.model.custom_assignment import DynamicTemplate
     from factorwise.world.assignment import Assignment
 
 Int64s = NDArray[np.int64]
@@ -36,7 +32,7 @@ MOST_TURNED = 1 << 13  # entries of tables that are kept a second time, turned: 
 class LabelProgram:
     """What compiled walks need of templates over assignments.
 
-    Templates add themselves by `add_factors`, `add_counts` and `add_touched`.
+    Templates add themselves by `add_factors` and `add_counts`.
     """
 
     def __init__(self, world: Assignment) -> None:
@@ -44,7 +40,6 @@ class LabelProgram:
         self.cardinality = world.variables.cardinality
         self._factors: list[tuple[ScopedTemplate, int]] = []
         self._counts: list[tuple[Cardinality, int]] = []
-        self._touched: list[tuple[DynamicTemplate, int]] = []
 
     def add_factors(self, template: ScopedTemplate, offset: int) -> None:
         """Take in factors over fixed tuples of variables, weighed from ``offset`` on."""
@@ -53,10 +48,6 @@ class LabelProgram:
     def add_counts(self, template: Cardinality, offset: int) -> None:
         """Take in counts of a label in groups, weighed from ``offset`` on."""
         self._counts.append((template, offset))
-
-    def add_touched(self, template: DynamicTemplate, offset: int) -> None:
-        """Take in factors that come and go with the labels, weighed from ``offset`` on."""
-        self._touched.append((template, offset))
 
     def with_columns(self, arrays: Any) -> Any:
         """Return the arrays of a world as they are: the programs keep what they need."""
@@ -70,7 +61,7 @@ class LabelProgram:
             for group in template.tables(self.variables, weights[offset : offset + template.size])
         ]
         counts = [(t, t.potentials(weights[offset : offset + t.size])) for t, offset in self._counts]
-        return [*self._scored(groups, counts), *self._touched_programs(weights)]
+        return self._scored(groups, counts)
 
     def learning_programs(self, weights: Floats) -> list[Program]:
         """Return the programs of all templates for walks that change ``weights``."""
@@ -88,7 +79,7 @@ class LabelProgram:
         counted = [(template, offset) for template, offset in self._counts if template.size > 0]
         if counted:
             found.append(self._counted_program(counted, weights))
-        return [*found, *self._touched_programs(weights)]
+        return found
 
     def _scored(self, groups: list[TableGroup], counts: list[tuple[Cardinality, Floats]]) -> list[Program]:
         """Return one program for tables and counts, if there are any."""
@@ -277,28 +268,6 @@ class LabelProgram:
             gains=gradients.counted_gains,
         )
 
-    def _touched_programs(self, weights: Floats) -> list[Program]:
-        """Return one program for all factors that come and go, if there are any."""
-        if not self._touched:
-            return []
-        terms = [
-            TouchedTerm(source_of(t.touched), source_of(t.statistics_of), t.size, t.key_width, t.max_touched)
-            for t, _ in self._touched
-        ]
-        plain = _PlainTouched(self._touched, weights)
-        functions: dict[str, Any] = {
-            role: Written(written.name, written.text, written.arguments, getattr(plain, role))
-            for role, written in touched_functions(terms).items()
-        }
-        arrays: dict[str, Any] = {"weights": weights, "offset": [offset for _, offset in self._touched]}
-        for number, (template, _) in enumerate(self._touched):
-            rows = (
-                2 * template.max_touched + 64
-            )  # compiled code writes before anyone can check what it claims
-            arrays[f"keys_{number}"] = np.zeros((rows, template.key_width), np.int64)
-        entries = sum(2 * template.max_touched * template.size for template, _ in self._touched)
-        return [Program(name="factors that come and go", arrays=arrays, entries=entries, **functions)]
-
 
 class _Seen:
     """Factors by variable, with their records."""
@@ -328,39 +297,6 @@ class _Members:
         group["label"] = np.repeat([template.code for template in self.templates], groups)
         group["table"] = np.repeat(first[: len(groups)], groups)
         return {"member": self.member, "group": group, "count": np.zeros(len(group), np.int64)}
-
-
-class _PlainTouched:
-    """What the written functions do, by the definition of the templates."""
-
-    def __init__(self, templates: list[tuple[DynamicTemplate, int]], weights: Floats) -> None:
-        self.templates = templates
-        self.weights = weights
-
-    def _statistics(self, world: Any, variable: int, label: int) -> list[Floats]:
-        values = world.value.copy()
-        values[variable] = label
-        return [template.around(values, variable) for template, _ in self.templates]
-
-    def _score(self, world: Any, variable: int, label: int) -> float:
-        parts = zip(self.templates, self._statistics(world, variable, label), strict=True)
-        return float(sum(self.weights[at : at + t.size] @ numbers for (t, at), numbers in parts))
-
-    def gain(self, world: Any, mine: Any, move: Any) -> float:
-        """Score of the factors that the variable touches after the change minus before it."""
-        return self._score(world, move.item, move.target) - self._score(world, move.item, move.source)
-
-    def gains(self, world: Any, mine: Any, move: Any, choice: Any) -> None:
-        """Score of the factors that the variable touches with each label."""
-        for k in range(move.choices):
-            choice.out[k] += self._score(world, move.item, int(choice.targets[k]))
-
-    def gradient(self, world: Any, mine: Any, move: Any, gradient: Any) -> None:
-        """Statistics after the change minus before it."""
-        after, before = (self._statistics(world, move.item, label) for label in (move.target, move.source))
-        for (_, offset), more, less in zip(self.templates, after, before, strict=True):
-            for k in np.flatnonzero(more - less).tolist():
-                put(gradient, move, offset + k, float(more[k] - less[k]))
 
 
 def _table_starts(groups: list[TableGroup]) -> tuple[Floats, Int64s]:

@@ -24,7 +24,35 @@ from factorwise.world.diff import NEW, PartitionDiff, Retype
 from factorwise.world.partition import Partition
 
 
-class ClusterTemplate(PartitionTemplate):
+class WholeClusterTemplate(PartitionTemplate):
+    """A factor for every cluster, whose statistics are those that `of` finds."""
+
+    examined = "whole"
+
+    def of(self, items: Items, cluster_type: int = 0) -> NDArray[np.float64]:
+        """Return the statistics of one cluster; an empty one has none."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what the statistics of a cluster are")
+
+    def difference(self, world: Partition, diff: PartitionDiff) -> SparseVector:
+        """Two clusters after minus two clusters before."""
+        if isinstance(diff, Retype):
+            members = world.members(diff.cluster)
+            return SparseVector.from_dense(self.of(members, diff.new) - self.of(members, diff.old))
+        moving, target, staying = parts_of(world, diff)
+        source_type = world.type_of(diff.source)
+        target_type = diff.new_type if diff.target == NEW else world.type_of(diff.target)
+        after = self.of(np.concatenate([target, moving]), target_type) + self.of(staying, source_type)
+        before = self.of(target, target_type) + self.of(world.members(diff.source), source_type)
+        return SparseVector.from_dense(after - before)
+
+    def contributions(
+        self, world: Partition, diff: PartitionDiff, weights: NDArray[np.float64], *, bounds: bool = False
+    ) -> Contributions:
+        """Examine the factors of the two clusters together and always: a diff touches few of them."""
+        return Contributions.whole(self, world, diff, weights)
+
+
+class ClusterTemplate(WholeClusterTemplate):
     """A factor for every cluster.
 
     function
@@ -32,8 +60,6 @@ class ClusterTemplate(PartitionTemplate):
         (members in rows), beside ``cluster.size`` and ``cluster.type``; returns a tuple of numbers or truth
         values that must not depend on the order of the members.
     """
-
-    examined = "whole"
 
     @check_types
     def __init__(
@@ -61,7 +87,7 @@ class ClusterTemplate(PartitionTemplate):
         columns = program.columns(self.fields, source.attributes)
         program.add_clusters(ClusterTerm(source, columns, self.size), offset, self)
 
-    def of(self, items: Items, cluster_type: int) -> NDArray[np.float64]:
+    def of(self, items: Items, cluster_type: int = 0) -> NDArray[np.float64]:
         """Return the statistics of one cluster; an empty one has none."""
         if len(items) == 0:
             return np.zeros(self.size)
@@ -80,24 +106,6 @@ class ClusterTemplate(PartitionTemplate):
         ids = world.cluster_ids().tolist()
         total = sum((self.of(world.members(c), world.type_of(c)) for c in ids), np.zeros(self.size))
         return SparseVector.from_dense(total)
-
-    def difference(self, world: Partition, diff: PartitionDiff) -> SparseVector:
-        """Two clusters after minus two clusters before."""
-        if isinstance(diff, Retype):
-            members = world.members(diff.cluster)
-            return SparseVector.from_dense(self.of(members, diff.new) - self.of(members, diff.old))
-        moving, target, staying = parts_of(world, diff)
-        source_type = world.type_of(diff.source)
-        target_type = diff.new_type if diff.target == NEW else world.type_of(diff.target)
-        after = self.of(np.concatenate([target, moving]), target_type) + self.of(staying, source_type)
-        before = self.of(target, target_type) + self.of(world.members(diff.source), source_type)
-        return SparseVector.from_dense(after - before)
-
-    def contributions(
-        self, world: Partition, diff: PartitionDiff, weights: NDArray[np.float64], *, bounds: bool = False
-    ) -> Contributions:
-        """Examine the factors of the two clusters together and always: a diff touches few of them."""
-        return Contributions.whole(self, world, diff, weights)
 
 
 class ClusterSize(ClusterTemplate):

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 
 from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
+from factorwise.kernels.assignments.touched import touched_functions
+from factorwise.kernels.compile.programs import Program
 from factorwise.model.assignment_base import Float64s, Int64s, ScopedTemplate, TableGroup, scope_array
-from factorwise.model.assignment_program import LabelProgram
 from factorwise.model.label_statistics import StatisticRows
 from factorwise.model.template import Template
 from factorwise.model.weights import SparseVector
@@ -155,8 +156,6 @@ class DynamicTemplate(Template[Assignment, Relabel]):
         Most factors that one variable can touch.
     """
 
-    layout = LabelProgram
-
     @check_types
     def __init__(
         self,
@@ -217,13 +216,17 @@ class DynamicTemplate(Template[Assignment, Relabel]):
         """Name the statistic."""
         return f"{self.name}: {self.statistic_names[index]}"
 
-    def around(self, values: Codes, variable: int) -> Float64s:
-        """Sum of the statistics of the factors that ``variable`` touches."""
-        return self._total(values, self.keys(values, variable))
-
-    def add_to(self, layout: LabelProgram, offset: int) -> None:
-        """Add the factors to those of a compiled walk."""
-        layout.add_touched(self, offset)
+    def program(self, world: Assignment, offset: int, weights: Floats) -> Program:
+        """Ask the functions before and after a change, with weights from ``offset`` on."""
+        rows = 2 * self.max_touched + 64  # compiled code writes before anyone can check what it claims
+        arrays = {
+            "keys": np.zeros((rows, self.key_width), np.int64),
+            "weights": weights,
+            "offset": [offset],
+            "change": np.zeros(self.size),
+        }
+        functions: dict[str, Any] = touched_functions(self.touched, self.statistics_of, self.max_touched)
+        return Program(name=f"factors of {self.name!r}", arrays=arrays, entries=self.size, **functions)
 
     def _total(self, values: Codes, keys: Int64s) -> Float64s:
         total = np.zeros(self.size)

@@ -17,17 +17,16 @@ from numpy.typing import NDArray
 from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.clusterings.tables import AGGREGATE_CODES
-from factorwise.model.contributions import Contributions
+from factorwise.model.cluster_templates import WholeClusterTemplate
 from factorwise.model.partition_program import PartitionProgram, check_items
-from factorwise.model.partition_templates import Items, PartitionTemplate, parts_of
+from factorwise.model.partition_templates import Items
 from factorwise.model.restrictions import copy_with
 from factorwise.model.weights import SparseVector
 from factorwise.variables.pair_table import PairTable
-from factorwise.world.diff import PartitionDiff, Retype
 from factorwise.world.partition import Partition
 
 
-class PairTableTemplate(PartitionTemplate):
+class PairTableTemplate(WholeClusterTemplate):
     """A factor for every cluster: aggregates of the features of all pairs of its members.
 
     table
@@ -41,8 +40,6 @@ class PairTableTemplate(PartitionTemplate):
 
     Implements: wick2009samplerank, Sec. 4 (factors of clusters and of pairs across clusters).
     """
-
-    examined = "whole"
 
     @check_types
     def __init__(
@@ -78,7 +75,7 @@ class PairTableTemplate(PartitionTemplate):
         program.check_items(self.name, self.table.n_items)
         program.add_table(self.table, [AGGREGATE_CODES[a] for a in self.aggregates], offset)
 
-    def of(self, items: Items) -> NDArray[np.float64]:
+    def of(self, items: Items, cluster_type: int = 0) -> NDArray[np.float64]:
         """Return the statistics of one cluster."""
         if len(items) < 2:
             return np.zeros(self.size)
@@ -103,17 +100,3 @@ class PairTableTemplate(PartitionTemplate):
         """Sum over all clusters."""
         check_items(self.name, self.table.n_items, world.n_items)
         return SparseVector.from_dense(sum((self.of(m) for m in world.clusters()), np.zeros(self.size)))
-
-    def difference(self, world: Partition, diff: PartitionDiff) -> SparseVector:
-        """Two clusters after minus two clusters before."""
-        if isinstance(diff, Retype):
-            return SparseVector.empty()
-        moving, target, staying = parts_of(world, diff)
-        after = self.of(np.concatenate([target, moving])) + self.of(staying)
-        return SparseVector.from_dense(after - self.of(target) - self.of(world.members(diff.source)))
-
-    def contributions(
-        self, world: Partition, diff: PartitionDiff, weights: NDArray[np.float64], *, bounds: bool = False
-    ) -> Contributions:
-        """Examine the factors of the two clusters together and always: a diff touches few of them."""
-        return Contributions.whole(self, world, diff, weights)

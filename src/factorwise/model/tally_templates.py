@@ -24,15 +24,14 @@ from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
 from factorwise.kernels.clusterings.tallies import in_units, tally_functions
 from factorwise.kernels.compile.programs import Program
-from factorwise.model.contributions import Contributions
+from factorwise.model.cluster_templates import WholeClusterTemplate
 from factorwise.model.count_layout import KeptLayout
 from factorwise.model.partition_program import check_items
-from factorwise.model.partition_templates import Items, PartitionTemplate, parts_of
+from factorwise.model.partition_templates import Items
 from factorwise.model.restrictions import copy_with
 from factorwise.model.weights import SparseVector
 from factorwise.variables.bags import UNIT, Bags
 from factorwise.variables.sparse_rows import take_rows
-from factorwise.world.diff import PartitionDiff, Retype
 from factorwise.world.partition import Partition
 
 Floats = NDArray[np.float64]
@@ -41,7 +40,7 @@ _TRIED = 64  # counts from 0 on that a part is tried with, and as many of the la
 _LARGEST_SUM = 2**62  # of parts, in units
 
 
-class TallyTemplate(PartitionTemplate):
+class TallyTemplate(WholeClusterTemplate):
     """A factor for every cluster: a function of the sum over keys of a function of the count.
 
     keys
@@ -68,7 +67,6 @@ class TallyTemplate(PartitionTemplate):
     array([1.])
     """
 
-    examined = "whole"
     asks_for_groups = True
 
     @check_types
@@ -174,7 +172,7 @@ class TallyTemplate(PartitionTemplate):
         functions: dict[str, Any] = tally_functions(self.part, self.function, self.unit, self.single)
         return Program(name=f"tally {self.name!r}", arrays=arrays, **functions)
 
-    def of(self, items: Items) -> Floats:
+    def of(self, items: Items, cluster_type: int = 0) -> Floats:
         """Return the statistics of one cluster; an empty one has none."""
         if len(items) == 0:
             return np.zeros(self.size)
@@ -197,20 +195,6 @@ class TallyTemplate(PartitionTemplate):
         rows, times = np.unique(np.stack([total[ids], world.arrays.size[ids]]), axis=1, return_counts=True)
         values = [self._statistics(total, size) for total, size in rows.T.tolist()]
         return SparseVector.from_dense(times @ np.reshape(values, (-1, self.size)))
-
-    def difference(self, world: Partition, diff: PartitionDiff) -> SparseVector:
-        """Two clusters after minus two clusters before."""
-        if isinstance(diff, Retype):
-            return SparseVector.empty()
-        moving, target, staying = parts_of(world, diff)
-        after = self.of(np.concatenate([target, moving])) + self.of(staying)
-        return SparseVector.from_dense(after - self.of(target) - self.of(world.members(diff.source)))
-
-    def contributions(
-        self, world: Partition, diff: PartitionDiff, weights: Floats, *, bounds: bool = False
-    ) -> Contributions:
-        """Examine the factors of the two clusters together and always: a diff touches few of them."""
-        return Contributions.whole(self, world, diff, weights)
 
 
 def occurs(count: int) -> bool:

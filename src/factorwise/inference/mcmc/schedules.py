@@ -33,10 +33,9 @@ class Constant:
         return self.value
 
 
-@check_types
 @dataclass(frozen=True, slots=True)
-class Geometric:
-    """From ``start`` down to ``end``, by the same factor in equal stretches."""
+class _Falling:
+    """From ``start`` down to ``end``."""
 
     start: float = 2.0
     end: float = 0.02
@@ -44,6 +43,12 @@ class Geometric:
     def __post_init__(self) -> None:
         check_number("end", self.end, above=0)
         require(self.start >= self.end, "start and end", (self.start, self.end), "start >= end > 0")
+
+
+@check_types
+@dataclass(frozen=True, slots=True)
+class Geometric(_Falling):
+    """From ``start`` down to ``end``, by the same factor in equal stretches."""
 
     def temperature(self, done: float) -> float:
         """Return ``start * (end / start) ** done``."""
@@ -52,15 +57,8 @@ class Geometric:
 
 @check_types
 @dataclass(frozen=True, slots=True)
-class Linear:
+class Linear(_Falling):
     """From ``start`` down to ``end``, by the same difference in equal stretches."""
-
-    start: float = 2.0
-    end: float = 0.02
-
-    def __post_init__(self) -> None:
-        check_number("end", self.end, above=0)
-        require(self.start >= self.end, "start and end", (self.start, self.end), "start >= end > 0")
 
     def temperature(self, done: float) -> float:
         """Return the point between the two."""

@@ -1,153 +1,92 @@
-"""Generated code for factors that come and go with the labels: a user's two functions inside compiled ones.
+"""Factors that come and go with the labels: which of them a variable touches, and what they add.
 
-All such templates of a model are one program. Term k has its keys in ``mine.keys_k``, scratch with more rows
-than its function may claim; its weights begin at ``mine.offset[k]`` of ``mine.weights``.
+The functions of these programs are made of two of a user's: ``touched(values, variable, out)``, which writes
+the keys of the factors that exist and returns how many, and ``statistics(values, key)`` of one of them.
+
+``mine`` of these programs:
+
+keys : int64[rows, width]
+    Scratch, with more rows than ``touched`` may claim.
+weights, offset : float64[weights], int64[1]
+    All weights of the model, and where those of the template begin.
+change : float64[statistics]
+    Scratch: the change of the statistics.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
 
-from factorwise.kernels.compile.composition import Source
-from factorwise.kernels.compile.programs import Written
-
-
-@dataclass(frozen=True)
-class TouchedTerm:
-    """One template: which factors a variable touches, and their statistics.
-
-    width, limit
-        Integers in a key, and most keys that one variable may touch.
-    """
-
-    touched: Source
-    statistics: Source
-    size: int
-    width: int
-    limit: int
+from factorwise.kernels.clusterings.tallies import add_statistics, weigh
+from factorwise.kernels.compile.compiler import shared
+from factorwise.kernels.walks.library import put
 
 
-_KEYS = """
-@inlined
-def fresh_{number}(keys, row):
+@shared
+def is_fresh(keys: Any, row: int) -> bool:
+    """Whether a key stands in no row before this one."""
     for earlier in range(row):
         same = True
-        for k in range({width}):
+        for k in range(keys.shape[1]):
             same = same and keys[earlier, k] == keys[row, k]
         if same:
             return False
     return True
 
 
-@inlined
-def keys_{number}(world, mine, move):
-    count = {touched}(world.value, move.item, mine.keys_{number})
-    if count < 0 or count > {limit}:
-        move.overflow = 2
-        return 0
-    return count
-"""
+@lru_cache(maxsize=256)
+def touched_functions(
+    touched: Callable[..., int], statistics: Callable[..., Any], limit: int
+) -> dict[str, Callable[..., Any]]:
+    """Make the functions of a template's program, by role.
 
-_SCORE = """
-@inlined
-def score_{number}(world, mine, move):
-    keys, offset, weights = mine.keys_{number}, mine.offset[{number}], mine.weights
-    total = 0.0
-    for row in range(keys_{number}(world, mine, move)):
-        if fresh_{number}(keys, row):
-            found = {statistics}(world.value, keys[row])
-{sums}    return total
-"""
+    limit
+        Most keys that one variable may touch.
+    """
 
-_PUT = """
-@inlined
-def put_{number}(world, mine, move, gradient, sign):
-    keys, offset = mine.keys_{number}, mine.offset[{number}]
-    for row in range(keys_{number}(world, mine, move)):
-        if fresh_{number}(keys, row):
-            found = {statistics}(world.value, keys[row])
-{puts}    return
-"""
+    def list_keys(world: Any, mine: Any, move: Any) -> int:
+        count = touched(world.value, move.item, mine.keys)
+        if count < 0 or count > limit:
+            move.overflow = 2
+            return 0
+        return count
 
-_FUNCTIONS = {
-    "gain": (
-        ("world", "mine", "move"),
-        """
-@inlined
-def touched_gain(world, mine, move):
-    before = {scores}
-    world.value[move.item] = move.target
-    after = {scores}
-    world.value[move.item] = move.source
-    return after - before
-""",
-    ),
-    "gains": (
-        ("world", "mine", "move", "choice"),
-        """
-@inlined
-def touched_gains(world, mine, move, choice):
-    for k in range(move.choices):
-        world.value[move.item] = choice.targets[k]
-        choice.out[k] += {scores}
-    world.value[move.item] = move.source
-""",
-    ),
-    "gradient": (
-        ("world", "mine", "move", "gradient"),
-        """
-from factorwise.kernels.walks.library import put
+    def score(world: Any, mine: Any, move: Any) -> float:
+        total = 0.0
+        for row in range(list_keys(world, mine, move)):
+            if is_fresh(mine.keys, row):
+                total += weigh(statistics(world.value, mine.keys[row]), mine.weights, mine.offset[0])
+        return total
 
+    def add_all(world: Any, mine: Any, move: Any, sign: float) -> None:
+        for row in range(list_keys(world, mine, move)):
+            if is_fresh(mine.keys, row):
+                add_statistics(mine.change, 0, sign, statistics(world.value, mine.keys[row]))
 
-@inlined
-def put_all(world, mine, move, gradient, sign):
-{all_puts}    return
+    def touched_gain(world: Any, mine: Any, move: Any) -> float:
+        before = score(world, mine, move)
+        world.value[move.item] = move.target
+        after = score(world, mine, move)
+        world.value[move.item] = move.source
+        return after - before
 
+    def touched_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
+        for k in range(move.choices):
+            world.value[move.item] = choice.targets[k]
+            choice.out[k] += score(world, mine, move)
+        world.value[move.item] = move.source
 
-@inlined
-def touched_gradient(world, mine, move, gradient):
-    put_all(world, mine, move, gradient, -1.0)
-    world.value[move.item] = move.target
-    put_all(world, mine, move, gradient, 1.0)
-    world.value[move.item] = move.source
-""",
-    ),
-}
+    def touched_gradient(world: Any, mine: Any, move: Any, gradient: Any) -> None:
+        for k in range(len(mine.change)):
+            mine.change[k] = 0.0
+        add_all(world, mine, move, -1.0)
+        world.value[move.item] = move.target
+        add_all(world, mine, move, 1.0)
+        world.value[move.item] = move.source
+        for k in range(len(mine.change)):
+            if mine.change[k] != 0.0:
+                put(gradient, move, mine.offset[0] + k, mine.change[k])
 
-
-def touched_functions(terms: Sequence[TouchedTerm]) -> dict[str, Written]:
-    """Write ``gain``, ``gains`` and ``gradient`` of some templates."""
-    sources = dict.fromkeys(source.text for term in terms for source in (term.touched, term.statistics))
-    helpers = {"gain": _SCORE, "gains": _SCORE, "gradient": _PUT}
-    found = {}
-    for role, (arguments, text) in _FUNCTIONS.items():
-        parts = list(sources)
-        if role == "gradient":
-            parts.insert(0, text[: text.index("@inlined")])
-            text = text[text.index("@inlined") :]
-        parts += [_filled(_KEYS + helpers[role], number, term) for number, term in enumerate(terms)]
-        numbers = range(len(terms))
-        scores = " + ".join(f"score_{number}(world, mine, move)" for number in numbers)
-        puts = "".join(f"    put_{number}(world, mine, move, gradient, sign)\n" for number in numbers)
-        parts.append(text.format(scores=scores, all_puts=puts))
-        found[role] = Written(f"touched_{role}", "\n\n".join(parts), arguments)
-    return found
-
-
-def _filled(text: str, number: int, term: TouchedTerm) -> str:
-    indent = " " * 12
-    return text.format(
-        number=number,
-        width=term.width,
-        limit=term.limit,
-        touched=term.touched.name,
-        statistics=term.statistics.name,
-        sums="".join(
-            f"{indent}total += weights[offset + {k}] * np.float64(found[{k}])\n" for k in range(term.size)
-        ),
-        puts="".join(
-            f"{indent}put(gradient, move, offset + {k}, sign * np.float64(found[{k}]))\n"
-            for k in range(term.size)
-        ),
-    )
+    return {"gain": touched_gain, "gains": touched_gains, "gradient": touched_gradient}

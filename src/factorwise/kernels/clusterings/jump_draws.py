@@ -48,7 +48,7 @@ from factorwise.kernels.clusterings.restricted import sort_ascending
 from factorwise.kernels.compile.compiler import shared
 from factorwise.kernels.compile.pointers import call
 from factorwise.kernels.walks.layouts import STAY
-from factorwise.kernels.walks.library import add_change, below, end_changes, uniform
+from factorwise.kernels.walks.library import add_change, below, end_changes, two_below, uniform
 
 COUNT, FIRST, SECOND, FORCED = range(4)
 
@@ -152,9 +152,7 @@ def list_members(world: Any, mine: Any, cluster: int, count: int, but: int) -> i
 def draw_guided(world: Any, mine: Any, random: Any, move: Any, changes: Any, source: int) -> float:
     """Draw two members to be apart; the others join one or the other. Return the log-probability."""
     start, size = world.start[source], int(world.size[source])
-    stays = below(random, size)
-    moves = below(random, size - 1)
-    moves += moves >= stays
+    stays, moves = two_below(random, size)
     stays, moves = int(world.members[start + stays]), int(world.members[start + moves])
     target = spare_id(world, 0)
     count = list_members(world, mine, source, 0, stays)

@@ -24,7 +24,7 @@ from typing import Any
 
 from factorwise.kernels.clusterings.arrays import LIVE, SPLITTABLE
 from factorwise.kernels.compile.compiler import shared, strict
-from factorwise.kernels.walks.library import below, uniform
+from factorwise.kernels.walks.library import below, two_below, uniform
 
 SPLIT, MERGE, MOVE, EXPLORE = range(4)
 LARGEST_LOG_ODDS = 300.0  # beyond it odds would leave the range of floating-point numbers
@@ -126,9 +126,7 @@ def choose_pair(world: Any, mine: Any, random: Any) -> tuple[int, int]:
     """Draw two clusters: by the odds of merging them, or uniformly."""
     count = world.counters[LIVE]
     if uniform(random) < mine.settings[EXPLORE]:
-        first = below(random, count)
-        second = below(random, count - 1)
-        second += second >= first
+        first, second = two_below(random, count)
         return int(world.live[first]), int(world.live[second])
     threshold = uniform(random) * total_merge_odds(mine)
     row, running = -1, 0.0

@@ -19,7 +19,7 @@ from factorwise.kernels.clusterings.arrays import LIVE, SPLITTABLE, spare_id
 from factorwise.kernels.compile.compiler import shared
 from factorwise.kernels.compile.pointers import call
 from factorwise.kernels.walks.layouts import STAY
-from factorwise.kernels.walks.library import add_change, below, end_changes, uniform
+from factorwise.kernels.walks.library import add_change, below, end_changes, two_below, uniform
 
 #: Columns of the table of templates.
 GAINS, APPLIED = range(2)
@@ -50,9 +50,7 @@ def draw_merge_or_split(world: Any, mine: Any, random: Any, move: Any, changes: 
     if uniform(random) * (mine.rates[MERGE] + mine.rates[SPLIT]) < mine.rates[MERGE]:
         if clusters < 2:
             return STAY
-        first = below(random, clusters)
-        second = below(random, clusters - 1)
-        second += second >= first
+        first, second = two_below(random, clusters)
         source, target = np.int64(world.live[first]), np.int64(world.live[second])
         s, t = world.size[source], world.size[target]
         then = splittable - (s >= 2) - (t >= 2) + 1
@@ -139,9 +137,7 @@ def draw_split_merge(world: Any, mine: Any, random: Any, move: Any, changes: Any
     n = len(world.label)
     if n < 2:
         return STAY
-    stays = below(random, n)
-    mover = below(random, n - 1)
-    mover += mover >= stays
+    stays, mover = two_below(random, n)
     source, target = np.int64(world.label[mover]), np.int64(world.label[stays])
     if source != target:
         s, t = np.int64(world.size[source]), np.int64(world.size[target])

@@ -24,7 +24,7 @@ from factorwise.kernels.clusterings.arrays import spare_id
 from factorwise.kernels.clusterings.jumps import list_others, list_side, move_all, shift, weigh_two
 from factorwise.kernels.compile.compiler import shared
 from factorwise.kernels.walks.layouts import STAY
-from factorwise.kernels.walks.library import below, uniform
+from factorwise.kernels.walks.library import below, two_below, uniform
 
 
 def draw_restricted(world: Any, mine: Any, random: Any, move: Any, changes: Any, choice: Any) -> float:
@@ -32,9 +32,7 @@ def draw_restricted(world: Any, mine: Any, random: Any, move: Any, changes: Any,
     n = len(world.label)
     if n < 2:
         return STAY
-    stays = below(random, n)
-    mover = below(random, n - 1)
-    mover += mover >= stays
+    stays, mover = two_below(random, n)
     source, target = np.int64(world.label[mover]), np.int64(world.label[stays])
     splits = source == target
     count = list_others(world, mine, mover, stays)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from factorwise.kernels.compile.compiler import shared
+from factorwise.kernels.walks.accuracy import is_right
 from factorwise.kernels.walks.library import put
 
 
@@ -135,19 +136,7 @@ def gradient_of_neighbors(world: Any, mine: Any, move: Any, gradient: Any) -> No
             put_pair(mine, move, gradient, world.holder[at], world.holder[at + 1], -1.0)
 
 
-# preferences: ``mine`` has ``truth`` int32[items], -1 where it is unknown, and ``known`` int64[1]
-
-
-@shared
-def is_right(mine: Any, item: Any, target: Any) -> float:
-    """1.0 where the target is the right one of an item, else 0.0."""
-    return 1.0 if mine.truth[item] == target else 0.0
-
-
-def judge_target(mine: Any, move: Any) -> float:
-    """Gain of the share of items at the right target."""
-    gain = is_right(mine, move.item, move.target) - is_right(mine, move.item, move.source)
-    return gain / mine.known[0]
+# preferences: ``mine`` is that of `factorwise.kernels.walks.accuracy`
 
 
 def judge_exchange(world: Any, mine: Any, move: Any) -> float:
@@ -155,12 +144,4 @@ def judge_exchange(world: Any, mine: Any, move: Any) -> float:
     other = world.holder[move.target]
     gain = is_right(mine, move.item, move.target) - is_right(mine, move.item, move.source)
     gain += is_right(mine, other, move.source) - is_right(mine, other, move.target)
-    return gain / mine.known[0]
-
-
-def share_of_right(world: Any, mine: Any) -> float:
-    """Share of the items with a known target that are there."""
-    right = 0.0
-    for item in range(len(world.target)):
-        right += is_right(mine, item, world.target[item])
-    return right / mine.known[0]
+    return gain / max(mine.known[0], 1)

@@ -11,6 +11,7 @@ from typing import Any
 
 from factorwise.kernels.compile.pointers import call
 from factorwise.kernels.walks.layouts import STAY
+from factorwise.kernels.walks.library import copy_change
 
 JUDGE, APPLIED, BEGIN, VALUE, CONTEXT = range(5)
 
@@ -44,29 +45,18 @@ def draw_both(mine: Any, move: Any, changes: Any) -> float:
         if math.isnan(call(mine.inner[k, 0], mine.inner[k, 1])):
             return STAY
         for at in range(move.changes):
-            entry = mine.listed[count]
             if move.changes == 1:
-                entry.world, entry.item = move.world, move.item
-                entry.source, entry.target = move.source, move.target
+                copy_change(move, mine.listed[count])
             else:
-                change = changes[at]
-                entry.world, entry.item = change.world, change.item
-                entry.source, entry.target = change.source, change.target
+                copy_change(changes[at], mine.listed[count])
             count += 1
         ratio *= move.ratio
         log_ratio += move.log_ratio
     for at in range(count):
-        change, entry = changes[at], mine.listed[at]
-        change.world, change.item, change.source, change.target = (
-            entry.world,
-            entry.item,
-            entry.source,
-            entry.target,
-        )
+        copy_change(mine.listed[at], changes[at])
     move.changes, move.ratio, move.log_ratio, move.known = count, ratio, log_ratio, 0
     if count == 1:
-        move.world, move.item = changes[0].world, changes[0].item
-        move.source, move.target = changes[0].source, changes[0].target
+        copy_change(changes[0], move)
     return 1.0
 
 

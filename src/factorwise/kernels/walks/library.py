@@ -53,6 +53,14 @@ def _below_compiled(random: Any, bound: Any) -> Callable[..., int]:
 
 
 @shared
+def two_below(random: Any, bound: int) -> tuple[int, int]:
+    """Draw two different whole numbers from 0 to ``bound - 1``, in any order."""
+    first = below(random, bound)
+    second = below(random, bound - 1)
+    return first, second + (second >= first)
+
+
+@shared
 def tempered(score: float, temperature: float) -> float:
     """Divide by the temperature: the one place where it enters."""
     return score / temperature
@@ -108,6 +116,12 @@ def add_change(move: Any, changes: Any, item: int, source: int, target: int) -> 
     change = changes[move.changes]
     change.world, change.item, change.source, change.target = 0, item, source, target
     move.changes += 1
+
+
+@shared
+def copy_change(change: Any, to: Any) -> None:
+    """Copy one change, or the change at hand of a move, to another place."""
+    to.world, to.item, to.source, to.target = change.world, change.item, change.source, change.target
 
 
 @shared

@@ -8,7 +8,7 @@ from typing import Any
 from factorwise.kernels.compile.compiler import shared
 from factorwise.kernels.compile.pointers import call
 from factorwise.kernels.walks.layouts import STAY
-from factorwise.kernels.walks.library import uniform
+from factorwise.kernels.walks.library import copy_change, uniform
 from factorwise.kernels.walks.loops import Weighing, begin_move, take_back, weigh_move
 
 
@@ -73,5 +73,4 @@ def draw_best(mine: Any, move: Any, changes: Any, gradient: Any) -> float:
 def copy_changes(changes: Any, to: Any, count: int) -> None:
     """Copy the first changes of a list."""
     for at in range(count):
-        one, other = changes[at], to[at]
-        other.world, other.item, other.source, other.target = one.world, one.item, one.source, one.target
+        copy_change(changes[at], to[at])

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from factorwise.arguments import check_types
 from factorwise.errors import DiffError, InvalidArgumentError, ShapeError, require
 from factorwise.inference.mcmc.parts import Surroundings
-from factorwise.kernels.assignments import accuracy
 from factorwise.kernels.clusterings import preferences as kernels
 from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.structures import targets
+from factorwise.kernels.walks import accuracy
 from factorwise.kernels.walks.frames import Parts, run
 from factorwise.kernels.walks.loops import make_changes, take_back, weigh_move
 from factorwise.rng import Stream
@@ -249,19 +249,7 @@ class AccuracyPreference(ProgramPreference):
     def program(self, parts: Surroundings) -> Program:
         """Judge one change by the label of its variable."""
         codes = self._codes_for(parts.world)
-        arrays = {
-            "code": codes.astype(np.int32),
-            "known": np.array([np.count_nonzero(codes >= 0)], np.int64),
-            "right": np.zeros(1, np.int64),
-        }
-        return Program(
-            judge=accuracy.judge_accuracy,
-            applied=accuracy.accuracy_applied,
-            begin=accuracy.begin_accuracy,
-            value=accuracy.accuracy_value,
-            arrays=arrays,
-            name="accuracy",
-        )
+        return Program(judge=accuracy.judge_value, **_accuracy(codes), name="accuracy")
 
     def _codes_for(self, world: Assignment) -> NDArray[np.int64]:
         """Return the right code of each variable that counts in ``world``, -1 for all others."""
@@ -290,13 +278,14 @@ class TargetPreference(ProgramPreference):
             raise ShapeError(
                 f"the truth tells of {len(self.targets)} items, but the world has {parts.world.n_items}."
             )
-        known = max(int(np.count_nonzero(self.targets >= 0)), 1)
-        return Program(
-            judge=targets.judge_exchange if parts.world.exchanges else targets.judge_target,
-            value=targets.share_of_right,
-            arrays={"truth": self.targets.astype(np.int32), "known": [known]},
-            name="right targets",
-        )
+        judge = targets.judge_exchange if parts.world.exchanges else accuracy.judge_value
+        return Program(judge=judge, **_accuracy(self.targets), name="right targets")
+
+
+def _accuracy(truth: NDArray[np.int64]) -> dict[str, Any]:
+    """Return what preferences for right values share, -1 standing for what is unknown."""
+    known = np.array([np.count_nonzero(truth >= 0)], np.int64)
+    return {"value": accuracy.share_of_right, "arrays": {"truth": truth.astype(np.int32), "known": known}}
 
 
 class _Asking:

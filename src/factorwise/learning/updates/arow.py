@@ -34,10 +34,7 @@ class Arow(UpdateRule):
     variance: float = 1.0
 
     def __post_init__(self) -> None:
-        check_number("regularization", self.regularization)
-        given = self.regularization
-        check_number("variance", self.variance)
-        check_number("regularization", given, above=0, finite=True)
+        check_number("regularization", self.regularization, above=0, finite=True)
         check_number("variance", self.variance, above=0, finite=True)
 
     @property

@@ -65,9 +65,6 @@ class ConfidenceWeighted(UpdateRule):
     only_misranked: bool = False
 
     def __post_init__(self) -> None:
-        check_number("confidence", self.confidence)
-        check_number("variance", self.variance)
-        check_number("floor", self.floor)
         check_number("confidence", self.confidence, above=0.5, below=1)
         known = ("variance", "deviation")
         require(self.form in known, "form", self.form, "one of " + ", ".join(known))

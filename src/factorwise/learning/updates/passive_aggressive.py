@@ -49,8 +49,6 @@ class PassiveAggressive(UpdateRule):
     only_misranked: bool = False
 
     def __post_init__(self) -> None:
-        check_number("cap", self.cap)
-        check_number("margin", self.margin)
         known = ("PA", "PA-I", "PA-II")
         require(self.variant in known, "variant", self.variant, "one of " + ", ".join(known))
         check_number("cap", self.cap, above=0, finite=True)

@@ -39,8 +39,6 @@ class Unit(UpdateRule):
     strict: bool = False
 
     def __post_init__(self) -> None:
-        check_number("rate", self.rate)
-        check_number("decay", self.decay)
         check_number("rate", self.rate, above=0, finite=True)
         check_number("decay", self.decay, least=0, finite=True)
 

@@ -7,21 +7,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from factorwise.lazy import load_lazily
-
-_HOMES = {
-    "decoding": ["Decoded", "decode"],
-    "family": ["JumpFamily"],
-    "features": ["JumpFeatures"],
-    "jumps": ["Jump", "Jumps"],
-    "law": ["JumpWeights"],
-    "proposer": ["AdaptiveSplitMerge"],
-    "training": ["TunedDocument", "train_proposer"],
-    "tuning": ["Tuning", "tune"],
-}
-
+from factorwise.inference.mcmc.adaptive.decoding import Decoded, decode
+from factorwise.inference.mcmc.adaptive.family import JumpFamily
+from factorwise.inference.mcmc.adaptive.features import JumpFeatures
+from factorwise.inference.mcmc.adaptive.jumps import Jump, Jumps
+from factorwise.inference.mcmc.adaptive.law import JumpWeights
+from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
+from factorwise.inference.mcmc.adaptive.training import TunedDocument, train_proposer
+from factorwise.inference.mcmc.adaptive.tuning import Tuning, tune
 
 __all__ = [
     "AdaptiveSplitMerge",
@@ -37,15 +30,3 @@ __all__ = [
     "train_proposer",
     "tune",
 ]
-
-if TYPE_CHECKING:
-    from factorwise.inference.mcmc.adaptive.decoding import Decoded, decode
-    from factorwise.inference.mcmc.adaptive.family import JumpFamily
-    from factorwise.inference.mcmc.adaptive.features import JumpFeatures
-    from factorwise.inference.mcmc.adaptive.jumps import Jump, Jumps
-    from factorwise.inference.mcmc.adaptive.law import JumpWeights
-    from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
-    from factorwise.inference.mcmc.adaptive.training import TunedDocument, train_proposer
-    from factorwise.inference.mcmc.adaptive.tuning import Tuning, tune
-
-__getattr__, __dir__ = load_lazily(__name__, _HOMES)
