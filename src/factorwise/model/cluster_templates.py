@@ -92,9 +92,12 @@ class ClusterTemplate(WholeClusterTemplate):
         if len(items) == 0:
             return np.zeros(self.size)
         chosen = items if self.needs_fields else np.zeros(len(items), np.int32)
-        given = f"a cluster of {len(items)}"
-        answer = self._answer(given, self.fields.cluster(chosen, cluster_type))
-        return np.array(self._checked(answer, given))
+        return self.answer(self.fields.cluster(chosen, cluster_type))
+
+    def answer(self, cluster: Any) -> NDArray[np.float64]:
+        """Return what the function says of a cluster: its fields as attributes, ``size`` and ``type``."""
+        given = f"a cluster of {cluster.size}"
+        return np.array(self._checked(self._answer(given, cluster), given))
 
     def statistics(self, world: Partition) -> SparseVector:
         """Sum over all clusters."""

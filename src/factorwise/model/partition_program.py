@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from factorwise.errors import ShapeError
 from factorwise.kernels.clusterings import clusters, edges, tables
-from factorwise.kernels.clusterings.arrays import LIVE, Clustering
+from factorwise.kernels.clusterings.arrays import Clustering
 from factorwise.kernels.clusterings.functions import (
     ClusterTerm,
     PairKind,
@@ -20,7 +21,7 @@ from factorwise.kernels.clusterings.functions import (
 )
 from factorwise.kernels.clusterings.row_code import row_function
 from factorwise.kernels.clusterings.vector_code import FieldLayout
-from factorwise.kernels.compile.programs import Pointers, Program, TwoForms, Written
+from factorwise.kernels.compile.programs import Pointers, Program, Written
 from factorwise.kernels.numeric.simd import LANES
 from factorwise.kernels.numeric.sixteen import SIXTEEN
 from factorwise.variables.fields import Field, Fields
@@ -144,10 +145,10 @@ class PartitionProgram:
 
     def _cluster_program(self, weights: Floats) -> Program:
         offset = np.array([offset for _, offset, _ in self._clusters], np.int64)
-        plain = _PlainClusters([(template, offset) for _, offset, template in self._clusters], weights)
-        written: dict[str, Any] = cluster_functions([term for term, _, _ in self._clusters])
+        written = cluster_functions([term for term, _, _ in self._clusters])
+        functions = _with_plain(written, _PlainClusters(self._clusters, weights))
         span = {"span": np.zeros(3, np.int64), "sign": np.zeros(1)}
-        inner = Program(arrays={**span, "offset": offset, "place": offset, "weights": weights}, **written)
+        inner = Program(arrays={**span, "offset": offset, "place": offset, "weights": weights}, **functions)
         arrays = {
             **span,
             "scorer": Pointers([inner], ("score",)),
@@ -156,23 +157,22 @@ class PartitionProgram:
             "after": np.zeros(2),
             "change": np.full(3, -1, np.int64),
         }
+        retyped = {
+            "gain": clusters.type_gain,
+            "gradient": clusters.type_gradient,
+            "applied": clusters.type_applied,
+        }
         return Program(
             name="cluster functions",
             for_gains=("begin", "applied"),  # scores of clusters, from which gains are taken
             arrays=arrays,
-            worlds=[
-                {
-                    "gain": TwoForms(clusters.type_gain, plain.type_gain),
-                    "gradient": TwoForms(clusters.type_gradient, plain.type_gradient),
-                    "applied": TwoForms(clusters.type_applied, plain.keep),
-                }
-            ],
-            begin=TwoForms(clusters.begin_clusters, plain.keep),
-            gain=TwoForms(clusters.clusters_gain, plain.gain),
-            gains=TwoForms(clusters.clusters_gains, plain.gains),
-            gradient=TwoForms(clusters.clusters_gradient, plain.gradient),
-            applied=TwoForms(clusters.clusters_applied, plain.keep),
-            totals=TwoForms(clusters.clusters_totals, plain.totals),
+            worlds=[retyped],
+            begin=clusters.begin_clusters,
+            gain=clusters.clusters_gain,
+            gains=clusters.clusters_gains,
+            gradient=clusters.clusters_gradient,
+            applied=clusters.clusters_applied,
+            totals=clusters.clusters_totals,
         )
 
     def _edge_program(self, weights: Floats) -> Program:
@@ -229,102 +229,79 @@ class PartitionProgram:
 
 
 def _with_plain(functions: dict[str, Written], plain: Any) -> dict[str, Any]:
-    """Give each written function the method of the same name as its plain form."""
-    found: dict[str, Any] = {}
-    for role, written in functions.items():
-        method: Callable[..., Any] = getattr(plain, role.replace(" ", "_"))
-        found[role] = replace(written, plain=method)
-    return found
+    """Give each written function the method of the same name, if there is one, as its plain form."""
+    return {role: replace(written, plain=getattr(plain, role, None)) for role, written in functions.items()}
 
 
-class _Plain:
-    """What written functions do, by the definitions of their templates."""
+class _PlainPairs:
+    """What written functions of pairs do, by the definitions of their templates."""
 
     def __init__(self, templates: Sequence[tuple[Any, int]], weights: Floats) -> None:
         self.templates = templates
         self.weights = weights
 
-    def statistics(self, world: Any, item: int, members: NDArray[np.int32], kind: int) -> list[Floats]:
+    def _statistics(self, item: int, members: NDArray[np.int32]) -> list[Floats]:
         """Statistics of each template: how those of ``members`` change when ``item`` joins them."""
-        raise NotImplementedError
-
-    def _joining(self, world: Any, item: int, cluster: int) -> float:
-        members = _members(world, cluster)
-        found = self.statistics(world, item, members[members != item], world.type[cluster])
-        parts = zip(self.templates, found, strict=True)
-        return float(sum(self.weights[at : at + t.size] @ value for (t, at), value in parts))
-
-    def gain(self, world: Any, mine: Any, move: Any) -> float:
-        """Gain of one item's change."""
-        return self._joining(world, move.item, move.target) - self._joining(world, move.item, move.source)
-
-    def gains(self, world: Any, mine: Any, move: Any, choice: Any) -> None:
-        """What the item adds to each target."""
-        for k in range(move.choices):
-            choice.out[k] += self._joining(world, move.item, int(choice.targets[k]))
-
-    def gradient(self, world: Any, mine: Any, move: Any, gradient: Any) -> None:
-        """Statistics after the change minus before it."""
-        for cluster, sign in ((move.target, 1.0), (move.source, -1.0)):
-            members = _members(world, cluster)
-            found = self.statistics(world, move.item, members[members != move.item], world.type[cluster])
-            for (template, at), value in zip(self.templates, found, strict=True):
-                gradient.value[at : at + template.size] += sign * value
-
-    def totals(self, world: Any, mine: Any, gradient: Any) -> None:
-        """Sum over all clusters."""
-        for cluster in world.live[: world.counters[LIVE]]:
-            members = _members(world, cluster)
-            for k in range(len(members)):
-                found = self.statistics(world, members[k], members[:k], world.type[cluster])
-                for (template, at), value in zip(self.templates, found, strict=True):
-                    gradient.value[at : at + template.size] += value
-
-
-class _PlainPairs(_Plain):
-    def statistics(self, world: Any, item: int, members: NDArray[np.int32], kind: int) -> list[Floats]:
-        one = np.array([item], np.int32)
+        one, others = np.array([item], np.int32), members[members != item]
         signs = [-1.0 if template.repels else 1.0 for template, _ in self.templates]
-        found = [template.between(one, members) for template, _ in self.templates]
+        found = [template.between(one, others) for template, _ in self.templates]
         return [sign * np.asarray(value) for sign, value in zip(signs, found, strict=True)]
+
+    def _joining(self, item: int, members: NDArray[np.int32]) -> float:
+        parts = zip(self.templates, self._statistics(item, members), strict=True)
+        return float(sum(self.weights[at : at + t.size] @ value for (t, at), value in parts))
 
     def gain(self, world: Any, mine: Any, move: Any) -> float:
         """Gain of one item's change; counts the pairs, as compiled code does."""
         move.factors += int(world.size[move.source]) - 1 + int(world.size[move.target])
-        return super().gain(world, mine, move)
+        there, here = _members(world, move.target), _members(world, move.source)
+        return self._joining(move.item, there) - self._joining(move.item, here)
+
+    def gains(self, world: Any, mine: Any, move: Any, choice: Any) -> None:
+        """What the item adds to each target."""
+        for k in range(move.choices):
+            choice.out[k] += self._joining(move.item, _members(world, int(choice.targets[k])))
 
     def pairs(self, world: Any, mine: Any, move: Any, choice: Any) -> None:
         """What the pair of the item with each target scores."""
         for k in range(move.choices):
-            found = self.statistics(world, move.item, choice.targets[k : k + 1], 0)
-            parts = zip(self.templates, found, strict=True)
-            choice.out[k] += float(sum(self.weights[at : at + t.size] @ value for (t, at), value in parts))
+            choice.out[k] += self._joining(move.item, choice.targets[k : k + 1])
+
+    def gradient(self, world: Any, mine: Any, move: Any, gradient: Any) -> None:
+        """Statistics after the change minus before it."""
+        for cluster, sign in ((move.target, 1.0), (move.source, -1.0)):
+            found = self._statistics(move.item, _members(world, cluster))
+            for (template, at), value in zip(self.templates, found, strict=True):
+                gradient.value[at : at + template.size] += sign * value
 
 
-class _PlainClusters(_Plain):
-    def statistics(self, world: Any, item: int, members: NDArray[np.int32], kind: int) -> list[Floats]:
-        joined = np.append(members, item).astype(np.int32)
-        return [template.of(joined, kind) - template.of(members, kind) for template, _ in self.templates]
+class _PlainClusters:
+    """What written functions of clusters do, by the definitions of their templates."""
 
-    def keep(self) -> None:
-        """Keep nothing: every score is found anew."""
+    def __init__(self, terms: Sequence[tuple[ClusterTerm, int, Any]], weights: Floats) -> None:
+        self.terms = terms
+        self.weights = weights
 
-    def _retyped(self, world: Any, move: Any) -> list[Floats]:
-        members = _members(world, move.item)
-        kinds = (move.target, move.source)
-        return [
-            np.subtract(*(template.of(members, kind) for kind in kinds)) for template, _ in self.templates
-        ]
+    def _statistics(self, world: Any, mine: Any) -> Iterator[tuple[int, Floats]]:
+        """Yield the statistics of the members at some slots, and where their weights begin."""
+        lo, hi, kind = (int(number) for number in mine.span)
+        for term, offset, template in self.terms:
+            fields: dict[str, Any] = {}
+            for field in term.fields:
+                columns = world.reals if field.real else world.ints
+                values = columns[field.start : field.start + max(field.width, 1), lo:hi]
+                fields[field.name] = values.T if field.width else values[0]
+            yield offset, template.answer(SimpleNamespace(**fields, size=hi - lo, type=kind))
 
-    def type_gain(self, world: Any, mine: Any, move: Any) -> float:
-        """Gain of another type of a cluster."""
-        parts = zip(self.templates, self._retyped(world, move), strict=True)
-        return float(sum(self.weights[at : at + t.size] @ value for (t, at), value in parts))
+    def score(self, world: Any, mine: Any) -> float:
+        """Score of the members at some slots."""
+        found = self._statistics(world, mine)
+        return float(sum(self.weights[at : at + len(value)] @ value for at, value in found))
 
-    def type_gradient(self, world: Any, mine: Any, move: Any, gradient: Any) -> None:
-        """Statistics with the new type minus those with the old."""
-        for (template, at), value in zip(self.templates, self._retyped(world, move), strict=True):
-            gradient.value[at : at + template.size] += value
+    def add(self, world: Any, mine: Any, gradient: Any) -> None:
+        """Add their statistics, with a sign."""
+        for at, value in self._statistics(world, mine):
+            gradient.value[at : at + len(value)] += mine.sign[0] * value
 
 
 def _members(world: Any, cluster: int) -> NDArray[np.int32]:

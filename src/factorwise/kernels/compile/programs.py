@@ -113,18 +113,6 @@ class Written:
 
 
 @dataclass(frozen=True)
-class TwoForms:
-    """A function of a program that has another form in plain Python, by definition, for interpreted walks."""
-
-    function: Callable[..., Any]
-    plain: Callable[..., Any] = field(compare=False)
-
-    @property
-    def __name__(self) -> str:
-        return self.function.__name__
-
-
-@dataclass(frozen=True)
 class Pointers:
     """In place of an array: other programs, whose functions this one calls.
 
@@ -272,8 +260,6 @@ def check_arguments(role: str, function: Any) -> tuple[str, ...]:
     """Return the arguments of a function; refuse what its role does not offer."""
     if role not in ROLES:
         raise ProgramError(f"no function of a program is called {role!r}: choose from {list(ROLES)}.")
-    if isinstance(function, TwoForms):
-        function = function.function
     written = isinstance(function, Written)
     try:
         names = function.arguments if written else tuple(inspect.signature(function).parameters)
@@ -441,7 +427,7 @@ class Interpreted:
         if role not in functions:
             return 0
         function = functions[role]
-        if isinstance(function, Written | TwoForms):
+        if isinstance(function, Written):
             function = function.plain
         if function is None:  # only ever called by compiled code
             return 0
@@ -518,7 +504,7 @@ def _attributes(function: Any) -> frozenset[str]:
     """Names of all attributes that a function and its helpers read."""
     if isinstance(function, Written):
         return frozenset(n.attr for n in ast.walk(parsed(function.text)) if isinstance(n, ast.Attribute))
-    return source_of(function.function if isinstance(function, TwoForms) else function).attributes
+    return source_of(function).attributes
 
 
 _ENTRY = '''"""Generated: {role} of a part, as a pointer."""
@@ -561,15 +547,14 @@ def _entry(
             if function.fallback is None:
                 raise
             return _entry(function.fallback, role, world, mine)
-    own = function.function if isinstance(function, TwoForms) else function
     fields = {"world": world.fields, "mine": [name for name, _, _ in mine], **_FIELDS}
-    check_function(role, own, fields, returns=ROLES[role].returns)
-    source = source_of(own)
+    check_function(role, function, fields, returns=ROLES[role].returns)
+    source = source_of(function)
     text = _entry_text(source.name, source.text, role, names, world, mine)
     try:
         return int(composed_module(text).entry.address)
     except TemplateError as fault:
-        raise explain_failure(role, own, text, fault) from fault
+        raise explain_failure(role, function, text, fault) from fault
 
 
 def _entry_text(
