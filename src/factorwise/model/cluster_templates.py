@@ -92,9 +92,9 @@ class ClusterTemplate(WholeClusterTemplate):
         if len(items) == 0:
             return np.zeros(self.size)
         chosen = items if self.needs_fields else np.zeros(len(items), np.int32)
-        return self.answer(self.fields.cluster(chosen, cluster_type))
+        return self.statistics_of(self.fields.cluster(chosen, cluster_type))
 
-    def answer(self, cluster: Any) -> NDArray[np.float64]:
+    def statistics_of(self, cluster: Any) -> NDArray[np.float64]:
         """Return what the function says of a cluster: its fields as attributes, ``size`` and ``type``."""
         given = f"a cluster of {cluster.size}"
         return np.array(self._checked(self._answer(given, cluster), given))

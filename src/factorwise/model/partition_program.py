@@ -291,7 +291,7 @@ class _PlainClusters:
                 columns = world.reals if field.real else world.ints
                 values = columns[field.start : field.start + max(field.width, 1), lo:hi]
                 fields[field.name] = values.T if field.width else values[0]
-            yield offset, template.answer(SimpleNamespace(**fields, size=hi - lo, type=kind))
+            yield offset, template.statistics_of(SimpleNamespace(**fields, size=hi - lo, type=kind))
 
     def score(self, world: Any, mine: Any) -> float:
         """Score of the members at some slots."""
