@@ -111,11 +111,34 @@ def _steps(
     gains, examined, left = [], [], budget
     rows = np.tile(lead, (ROWS, 1))
     while left > 0:
-        found = sampler.estimate_rows(rng.permuted(rows, axis=1))
+        found = estimate_rows(sampler, rng.permuted(rows, axis=1))
         gains.append(found[0])
         examined.append(found[1])
         left -= int(found[1].sum())
     return np.concatenate(gains), np.concatenate(examined)
+
+
+def estimate_rows(sampler: Sampler, ordered: Float64s) -> tuple[Float64s, NDArray[np.int64]]:
+    """Estimate many gains at once, each from one population; return them and how many factors each took.
+
+    ordered : float64[draws, factors]
+        In each row signed changes, in the random order in which the sampler would draw them.
+    """
+    factors = ordered.shape[1]
+    total = np.cumsum(ordered, axis=1)
+    sizes = np.full(len(ordered), factors)
+    if isinstance(sampler, UniformSample):
+        sizes[:] = sampler.count(factors)
+    elif factors > 1:
+        looks = np.array(sampler.looks(factors))
+        squares = np.cumsum(ordered**2, axis=1)[:, looks - 1]
+        seen = total[:, looks - 1]
+        variance = np.maximum(squares - seen**2 / looks, 0.0) / (looks - 1)
+        width = 2.0 * sampler.z * np.sqrt(variance / looks * (factors - looks) / (factors - 1))
+        narrow = width < sampler.interval
+        sizes = np.where(narrow.any(axis=1), looks[np.argmax(narrow, axis=1)], sizes)
+    gains = total[np.arange(len(ordered)), sizes - 1]
+    return np.asarray(gains * (factors / sizes) if sampler.estimate == "mean" else gains), sizes
 
 
 def _sigmoid(score: Float64s | float) -> Float64s:

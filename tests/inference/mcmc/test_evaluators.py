@@ -227,28 +227,6 @@ def test_draws_follow_the_enumerated_outcomes(name, seed):
     assert chisquare(table[:, 0], table[:, 1] * table[:, 0].sum() / table[:, 1].sum()).pvalue > FALSE_ALARM
 
 
-@given(st.integers(0, 2**32), st.integers(2, 40), st.floats(0.01, 3.0), st.floats(1.0, 2.0))
-def test_rows_of_draws_stop_where_single_draws_do(seed, factors, interval, growth):
-    sampler = ConfidenceSample(interval, minimum=3, growth=growth)
-    ordered = np.random.default_rng(seed).normal(size=(5, factors))
-    gains, sizes = sampler.estimate_rows(ordered)
-    for row, gain, size in zip(ordered, gains.tolist(), sizes.tolist(), strict=True):
-        assert gain == pytest.approx(row[:size].mean() * factors)
-        for look in sampler.looks(factors):
-            narrow = sampler.width(row[None, :look], [factors], [look]) < interval
-            if narrow or look == factors:
-                assert size == look
-                break
-
-
-def test_rows_of_uniform_draws_are_cut_at_the_share():
-    ordered = np.random.default_rng(2).normal(size=(4, 10))
-    for estimate, factor in (("mean", 10 / 3), ("sum", 1.0)):
-        gains, sizes = UniformSample(0.3, estimate).estimate_rows(ordered)
-        np.testing.assert_allclose(gains, ordered[:, :3].sum(axis=1) * factor)
-        assert (sizes == 3).all()
-
-
 def test_one_sample_serves_several_labels_until_the_widest_difference_is_known():
     sampler = ConfidenceSample(1.0, minimum=3)
     same = np.random.default_rng(0).normal(size=30)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from factorwise.arguments import check_types
@@ -32,15 +32,12 @@ class AdaGrad(UpdateRule):
     epsilon: float = 1e-8
     margin: float = 0.0
 
+    function = staticmethod(update_adagrad)
+
     def __post_init__(self) -> None:
         check_number("rate", self.rate, above=0, finite=True)
         check_number("epsilon", self.epsilon, above=0, finite=True)
         check_number("margin", self.margin, least=0, finite=True)
-
-    @property
-    def function(self) -> Callable[..., float]:
-        """The rule itself."""
-        return update_adagrad
 
     @property
     def settings(self) -> Mapping[str, float]:

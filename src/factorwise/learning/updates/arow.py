@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from factorwise.arguments import check_types
@@ -33,14 +33,11 @@ class Arow(UpdateRule):
     regularization: float = 1.0
     variance: float = 1.0
 
+    function = staticmethod(update_arow)
+
     def __post_init__(self) -> None:
         check_number("regularization", self.regularization, above=0, finite=True)
         check_number("variance", self.variance, above=0, finite=True)
-
-    @property
-    def function(self) -> Callable[..., float]:
-        """The rule itself."""
-        return update_arow
 
     @property
     def settings(self) -> Mapping[str, float]:

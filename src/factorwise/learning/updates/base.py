@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,12 +43,13 @@ class UpdateArrays(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateRule(ABC):
-    """How a violated ranking corrects the weights. Immutable: what is learned is in the arrays."""
+    """How a violated ranking corrects the weights. Immutable: what is learned is in the arrays.
 
-    @property
-    @abstractmethod
-    def function(self) -> Callable[..., float]:
-        """The rule itself: ``update(mine, move, gradient)``, which returns 1.0 if it changed the weights."""
+    function
+        The rule itself: ``update(mine, move, gradient)``, which returns 1.0 if it changed the weights.
+    """
+
+    function: ClassVar[Any]
 
     @property
     @abstractmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal
@@ -64,17 +64,14 @@ class ConfidenceWeighted(UpdateRule):
     floor: float = 0.1
     only_misranked: bool = False
 
+    function = staticmethod(update_confidence_weighted)
+
     def __post_init__(self) -> None:
         check_number("confidence", self.confidence, above=0.5, below=1)
         known = ("variance", "deviation")
         require(self.form in known, "form", self.form, "one of " + ", ".join(known))
         check_number("variance", self.variance, above=0, finite=True)
         check_number("floor", self.floor, above=0, most=1)
-
-    @property
-    def function(self) -> Callable[..., float]:
-        """The rule itself."""
-        return update_confidence_weighted
 
     @property
     def settings(self) -> Mapping[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -48,16 +48,13 @@ class PassiveAggressive(UpdateRule):
     scale_by_gain: bool = False
     only_misranked: bool = False
 
+    function = staticmethod(update_passive_aggressive)
+
     def __post_init__(self) -> None:
         known = ("PA", "PA-I", "PA-II")
         require(self.variant in known, "variant", self.variant, "one of " + ", ".join(known))
         check_number("cap", self.cap, above=0, finite=True)
         check_number("margin", self.margin, above=0, finite=True)
-
-    @property
-    def function(self) -> Callable[..., float]:
-        """The rule itself."""
-        return update_passive_aggressive
 
     @property
     def settings(self) -> Mapping[str, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,14 +38,11 @@ class Unit(UpdateRule):
     decay: float = 0.0
     strict: bool = False
 
+    function = staticmethod(update_unit)
+
     def __post_init__(self) -> None:
         check_number("rate", self.rate, above=0, finite=True)
         check_number("decay", self.decay, least=0, finite=True)
-
-    @property
-    def function(self) -> Callable[..., float]:
-        """The rule itself."""
-        return update_unit
 
     @property
     def settings(self) -> Mapping[str, float]:

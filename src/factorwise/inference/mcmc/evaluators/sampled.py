@@ -107,15 +107,6 @@ class UniformSample(PairSampler):
         draw_on(stream, order, 0, size if size < len(pool) else 0)
         return multipliers_of(self.estimate, certain, [pool], (tuple(order[:size].tolist()),))
 
-    def estimate_rows(self, ordered: Float64s) -> tuple[Float64s, Int64s]:
-        """Estimate many gains at once; return them and how many factors each took.
-
-        ordered : float64[draws, factors]
-            In each row signed changes, in the random order in which they would be drawn.
-        """
-        sizes = np.full(len(ordered), self.count(ordered.shape[1]))
-        return _row_gains(self.estimate, ordered, sizes), sizes
-
 
 @check_types
 @dataclass(frozen=True, slots=True)
@@ -225,20 +216,6 @@ class ConfidenceSample(PairSampler):
         drawn = tuple(tuple(o[:n].tolist()) for o, n in zip(orders, sizes, strict=True))
         return multipliers_of(self.estimate, certain, pools, drawn)
 
-    def estimate_rows(self, ordered: Float64s) -> tuple[Float64s, Int64s]:
-        """Estimate many gains at once, from one population each; see `UniformSample.estimate_rows`."""
-        factors = ordered.shape[1]
-        sizes = np.full(len(ordered), factors)
-        if factors > 1:
-            looks = np.array(self.looks(factors))
-            total = np.cumsum(ordered, axis=1)[:, looks - 1]
-            squares = np.cumsum(ordered**2, axis=1)[:, looks - 1]
-            variance = np.maximum(squares - total**2 / looks, 0.0) / (looks - 1)
-            width = 2.0 * self.z * np.sqrt(variance / looks * (factors - looks) / (factors - 1))
-            narrow = width < self.interval
-            sizes = np.where(narrow.any(axis=1), looks[np.argmax(narrow, axis=1)], sizes)
-        return _row_gains(self.estimate, ordered, sizes), sizes
-
     def pools(self, stratum: NDArray[np.int8], certain: NDArray[np.bool_]) -> list[Int64s]:
         """Return the populations that are sampled, those of one factor or none left out."""
         if self.pooled:
@@ -266,12 +243,3 @@ def multipliers_of(
     for pool, chosen in zip(pools, drawn, strict=True):
         multiplier[pool[list(chosen)]] = len(pool) / len(chosen) if name == "mean" and chosen else 1.0
     return multiplier
-
-
-def _row_gains(name: EstimateName, ordered: Float64s, sizes: Int64s) -> Float64s:
-    """Sum the first ``sizes`` entries of each row, scaled to the whole row for the mean."""
-    factors = ordered.shape[1]
-    if factors == 0:
-        return np.zeros(len(ordered))
-    total = np.cumsum(ordered, axis=1)[np.arange(len(ordered)), sizes - 1]
-    return np.asarray(total * (factors / sizes) if name == "mean" else total)
