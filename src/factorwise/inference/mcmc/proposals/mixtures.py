@@ -147,3 +147,8 @@ class PartitionMixture(Mixture):
     @check_types
     def __init__(self, moves: Sequence[Any], weights: Sequence[float] = ()) -> None:
         super().__init__(moves, weights)
+
+    @property
+    def moves(self) -> Sequence[Any]:
+        """The moves that are mixed."""
+        return self.components
