@@ -43,8 +43,8 @@ class Mixture(ProgramProposer):
     weights: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
-        none = self.weights is None or not len(self.weights)
-        weights = (1.0,) * len(self.components) if none else tuple(float(w) for w in self.weights or ())
+        given = () if self.weights is None else tuple(float(weight) for weight in self.weights)
+        weights = given or (1.0,) * len(self.components)
         object.__setattr__(self, "components", tuple(self.components))
         object.__setattr__(self, "weights", weights)
         if not self.components or len(self.components) != len(weights):
