@@ -41,6 +41,7 @@ from factorwise.apps.resolution.training import (
     learn,
     learn_without_labels,
 )
+from factorwise.apps.resolution.training.entity_samples import sample_entities
 from factorwise.apps.resolution.training.ladder import BY_WALKS
 from factorwise.apps.resolution.training.link_learning import LinkTraining
 from factorwise.apps.resolution.unlabelled.learning import Hints
@@ -174,7 +175,9 @@ class EntityResolver(ParameterEstimator):
             Called with a line on what is being done, with the candidates, the normal forms and the entities
             of the records that they are of, and after each pass.
 
-        Of records that are equal in all that is compared, most of a table, each is learned from once.
+        Of records that are equal in all that is compared, most of a table, each is learned from once. Of more
+        than 200,000 labelled records, whole entities are drawn until there are about so many, unless pairs or
+        certain pairs are given.
         """
         table = read_table(records)
         hidden = [*leave_out, *(name for name in (entity, id) if isinstance(name, str))]
@@ -189,6 +192,14 @@ class EntityResolver(ParameterEstimator):
         rules = None if self.rules is None else read_rules(self.rules, fields)
         labelled = None if pairs is None else labelled_pairs(pairs, _ids(table, id))
         numbers = None if entity is None else entity_numbers(table, entity)
+        certain = constraints is not None and len(constraints.must) + len(constraints.cannot) > 0
+        if numbers is not None and labelled is None and not certain:
+            rows = sample_entities(numbers, self._seed())
+            if rows is not None:
+                tell(f"learning from the {len(rows):,} records of some entities")
+                table, numbers = table.take(rows), numbers[rows]
+                if constraints is not None and constraints.sources is not None:
+                    constraints = replace(constraints, sources=constraints.sources[rows])
         distinct = None
         if not self.templates:
             distinct = distinct_records(table, compared_columns(fields), constraints)
