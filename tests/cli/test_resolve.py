@@ -10,7 +10,7 @@ import pytest
 from factorwise.apps.resolution.blocking import joins
 from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.apps.resolution.knowledge import Knowledge
-from factorwise.apps.resolution.merge_odds import MergeOdds
+from factorwise.apps.resolution.merge_odds import MergeLine, MergeOdds
 from factorwise.cli import main, resolve_apply, resolve_progress
 from factorwise.cli.learned import TOP
 from factorwise.cli.resolve_fit import bottleneck
@@ -307,7 +307,7 @@ def test_more_tables_are_written_when_asked_for(apply, tmp_path):
 
 
 def test_groups_in_doubt_are_told_in_ids_with_the_shares_of_both_clusterings(apply, folder, tmp_path):
-    unsure = replace(Knowledge.load(folder / "m.fw"), merges=MergeOdds(mean=0.02))
+    unsure = replace(Knowledge.load(folder / "m.fw"), merges=MergeOdds(MergeLine(0.0, 0.01, 0.01, 0.0)))
     unsure.save(tmp_path / "m.fw")
     found, _ = apply("--second-best", tmp_path / "second.csv", model=tmp_path / "m.fw")
     doubtful = read_csv(tmp_path / "second.csv")

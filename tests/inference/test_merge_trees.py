@@ -24,7 +24,7 @@ def case(seed, n=N):
     return LinkGraph.from_pairs(n, first, second), scores, rng.integers(0, 3, n)
 
 
-def grown(graph, scores, labels, counts=None, sources=None):
+def grown(graph, scores, labels, counts=None, sources=None, pairs=None, unlinked=UNLINKED):
     n = graph.n_items
     return grow_merge_tree(
         graph,
@@ -32,6 +32,8 @@ def grown(graph, scores, labels, counts=None, sources=None):
         np.asarray(labels),
         counts=np.ones(n, int) if counts is None else np.asarray(counts),
         sources=np.zeros(n, np.uint64) if sources is None else np.asarray(sources, np.uint64),
+        pairs=np.ones(len(graph.first), int) if pairs is None else np.asarray(pairs),
+        unlinked=unlinked,
     )
 
 
@@ -134,11 +136,23 @@ def test_items_that_stand_for_several_records_count_as_often():
     assert tree.count[2] == 5
 
 
+def test_links_that_stand_for_several_pairs_of_records_count_all_of_them():
+    """Items of three and two records: four of the six pairs are linked, whatever the weight of others."""
+    scores = [2.0, 1.0, 0.5, 0.25]
+    for unlinked in (-0.5, 0.0, UNLINKED):
+        total = sum(scores) - 3 * unlinked  # as linking adds them up
+        graph = LinkGraph.from_pairs(2, [0], [1])
+        tree = grown(graph, [total], [0, 0], counts=[3, 2], pairs=[4], unlinked=unlinked)
+        assert tree.mean[2] == pytest.approx((sum(scores) + 2 * UNLINKED) / 6)
+        assert tree.best[2] == pytest.approx(sum(scores) / 4)
+
+
 def test_very_large_clusters_stay_whole_and_large_parts_are_cut(monkeypatch):
     monkeypatch.setattr(merge_trees, "LARGEST_GROUP", 3)
     graph = LinkGraph.from_pairs(6, [0, 1, 2, 3, 4], [1, 2, 3, 4, 5])
     tree = grown(graph, np.arange(5.0), [0, 0, 0, 0, 1, 2])
     assert np.isinf(tree.mean[6 : tree.n_inner]).all()
+    assert tree.parent[tree.parent[:4]].tolist() == [tree.found[0]] * 4  # by twos
     assert len(tree.mean) - tree.n_inner == 2  # three clusters are within the bound
     tree = grown(graph, np.arange(5.0), np.arange(6))
     sets = [items_below(node, tree.left, tree.right) for node in range(6, len(tree.mean))]

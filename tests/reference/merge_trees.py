@@ -37,6 +37,22 @@ def mark_forbidden(node, left, right, forbidden_pairs, sources):
     return any({a, b} in forbidden_pairs or sources[a] & sources[b] for a, b in combinations(items, 2))
 
 
+def best_link(node, left, right, counts, links, unlinked):
+    """Return the mean, over the records of the smaller part of a node, of the best link into the other part.
+
+    links
+        Scores by pairs of items.
+    """
+    one, two = items_below(left[node], left, right), items_below(right[node], left, right)
+    if sum(counts[item] for item in two) < sum(counts[item] for item in one):
+        one, two = two, one
+    total = 0.0
+    for item in one:
+        scores = [score for pair, score in links.items() if item in pair and set(pair) - {item} <= two]
+        total += counts[item] * max(scores, default=unlinked)
+    return total / sum(counts[item] for item in one)
+
+
 def cuts(node, left, right, whole):
     """Yield every cut of the tree below a node: its clusters, as nodes, and its probability."""
     if left[node] < 0:

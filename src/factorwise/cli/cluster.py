@@ -218,7 +218,7 @@ def cluster(options: Options, request: Request) -> dict[str, Any]:
         "columns": list(scored.columns),
         "score_kind": scored.kind,
         "entities": found.n_entities,
-        "constants": {**constants._asdict(), "merges": constants.merges._asdict()},
+        "constants": {**constants._asdict(), "merges": constants.merges.as_dict()},
         "pairs_together": _count_pairs(found),
         "expected_pairs": None if model is None else model.expected_pairs(len(found.ids)),
         "search": {"rounds": found.found.rounds, "stopped": reason, "score": found.found.score},

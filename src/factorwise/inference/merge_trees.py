@@ -8,11 +8,15 @@ a pair, or of a whole cluster, is a product along a path.
 
 What the tree does not allow has no probability: a record that would rather be in another cluster can leave
 its own, but joins another only together with what it was joined with first.
+
+The tree follows the links. What further templates of a model say of a merge is known exactly at every node:
+see `factorwise.inference.merge_gains`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +24,7 @@ from numpy.typing import NDArray
 
 from factorwise.errors import ShapeError
 from factorwise.kernels.clusterings.merge_trees import (
+    best_links,
     cut_trees,
     join_groups,
     mark_forbidden,
@@ -38,6 +43,7 @@ UNLINKED = -2.0  # score of a pair that is not linked
 LOWEST_MEAN = -3.0  # clusters whose pairs have a lower mean score are not joined
 LARGEST_GROUP = 1_500  # units that are joined in one matrix
 FORBIDDEN = -1e9  # stands for minus infinity, which has no mean
+LOWEST_BEST = -30.0  # a lower link counts as this where the best ones are averaged
 
 
 class LinkPosterior(NamedTuple):
@@ -72,12 +78,16 @@ class MergeTree:
         The nodes that each joins, and the one that it is joined in; -1 where there is none.
     mean
         Mean score of the pairs across the two nodes that each joins; zero for items.
+    best
+        Score of the best link that a record of the smaller of the two has into the other, in the mean.
     count
         Number of records.
     possible
         Whether nothing forbids that it is one cluster.
     found : int64[items]
         Node of the cluster in which each item was found.
+    gains
+        By the name of each further template, what it adds to the model's score if the two become one cluster.
     """
 
     n_items: int
@@ -86,9 +96,11 @@ class MergeTree:
     right: NDArray[np.int64]
     parent: NDArray[np.int64]
     mean: Reals
+    best: Reals
     count: Reals
     possible: Bools
     found: NDArray[np.int64]
+    gains: Mapping[str, Reals] = field(default_factory=dict)
 
     def posterior(self, whole: Reals, graph: LinkGraph, *, draws: int, seed: int) -> LinkPosterior:
         """Draw clusterings, and compute the probabilities of linked pairs and of the clusters found.
@@ -136,27 +148,37 @@ class MergeTree:
 
 
 def grow_merge_tree(
-    graph: LinkGraph, scores: NDArray[np.float32], labels: Ints, *, counts: Ints, sources: NDArray[np.uint64]
+    graph: LinkGraph,
+    scores: NDArray[np.float32],
+    labels: Ints,
+    *,
+    counts: Ints,
+    sources: NDArray[np.uint64],
+    pairs: Ints,
+    unlinked: float,
 ) -> MergeTree:
     """Join the items of each cluster, and the clusters, by the mean scores of the pairs between them.
 
     scores
-        Of each linked pair, if it is in one cluster; -inf forbids that.
+        Of each link, if its items are in one cluster; -inf forbids that.
     labels
         The clustering that was found.
     counts, sources
         How many records each item stands for, and the bits of their sources if an entity has one record of
         each, else zero.
+    pairs, unlinked
+        How many linked pairs of records each link stands for. Its score is then their sum, less ``unlinked``
+        for each beyond one.
     """
     n = graph.n_items
     size = max(2 * n, 1)
     left, right = np.full(size, -1, np.int64), np.full(size, -1, np.int64)
     total, count = np.zeros(size), np.zeros(size)
     count[:n] = counts
-    beyond = np.maximum(scores.astype(np.float64), FORBIDDEN) - UNLINKED
+    linked = np.maximum(scores.astype(np.float64), FORBIDDEN) + (pairs - 1) * unlinked
     cluster = np.unique(labels, return_inverse=True)[1].astype(np.int64)
     nodes = (left, right, total, count)
-    inside = _Links(graph.first.astype(np.int64), graph.second.astype(np.int64), beyond)
+    inside = _Links(graph.first.astype(np.int64), graph.second.astype(np.int64), linked - pairs * UNLINKED)
     tops, inner = _join(cluster, np.arange(n, dtype=np.int64), inside, nodes, n)
     across = _between_clusters(cluster, inside)
     records = count[tops]
@@ -166,13 +188,15 @@ def grow_merge_tree(
     left, right, total, count = left[:made], right[:made], total[:made], count[:made]
     parent = np.full(made, -1, np.int64)
     parent[left[n:]] = parent[right[n:]] = np.arange(n, made)
-    means = np.zeros(made)
+    means, best = np.zeros(made), np.zeros(made)
     means[n:] = total[n:] / (count[left[n:]] * count[right[n:]])
+    each = np.maximum(linked / pairs, LOWEST_BEST)
+    best_links(graph.start, graph.neighbor, graph.pair, each, UNLINKED, left, right, parent, count, best)
     impossible = total < 0.5 * FORBIDDEN
     bits = np.zeros(made, np.uint64)
     bits[:n] = sources
     mark_forbidden(left, right, impossible, bits)
-    return MergeTree(n, inner, left, right, parent, means, count, ~impossible, tops[cluster])
+    return MergeTree(n, inner, left, right, parent, means, best, count, ~impossible, tops[cluster])
 
 
 class _Links(NamedTuple):

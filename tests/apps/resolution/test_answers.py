@@ -11,7 +11,7 @@ from factorwise.apps.resolution import answers
 from factorwise.apps.resolution.answers import Resolution
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.linking import link
-from factorwise.apps.resolution.merge_odds import MergeOdds
+from factorwise.apps.resolution.merge_odds import MergeLine, MergeOdds
 from factorwise.apps.resolution.naming import entity_names
 from factorwise.apps.resolution.resolving import draw_posterior, searched
 from factorwise.errors import InvalidArgumentError
@@ -25,7 +25,7 @@ ALONE = Team(1)
 FALSE_ALARM = 1e-5
 TEMPERATURE = 0.7
 DRAWS = 400
-ODDS = MergeOdds(mean=1.0 / TEMPERATURE, joined=0.0, lowest=-9.0)
+ODDS = MergeOdds(MergeLine(0.0, 0.7, 0.7, 0.0), MergeLine(0.0, 0.7, 0.7, 0.0))
 NAMESAKES = {"p0", "p11", "p22"}  # of one surname: all are linked
 
 

@@ -1,5 +1,6 @@
 """From a table to a walk: scores, constraints, and records that are one item."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -7,11 +8,15 @@ import pytest
 
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.linking import link
+from factorwise.apps.resolution.merge_odds import tree_of_walk
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.shards import search as linkage_search
 from factorwise.inference.mcmc.shards.search import LinkSearch, walk_parts
+from factorwise.inference.merge_trees import UNLINKED
+from factorwise.kernels.clusterings.links import UNLINKED_WEIGHT
 from factorwise.kernels.compile.threads import Team
 from factorwise.model.level_weights import LevelWeights
+from reference.merge_trees import items_below
 from resolution_cases import clusters, compared, known_of, link_score, people_table
 
 ALONE = Team(1)
@@ -95,6 +100,28 @@ def test_records_that_must_be_together_are_by_way_of_others_too():
     assert linked.walk.n_items == N - 3
     free = found()[1]
     assert len({free[0], free[20], free[41]}) > 1
+
+
+@pytest.mark.parametrize("by_weight", [0.0, -0.7])
+def test_trees_sum_the_pairs_of_records_that_must_be_together(by_weight):
+    """Where several records are tied, the mean of a merge is that of its pairs of records."""
+    values = KNOWN.weights.values.copy()
+    values[UNLINKED_WEIGHT] = by_weight
+    known = replace(KNOWN, weights=LevelWeights(KNOWN.weights.sizes, values))
+    linked = link(PEOPLE, known, constraints=Constraints(must=pairs((0, 1), (1, 5), (6, 7))), team=ALONE)
+    walk, tree = linked.walk, tree_of_walk(linked.walk)
+    assert walk.link_pairs.max() > 2
+    scores = {}
+    for a, b, score in zip(linked.candidates.first, linked.candidates.second, linked.scores, strict=True):
+        scores[int(a), int(b)] = scores[int(b), int(a)] = float(score)
+    rows = [np.flatnonzero(linked.unit == item).tolist() for item in range(walk.n_items)]
+    for node in range(tree.n_items, len(tree.mean)):
+        one, two = (
+            [row for item in items_below(part, tree.left, tree.right) for row in rows[item]]
+            for part in (tree.left[node], tree.right[node])
+        )
+        each = [scores.get((a, b), UNLINKED) for a in one for b in two]
+        assert tree.mean[node] == pytest.approx(np.mean(each), abs=1e-4)
 
 
 def test_records_that_must_not_be_together_are_apart():

@@ -6,54 +6,107 @@ import numpy as np
 import pytest
 
 from factorwise.apps.resolution.merge_odds import (
-    MergeCases,
+    DEFAULT_ODDS,
+    DEFAULT_STRENGTH,
+    FIXED,
+    MergeExamples,
+    MergeLine,
     MergeOdds,
     decided_merges,
     fit_merge_odds,
     merge_features,
+    squash,
     tree_of_walk,
 )
 from factorwise.apps.resolution.trust import describe_calibration
 from factorwise.inference.mcmc.shards.link_walk import LinkGraph, LinkWalk
+from factorwise.model.model import Model
+from factorwise.model.templates import EdgeTemplate
+from reference.merge_trees import cuts, items_below
 
 
-def walk_of(pairs, scores, labels, n=None):
+def walk_of(pairs, scores, labels, n=None, **more):
     first, second = np.array(pairs).T
     graph = LinkGraph.from_pairs(n or int(second.max()) + 1, first, second)
-    return LinkWalk(graph, scores, unlinked=-1.0, cluster=0.0, labels=labels)
+    return LinkWalk(graph, scores, unlinked=-1.0, cluster=0.0, labels=labels, **more)
 
 
-def planted(odds, seed, n=3_000):
-    """Pairs of records by themselves, half of which a search has joined: whether they are one is drawn."""
+def planted(odds, seed, n=3_000, given=0.0):
+    """Pairs of records by themselves, half of which a search has joined: whether they are one is drawn.
+
+    given
+        How much a template of given pairs, of which every second is one, speaks for a pair.
+    """
     rng = np.random.default_rng(seed)
-    means, joined = rng.normal(1.0, 2.0, n), rng.random(n) < 0.5
+    means, joined = rng.normal(0.0, 2.0, n), rng.random(n) < 0.5
     first = np.arange(0, 2 * n, 2)
     labels = np.arange(2 * n)
     labels[1::2] = np.where(joined, first, first + 1)
-    walk = walk_of(np.column_stack([first, first + 1]), means, labels)
-    log_odds = odds.offset + odds.mean * walk.link_scores + odds.joined * joined
+    pairs = np.column_stack([first, first + 1])
+    further = Model(
+        [EdgeTemplate("given", 2 * n, pairs[::2], np.ones((len(pairs[::2]), 1)), ["pair"])], [3.0]
+    )
+    walk = walk_of(pairs, means, labels, further=further if given else None)
+    lines = np.where(joined[:, None], odds.within, odds.between)
+    log_odds = lines[:, 0] + (lines[:, 1] + lines[:, 2]) * squash(walk.link_scores.astype(float))
+    log_odds[::2] += 3.0 * given
     same = rng.random(n) < 1.0 / (1.0 + np.exp(-log_odds))
     truth = np.arange(2 * n)
     truth[1::2] = np.where(same, first, first + 1)
     return walk, truth
 
 
+def learned(walk, truth):
+    tree = tree_of_walk(walk)
+    cases = decided_merges(tree, truth, np.ones(len(truth), bool))
+    return tree, fit_merge_odds([MergeExamples.of(tree, cases)])
+
+
 def test_planted_odds_are_found(seed):
-    odds = MergeOdds(offset=-0.4, mean=0.9, joined=1.5)
-    walk, truth = planted(odds, seed)
-    tree = tree_of_walk(walk)
-    found = fit_merge_odds(tree, decided_merges(tree, truth, np.ones(len(truth), bool)))
-    assert np.array(found[:3]) == pytest.approx(odds[:3], abs=0.35)
-    assert found.lowest <= 0.0
+    odds = MergeOdds(MergeLine(0.6, 0.5, 0.4, 0.0), MergeLine(-1.9, 0.2, 0.3, 0.0))
+    _, found = learned(*planted(odds, seed))
+    for line, truth in ((found.within, odds.within), (found.between, odds.between)):
+        assert line.offset == pytest.approx(truth.offset, abs=0.3)  # of pairs, mean and best link are equal
+        assert line.mean + line.best == pytest.approx(truth.mean + truth.best, abs=0.2)
 
 
-def test_few_cases_leave_the_odds_near_the_defaults():
-    walk, truth = planted(MergeOdds(offset=-4.0, mean=3.0), 1, n=3)
-    tree = tree_of_walk(walk)
-    found = fit_merge_odds(tree, decided_merges(tree, truth, np.ones(len(truth), bool)))
-    assert (np.abs(np.array(found[:3]) - MergeOdds()[:3]) < 2.0).all()
-    nothing = fit_merge_odds(tree, MergeCases(np.zeros(0, int), np.zeros(0, bool)))
-    assert nothing[:3] == pytest.approx(MergeOdds()[:3])
+@pytest.mark.parametrize("strength", [0.3, 1.2])
+def test_the_strength_of_a_template_is_learned(strength, seed):
+    tree, found = learned(*planted(MergeOdds(), seed, given=strength))
+    assert found.strengths == {"given": pytest.approx(strength, abs=0.25)}
+    plain = found._replace(covariance=()).chances(tree)
+    alone = found._replace(covariance=(), strengths={"given": 0.0}).chances(tree)
+    gain, joined = tree.gains["given"], np.arange(len(tree.mean)) < tree.n_inner
+    for chance, node in zip(plain, np.arange(len(plain)), strict=True):
+        if node >= tree.n_items and joined[node]:
+            odds = chance / (1.0 - chance)
+            without = alone[node] / (1.0 - alone[node])
+            assert odds / without == pytest.approx(np.exp(found.strengths["given"] * gain[node]))
+
+
+def test_a_template_that_is_always_wrong_has_no_strength(seed):
+    _, found = learned(*planted(MergeOdds(), seed, given=-1.0))
+    assert found.strengths == {"given": 0.0}
+
+
+def test_few_cases_leave_the_odds_near_the_defaults_and_the_chances_near_one_half():
+    odds = MergeOdds(MergeLine(-4.0, 1.5, 1.5, 0.0), MergeLine(-4.0, 1.5, 1.5, 0.0))
+    tree, found = learned(*planted(odds, 1, n=3))
+    assert (np.abs(found.values() - DEFAULT_ODDS.values()) < 1.5).all()
+    sure, unsure = (one.chances(tree)[6 : tree.n_inner] for one in (found._replace(covariance=()), found))
+    assert (np.abs(unsure - 0.5) <= np.abs(sure - 0.5) + 1e-12).all()
+    nothing = fit_merge_odds([MergeExamples(np.zeros((0, FIXED)), np.zeros(0, bool))])
+    assert nothing[:3] == DEFAULT_ODDS[:3]
+    np.testing.assert_allclose(np.diag(nothing.covariance), [1.0, 0.09, 0.09, 0.09] * 2)
+
+
+def test_templates_that_odds_do_not_speak_of_have_the_usual_strength():
+    made = MergeOdds(strengths={"b": 0.1, "a": 0.2}, covariance=tuple(map(tuple, np.diag(np.arange(10.0)))))
+    assert made.for_templates(["a", "b"]) is made
+    wider = made.for_templates(["c", "b"])
+    assert wider.strengths == {"c": DEFAULT_STRENGTH, "b": 0.1}
+    assert np.diag(wider.covariance).tolist() == [*range(8), 9.0, pytest.approx(0.09)]
+    assert DEFAULT_ODDS.for_templates(["x"]).covariance == ()
 
 
 def test_truth_decides_from_the_top_down():
@@ -75,32 +128,106 @@ def test_truth_decides_from_the_top_down():
     assert decided([0, 0, 1, 1, 2, 2], judged) == [(2.0, True)]
 
 
-def test_chances_follow_the_odds_and_end_where_merges_were_never_right():
+def test_chances_follow_the_odds_and_are_nothing_where_unions_are_all_but_impossible():
     pairs = [(0, 1), (2, 3), (4, 5), (6, 7)]
     walk = walk_of(pairs, [2.0, 0.5, -0.5, -2.5], [0, 0, 2, 3, 4, 5, 6, 7])
     tree = tree_of_walk(walk)
-    odds = MergeOdds(offset=0.2, mean=0.5, joined=1.0, lowest=-1.0)
+    odds = MergeOdds(MergeLine(1.2, 0.3, 0.2, 0.0), MergeLine(0.2, 1.5, 1.0, 0.0))
     chances = odds.chances(tree)
     assert chances[:8].tolist() == [1.0] * 8
     by_mean = dict(zip(tree.mean[8:].round(3).tolist(), chances[8:].tolist(), strict=True))
-    assert by_mean[2.0] == pytest.approx(1.0 / (1.0 + np.exp(-2.2)))
-    assert by_mean[0.5] == pytest.approx(1.0 / (1.0 + np.exp(-0.45)))
+    assert by_mean[2.0] == pytest.approx(1.0 / (1.0 + np.exp(-1.2 - 0.5 * squash(np.array(2.0)))))
+    assert by_mean[0.5] == pytest.approx(1.0 / (1.0 + np.exp(-0.2 - 2.5 * squash(np.array(0.5)))))
     assert by_mean[-2.5] == 0.0
-    assert odds._replace(offset=-6.0).chances(tree)[8:].max() < 0.05
-    assert merge_features(tree).shape == (len(tree.mean), 3)
+    assert merge_features(tree).shape == (len(tree.mean), FIXED)
+
+
+def test_the_size_of_the_smaller_part_counts():
+    pairs = [(a, b) for a in range(4) for b in range(a + 1, 4)]
+    tree = tree_of_walk(walk_of(pairs, [3.0, 0.0, 0.0, 0.0, 0.0, 3.0], [0, 0, 2, 2]))
+    size = merge_features(tree)[:, [3, 7]]
+    assert size[-1].tolist() == [0.0, pytest.approx(np.log(2.0))]
+    assert not size[:-1].any()
+
+
+def test_large_scores_count_by_their_logarithm():
+    values = squash(np.array([0.01, -0.01, 400.0]))
+    np.testing.assert_allclose(values, [0.01, -0.01, 2.0 * np.log(400.0)], rtol=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_draws_and_probabilities_with_templates_are_those_of_all_cuts(seed):
+    rng = np.random.default_rng(seed)
+    n, draws = 7, 4_000
+    pairs = [(a, b) for a in range(n) for b in range(a + 1, n)]
+    edges = np.array(pairs)[rng.random(len(pairs)) < 0.5]
+    further = Model([EdgeTemplate("given", n, edges, rng.normal(size=(len(edges), 1)), ["pair"])], [1.5])
+    walk = walk_of(pairs, rng.normal(1.0, 1.5, len(pairs)), [0, 0, 0, 1, 1, 2, 2], further=further)
+    tree, odds = (
+        tree_of_walk(walk),
+        MergeOdds(between=MergeLine(0.0, 0.4, 0.4, 0.0), strengths={"given": 0.6}),
+    )
+    chances = odds.chances(tree)
+    for node in range(n, len(tree.mean)):  # the odds of every node, from their definition
+        one, two = (items_below(part, tree.left, tree.right) for part in (tree.left[node], tree.right[node]))
+        cut = [
+            further.templates[0].features[k, 0]
+            for k, (a, b) in enumerate(edges)
+            if ({a, b} & one and {a, b} & two)
+        ]
+        line = odds.within if node < tree.n_inner else odds.between
+        features = [
+            1.0,
+            *squash(np.array([tree.mean[node], tree.best[node]])),
+            np.log(min(len(one), len(two))),
+        ]
+        log_odds = np.dot(line, features) + 0.6 * 1.5 * sum(cut)
+        assert chances[node] == pytest.approx(1.0 / (1.0 + np.exp(-log_odds)), abs=1e-9)
+    (root,) = np.flatnonzero(tree.parent < 0)
+    worlds = [
+        ([frozenset(items_below(top, tree.left, tree.right)) for top in tops], chance)
+        for tops, chance in cuts(root, tree.left, tree.right, chances)
+    ]
+    found = tree.posterior(chances, walk.graph, draws=draws, seed=seed)
+    for pair, (a, b) in enumerate(pairs):
+        exact = sum(chance for sets, chance in worlds if any({a, b} <= one for one in sets))
+        assert found.together[pair] == pytest.approx(exact, abs=1e-6)
+        share = np.mean(found.labels[:, a] == found.labels[:, b])
+        assert abs(share - exact) <= 5.0 * np.sqrt(exact * (1.0 - exact) / draws) + 1e-9
+    for item in range(n):
+        own = frozenset(np.flatnonzero(walk.labels == walk.labels[item]).tolist())
+        exact = sum(chance for sets, chance in worlds if own in sets)
+        assert found.whole[item] == pytest.approx(exact, abs=1e-6)
+        share = np.mean(
+            [own == set(np.flatnonzero(labels == labels[item]).tolist()) for labels in found.labels]
+        )
+        assert abs(share - exact) <= 5.0 * np.sqrt(exact * (1.0 - exact) / draws) + 1e-9
+
+
+def test_what_a_template_speaks_strongly_of_is_not_doubted_for_want_of_cases():
+    """However uncertain its strength: gains of a million to one side or the other decide."""
+    walk, truth = planted(MergeOdds(), 1, n=20, given=1.0)
+    tree, odds = learned(walk, truth)
+    for gain, chance in ((-1e6, 0.0), (1e6, 1.0)):
+        walk.further.weights = [gain]
+        assert odds.chances(tree_of_walk(walk))[tree.gains["given"] > 0.0] == pytest.approx(chance, abs=1e-3)
 
 
 def test_what_must_not_be_together_has_no_chance():
     walk = walk_of([(0, 1)], [-np.inf], [0, 1])
     tree = tree_of_walk(walk)
-    assert MergeOdds(offset=9.0, lowest=-99.0).chances(tree)[2:].tolist() == [0.0] * (len(tree.mean) - 2)
+    odds = MergeOdds(MergeLine(9.0, 0.0, 0.0, 0.0), MergeLine(9.0, 0.0, 0.0, 0.0))
+    assert odds.chances(tree)[2:].tolist() == [0.0] * (len(tree.mean) - 2)
 
 
 def test_odds_come_back_from_json():
-    odds = MergeOdds(0.1, 0.2, 0.3, -0.4)
-    assert MergeOdds.from_dict(json.loads(json.dumps(odds._asdict()))) == odds
+    _, learned_odds = learned(*planted(MergeOdds(), 1, n=20, given=1.0))
+    for odds in (MergeOdds(), MergeOdds(MergeLine(0.1, 0.2, 0.3, -0.4), strengths={"x": 0.5}), learned_odds):
+        assert MergeOdds.from_dict(json.loads(json.dumps(odds.as_dict()))) == odds
     with pytest.raises(KeyError):
-        MergeOdds.from_dict({"offset": 1.0})
+        MergeOdds.from_dict({"within": {"offset": 1.0}})
+    with pytest.raises(ValueError, match="do not fit together"):
+        MergeOdds.from_dict({**MergeOdds().as_dict(), "covariance": [[1.0]]})
 
 
 def test_trust_is_described_in_plain_words():
@@ -112,3 +239,6 @@ def test_trust_is_described_in_plain_words():
     poor = {**judged, "uncertain_error": 0.2, "chance_error": 0.05}
     assert "not calibrated: error 0.200" in describe_calibration(poor)
     assert "0.050 would be chance" in describe_calibration(poor)
+    few = {**judged, "uncertain_error": 0.12, "chance_error": 0.1, "chance_limit": 0.2}
+    assert describe_calibration(few).startswith("not shown to be calibrated: error 0.120")
+    assert "faultless probabilities would show 0.100" in describe_calibration(few)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from factorwise.kernels.clusterings import merge_trees as compiled
+from factorwise.world.links import LinkGraph
 from reference import merge_trees as plain
 
 N = 6
@@ -41,6 +42,27 @@ def test_chances_and_cuts_are_those_of_the_plain_definitions(number):
     is_whole, top = rng.random(2 * N - 1) < 0.4, np.empty(2 * N - 1, np.int64)
     compiled.cut_trees(parent, is_whole, top)
     assert top.tolist() == [plain.cut_trees(node, parent, is_whole) for node in range(2 * N - 1)]
+
+
+@pytest.mark.parametrize("number", range(5))
+def test_best_links_are_those_of_the_plain_definition(number):
+    rng = np.random.default_rng(number)
+    left, right, parent = random_tree(rng)
+    parent[[left[-1], right[-1]]] = -1  # two trees
+    first, second = np.triu_indices(N, 1)
+    kept = rng.random(len(first)) < 0.5
+    graph = LinkGraph.from_pairs(N, first[kept], second[kept])
+    scores = rng.normal(size=kept.sum())
+    count = np.append(rng.integers(1, 4, N), np.zeros(N - 1)).astype(float)
+    for node in range(N, 2 * N - 1):
+        count[node] = count[left[node]] + count[right[node]]
+    best, nodes = np.zeros(2 * N - 2), slice(0, 2 * N - 2)
+    arrays = (left[nodes], right[nodes], parent[nodes], count[nodes])
+    compiled.best_links(graph.start, graph.neighbor, graph.pair, scores, -2.0, *arrays, best)
+    pairs = zip(graph.first.tolist(), graph.second.tolist(), strict=True)
+    links = dict(zip(pairs, scores.tolist(), strict=True))
+    expected = [plain.best_link(k, left, right, count, links, -2.0) for k in range(N, 2 * N - 2)]
+    np.testing.assert_allclose(best[N:], expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("number", range(5))

@@ -188,7 +188,7 @@ class Knowledge:
             "rules": [rule.as_dict() for rule in self.rules],
             "comparisons": [one.as_dict() for one in self.comparisons],
             "temperature": self.temperature,
-            "merges": self.merges._asdict(),
+            "merges": self.merges.as_dict(),
             "thrifty": self.thrifty,
             "training": dict(self.training),
         }
@@ -241,7 +241,8 @@ class Knowledge:
 def _checked_training(saved: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a file says of how its model was learned; what is computed with must be a number."""
     training = dict(saved)
-    for name in ("records", "linked_share", "joined_share", "uncertain_error", "chance_error"):
+    errors = ("uncertain_error", "chance_error", "chance_limit")
+    for name in ("records", "linked_share", "joined_share", *errors):
         if training.get(name) is not None:
             as_number(name, training[name])
     return training

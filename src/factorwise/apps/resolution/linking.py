@@ -392,7 +392,7 @@ def link_items(
     if sources is None:
         sources = np.zeros(n_items, np.uint64)
     first, second = (np.asarray(ends, np.int32) for ends in links[:2])
-    return unit, ScoredLinks(first, second, links.score, weights, counts, sources)
+    return unit, ScoredLinks(first, second, links.score, weights, counts, sources, links.pairs)
 
 
 def record_model(
@@ -425,11 +425,16 @@ def record_model(
 
 
 class Links(NamedTuple):
-    """Pairs of items and the scores of each two together."""
+    """Pairs of items and the scores of each two together.
+
+    pairs
+        How many linked pairs of records each stands for; None for one each.
+    """
 
     first: Ints
     second: Ints
     score: NDArray[np.float32]
+    pairs: Ints | None = None
 
 
 def _merged(links: Links, unit: Ints, limits: Constraints, apart: float) -> Links:
@@ -445,4 +450,5 @@ def _merged(links: Links, unit: Ints, limits: Constraints, apart: float) -> Link
     total = np.zeros(len(pairs))
     np.add.at(total, place, beyond[apart_already])
     first, second = (pairs // n).astype(np.int32), (pairs % n).astype(np.int32)
-    return Links(first, second, (total + apart).astype(np.float32))
+    count = np.bincount(place, minlength=len(pairs)).astype(np.int32)
+    return Links(first, second, (total + apart).astype(np.float32), count)

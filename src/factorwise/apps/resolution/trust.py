@@ -23,4 +23,9 @@ def describe_calibration(training: Mapping[str, Any]) -> str:
     text = f"error {error:.3f} of the probabilities of uncertain pairs, on held-out entities"
     if error <= TRUSTED:
         return f"calibrated: {text}"
+    if error <= (training.get("chance_limit") or 0.0):
+        return (
+            f"not shown to be calibrated: {text}, but so few held-out entities are uncertain that faultless"
+            f" probabilities would show {chance:.3f}: take them as a ranking"
+        )
     return f"not calibrated: {text} ({chance:.3f} would be chance): take them as a ranking"

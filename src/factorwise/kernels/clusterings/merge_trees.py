@@ -44,7 +44,7 @@ def join_groups(
         Links within group g stand at ``link_start[g]`` to ``link_start[g + 1]``: positions of two units in
         the group, and what they add beyond ``unlinked`` for each pair of records.
     largest
-        Groups of more units are joined one by one, as if nothing could be said against it.
+        Groups of more units are joined by twos, as if nothing could be said against it.
     first_node
         Number of nodes that there are.
     root
@@ -67,11 +67,17 @@ def join_groups(
         begin, units = start[group], start[group + 1] - start[group]
         root[group] = unit[begin]
         if units > largest:
-            for k in range(1, units):
-                left[made], right[made], total[made] = root[group], unit[begin + k], np.inf
-                count[made] = count[root[group]] + count[unit[begin + k]]
-                root[group] = made
-                made += 1
+            row = unit[begin : begin + units].copy()
+            while units > 1:  # neighbors by twos, so that no path to the top is long
+                for k in range(units // 2):
+                    left[made], right[made], total[made] = row[2 * k], row[2 * k + 1], np.inf
+                    count[made] = count[row[2 * k]] + count[row[2 * k + 1]]
+                    row[k] = made
+                    made += 1
+                if units % 2:
+                    row[units // 2] = row[units - 1]
+                units = (units + 1) // 2
+            root[group] = row[0]
             continue
         for one in range(units):
             node[one], alive[one] = unit[begin + one], True
@@ -112,6 +118,65 @@ def join_groups(
             length -= 2
             remaining -= 1
     return made
+
+
+@kernel
+def best_links(
+    start: Nodes,
+    neighbor: NDArray[np.int32],
+    pair: NDArray[np.int32],
+    score: Reals,
+    unlinked: float,
+    left: Nodes,
+    right: Nodes,
+    parent: Nodes,
+    count: Reals,
+    best: Reals,
+) -> None:
+    """Set for each node the score of a record's best link into the other part, in the mean.
+
+    The records are those of the smaller of its two parts, the left one if they are of one size; a record
+    without a link into the other part counts as ``unlinked``.
+
+    start, neighbor, pair
+        Links of item i stand at ``start[i]`` to ``start[i + 1]``: the other item, and the place of the link.
+    score : float64[links]
+        For each pair of records of the two items.
+    count
+        Number of records of each node.
+    best : float64[nodes]
+        Zero on entry.
+    """
+    nodes, items = len(left), len(start) - 1
+    highest = np.full(nodes, -np.inf)
+    reached = np.zeros(nodes)  # records that have a link into the other part
+    touched = np.empty(nodes, np.int64)
+    for item in range(items):
+        n_touched = 0
+        for at in range(start[item], start[item + 1]):
+            one, two, below = np.int64(item), np.int64(neighbor[at]), np.int64(-1)
+            while one != two and one >= 0 and two >= 0:  # parents have higher numbers than what they join
+                if one < two:
+                    below, one = one, parent[one]
+                else:
+                    two = parent[two]
+            if one < 0 or two < 0:
+                continue
+            other = left[one] if right[one] == below else right[one]
+            if count[below] > count[other] or (count[below] == count[other] and below != left[one]):
+                continue
+            if highest[one] == -np.inf:
+                touched[n_touched] = one
+                n_touched += 1
+            highest[one] = max(highest[one], score[pair[at]])
+        for k in range(n_touched):
+            node = touched[k]
+            best[node] += count[item] * highest[node]
+            reached[node] += count[item]
+            highest[node] = -np.inf
+    for node in range(items, nodes):
+        small = min(count[left[node]], count[right[node]])
+        best[node] = (best[node] + unlinked * (small - reached[node])) / small
 
 
 @kernel

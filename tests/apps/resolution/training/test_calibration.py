@@ -37,7 +37,7 @@ def planted(temperature, seed, n=1_500):
 def test_the_temperature_that_made_the_entities_is_found(temperature, seed):
     walk, truth = planted(temperature, seed)
     before = walk.labels.tolist()
-    found = calibrate(Case(walk, truth), seed=1, team=ALONE)
+    found = calibrate([Case(walk, truth)], seed=1, team=ALONE)
     assert abs(TEMPERATURES.index(found.temperature) - TEMPERATURES.index(temperature)) <= 1
     assert walk.labels.tolist() == before
 
@@ -53,27 +53,40 @@ def test_only_judged_items_of_known_entities_count(seed):
     scores, labels = np.append(one.link_scores, two.link_scores), np.append(one.labels, two.labels + n)
     walk = LinkWalk(graph, scores, unlinked=0.0, cluster=0.0, labels=labels)
     truth, judged = np.append(one_truth, two_truth + n), np.arange(2 * n) < n
-    assert abs(TEMPERATURES.index(fit_temperature(Case(walk, truth), judged, team=ALONE)) - 2) <= 1
-    found = calibrate(Case(walk, np.where(judged, -1, truth)), seed=1, team=ALONE)
+    assert abs(TEMPERATURES.index(fit_temperature([Case(walk, truth, judged)], team=ALONE)) - 2) <= 1
+    found = calibrate([Case(walk, np.where(judged, -1, truth))], seed=1, team=ALONE)
     assert abs(TEMPERATURES.index(found.temperature) - 9) <= 1
-    assert calibrate(Case(walk, np.where(judged, -1, truth), judged), seed=1, team=ALONE) == Calibration()
+    nothing = Case(walk, np.where(judged, -1, truth), judged)
+    assert calibrate([nothing], seed=1, team=ALONE) == Calibration()
 
 
 def test_where_nothing_is_linked_nothing_is_learned():
     empty = LinkWalk(LinkGraph.from_pairs(3, [], []), [], unlinked=-1.0, cluster=0.0)
-    assert calibrate(Case(empty, np.arange(3)), seed=0, team=ALONE) == Calibration()
+    assert calibrate([Case(empty, np.arange(3))], seed=0, team=ALONE) == Calibration()
 
 
 def test_probabilities_of_what_the_odds_describe_are_calibrated(seed):
     walk, truth = planted(1.0, seed, n=4_000)
-    found = calibrate(Case(walk, truth), seed=1, team=ALONE)
+    found = calibrate([Case(walk, truth)], seed=1, team=ALONE)
     assert found.reliability.cases.sum() == 8_000  # both items of a pair are judged
     assert found.uncertain_error < 0.05
     assert 0.0 < found.chance_error < 0.05
-    assert found.merges.mean == pytest.approx(1.0, abs=0.35)
+    assert found.chance_error <= found.chance_limit
+    assert found.merges.within.mean + found.merges.within.best == pytest.approx(1.4, abs=0.35)
     values = found.as_dict()
-    assert (values["uncertain_error"], values["chance_error"]) == found[3:]
+    assert (values["uncertain_error"], values["chance_error"], values["chance_limit"]) == found[3:]
     assert values["reliability"]["error"] == found.reliability.error
+
+
+def test_several_clusterings_are_judged_each_by_its_own_items(seed):
+    """Two clusterings of the same items, of each the half that the other one does not judge."""
+    walk, truth = planted(1.0, seed, n=2_000)
+    early = np.arange(4_000) < 2_000
+    whole = calibrate([Case(walk, truth)], seed=1, team=ALONE)
+    halves = calibrate([Case(walk, truth, early), Case(walk, truth, ~early)], seed=1, team=ALONE)
+    np.testing.assert_allclose(halves.merges.values(), whole.merges.values(), atol=1e-9)
+    assert halves.temperature == whole.temperature
+    assert halves.reliability.cases.sum() == whole.reliability.cases.sum()
 
 
 def test_a_record_is_right_where_most_of_its_entity_is():

@@ -155,8 +155,9 @@ def test_pairs_that_are_none_are_refused(first, second, message):
         ({"link_scores": [1.0, math.nan]}, "numbers or -inf"),
         ({"link_scores": [1.0, math.inf]}, "numbers or -inf"),
         ({"unlinked": -math.inf}, "unlinked and cluster must be finite"),
-        ({"counts": [1, 1]}, "3 items need 3 values of counts"),
-        ({"sources": [1, 1, 1, 1]}, "3 items need 3 values of sources"),
+        ({"counts": [1, 1]}, "counts must have 3 values"),
+        ({"link_pairs": [1]}, "link_pairs must have 2 values"),
+        ({"sources": [1, 1, 1, 1]}, "sources must have 3 values"),
         ({"labels": [0, 0]}, "3 items need a label each"),
     ],
 )

@@ -120,7 +120,7 @@ def learn_constants(
     if labels.judged is None:
         truth = np.full(linked.walk.n_items, -1, np.int32)
         truth[linked.unit] = labels.entity
-        calibration = calibrate(Case(linked.walk, truth), seed=seed, team=team)
+        calibration = calibrate([Case(linked.walk, truth)], seed=seed, team=team)
         best = best._replace(
             temperature=calibration.temperature,
             merges=calibration.merges,

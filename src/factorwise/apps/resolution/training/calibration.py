@@ -10,6 +10,7 @@ themselves they would meet few of the records that they can be confused with, an
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from factorwise.apps.resolution.merge_odds import (
     DEFAULT_ODDS,
     MergeCases,
+    MergeExamples,
     MergeOdds,
     decided_merges,
     fit_merge_odds,
@@ -27,11 +29,12 @@ from factorwise.inference.mcmc.shards.link_walk import LinkWalk
 from factorwise.inference.merge_trees import SURE, MergeTree
 from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.calibration import Reliability, reliability
-from factorwise.types import Bools, Ints
+from factorwise.types import Bools, Floats, Ints
 
 TEMPERATURES = tuple(float(t) for t in 0.1 * 2.0 ** (np.arange(17) / 2.0))
 FOLDS = 5  # of merges: the probabilities of each are judged by odds that were learned from the others
-CHANCE_DRAWS = 20  # that say how large an error is by chance
+CHANCE_DRAWS = 40  # that say how large an error is by chance
+CHANCE_LIMIT = 0.95  # share of them with an error that chance is said to explain
 
 
 class Calibration(NamedTuple):
@@ -43,9 +46,9 @@ class Calibration(NamedTuple):
         Odds that the parts of a merge are of one entity.
     reliability
         How often held-out pairs are of one entity, by their probability; None where there are none.
-    uncertain_error, chance_error
-        The calibration error among uncertain pairs alone, and the one that probabilities without any fault
-        would show on as many pairs; None where there are none.
+    uncertain_error, chance_error, chance_limit
+        The calibration error among uncertain pairs alone; the one that probabilities without any fault would
+        show on these pairs, in the mean and at most (in 19 cases of 20). None where there are none.
     """
 
     temperature: float = 1.0
@@ -53,6 +56,7 @@ class Calibration(NamedTuple):
     reliability: Reliability | None = None
     uncertain_error: float | None = None
     chance_error: float | None = None
+    chance_limit: float | None = None
 
     def as_dict(self) -> dict[str, object]:
         """Return how far probabilities can be trusted, as JSON values."""
@@ -60,6 +64,7 @@ class Calibration(NamedTuple):
             "reliability": None if self.reliability is None else self.reliability.as_dict(),
             "uncertain_error": self.uncertain_error,
             "chance_error": self.chance_error,
+            "chance_limit": self.chance_limit,
         }
 
 
@@ -70,11 +75,14 @@ class Case(NamedTuple):
         Entities of the items of ``walk``, -1 where not known.
     judged
         The items that are judged; None for all.
+    group
+        Of each item: its block of entities, which are held out together; None for its entity.
     """
 
     walk: LinkWalk
     truth: Ints
     judged: Bools | None = None
+    group: Ints | None = None
 
     def judged_items(self) -> Bools:
         """Return which items are judged, and of a known entity."""
@@ -82,46 +90,93 @@ class Case(NamedTuple):
         return known if self.judged is None else known & self.judged
 
 
-def calibrate(case: Case, *, seed: int, team: Team) -> Calibration:
-    """Fit the temperature and the odds of merges; where nothing is linked, they are the defaults."""
-    judged = case.judged_items()
-    first, second = case.walk.graph.first, case.walk.graph.second
-    weight = judged[first].astype(np.float64) + judged[second]
-    weight[(case.truth[first] < 0) | (case.truth[second] < 0)] = 0.0
-    pairs = np.flatnonzero(weight)
-    if not len(pairs):
+class _Judged(NamedTuple):
+    """Linked pairs of judged items: their probability, whether same, how much each counts, and draws.
+
+    drawn : bool[draws, pairs]
+        Whether each is together in clusterings that were drawn from the probabilities.
+    """
+
+    together: NDArray[np.float32]
+    same: Bools
+    weight: Floats
+    drawn: Bools
+
+
+def calibrate(cases: Sequence[Case], *, seed: int, team: Team) -> Calibration:
+    """Fit the temperature and the odds of merges; where nothing is linked, they are the defaults.
+
+    cases
+        Clusterings in which different items are judged.
+    """
+    cases = [case for case in cases if _weights_of_pairs(case).any()]
+    if not cases:
         return Calibration()
-    tree = tree_of_walk(case.walk)
-    cases = decided_merges(tree, case.truth, judged)
-    merges = fit_merge_odds(tree, cases)
-    posterior = tree.posterior(
-        _out_of_fold_chances(tree, cases, merges, seed), case.walk.graph, draws=CHANCE_DRAWS, seed=seed
+    trees = [tree_of_walk(case.walk) for case in cases]
+    decided = [
+        decided_merges(tree, case.truth, case.judged_items(), case.group)
+        for tree, case in zip(trees, cases, strict=True)
+    ]
+    examples = [MergeExamples.of(tree, merges) for tree, merges in zip(trees, decided, strict=True)]
+    merges = fit_merge_odds(examples)
+    chances = _out_of_fold_chances(trees, decided, examples, merges, seed)
+    judged = [
+        _judge(case, tree, whole, seed) for case, tree, whole in zip(cases, trees, chances, strict=True)
+    ]
+    together, same, weight = (
+        np.concatenate([getattr(one, name) for one in judged]) for name in ("together", "same", "weight")
     )
-    together, same = posterior.together[pairs], case.truth[first[pairs]] == case.truth[second[pairs]]
+    found = Calibration(fit_temperature(cases, team=team), merges, reliability(together, same, weight=weight))
     uncertain = np.minimum(together, 1.0 - together) > SURE
-    found = Calibration(
-        fit_temperature(case, judged, team=team), merges, reliability(together, same, weight=weight[pairs])
-    )
     if not uncertain.any():
         return found
-    pairs, together, same = pairs[uncertain], together[uncertain], same[uncertain]
 
     def error(outcome: Bools) -> float:
-        return reliability(together, outcome, weight=weight[pairs]).error
+        return reliability(together[uncertain], outcome[uncertain], weight=weight[uncertain]).error
 
-    drawn = [error(labels[first[pairs]] == labels[second[pairs]]) for labels in posterior.labels]
-    return found._replace(uncertain_error=error(same), chance_error=float(np.mean(drawn)))
+    by_chance = [error(outcome) for outcome in np.concatenate([one.drawn for one in judged], axis=1)]
+    return found._replace(
+        uncertain_error=error(same),
+        chance_error=float(np.mean(by_chance)),
+        chance_limit=float(np.quantile(by_chance, CHANCE_LIMIT)),
+    )
 
 
-def fit_temperature(case: Case, judged: Bools, *, team: Team) -> float:
+def _weights_of_pairs(case: Case) -> Floats:
+    """Return how many of the items of each linked pair are judged, zero where truth does not say enough."""
+    judged, known = case.judged_items(), np.asarray(case.truth >= 0)
+    first, second = case.walk.graph.first, case.walk.graph.second
+    both = known[first] & known[second]
+    return np.where(both, judged[first].astype(np.float64) + judged[second], 0.0)
+
+
+def _judge(case: Case, tree: MergeTree, chances: NDArray[np.float64], seed: int) -> _Judged:
+    """Return the judged pairs of a case, with their probabilities by the chances of the nodes."""
+    graph, weight = case.walk.graph, _weights_of_pairs(case)
+    pairs = np.flatnonzero(weight)
+    posterior = tree.posterior(chances, graph, draws=CHANCE_DRAWS, seed=seed)
+    first, second = graph.first[pairs], graph.second[pairs]
+    return _Judged(
+        posterior.together[pairs],
+        case.truth[first] == case.truth[second],
+        weight[pairs],
+        posterior.labels[:, first] == posterior.labels[:, second],
+    )
+
+
+def fit_temperature(cases: Sequence[Case], *, team: Team) -> float:
     """Return the temperature at which the confidence of judged items is nearest to whether they are right.
 
     The distance is squared, which is bounded: items that no temperature moves do not heat all others.
     """
-    right = is_right(case.truth, case.walk.labels)[judged]
+    right = [is_right(case.truth, case.walk.labels) for case in cases]
 
     def loss(temperature: float) -> float:
-        return float(np.sum((case.walk.home_chances(temperature, team=team)[judged] - right) ** 2))
+        total = 0.0
+        for case, is_home in zip(cases, right, strict=True):
+            chances = case.walk.home_chances(temperature, team=team)
+            total += float(np.sum((chances - is_home)[case.judged_items()] ** 2))
+        return total
 
     return min(TEMPERATURES, key=loss)
 
@@ -155,13 +210,21 @@ def is_right(truth: Ints, labels: Ints) -> Bools:
 
 
 def _out_of_fold_chances(
-    tree: MergeTree, cases: MergeCases, merges: MergeOdds, seed: int
-) -> NDArray[np.float64]:
-    """Return the chances of nodes, of each decided one by odds that were learned from the other folds."""
-    chances = merges.chances(tree)
-    fold: NDArray[np.int64] = np.random.default_rng([seed, 4]).permutation(len(cases.node)) % FOLDS
-    for number in range(FOLDS):
-        held = fold == number
-        others = fit_merge_odds(tree, MergeCases(cases.node[~held], cases.same[~held]))
-        chances[cases.node[held]] = others.chances(tree)[cases.node[held]]
+    trees: Sequence[MergeTree],
+    decided: Sequence[MergeCases],
+    examples: Sequence[MergeExamples],
+    merges: MergeOdds,
+    seed: int,
+) -> list[NDArray[np.float64]]:
+    """Return the chances of nodes, of each decided one by odds that were learned from other groups."""
+    chances = [merges.chances(tree) for tree in trees]
+    groups, number = np.unique(np.concatenate([cases.group for cases in decided]), return_inverse=True)
+    fold_of = np.random.default_rng([seed, 4]).permutation(len(groups)) % FOLDS
+    ends = np.cumsum([len(cases.group) for cases in decided])[:-1]
+    folds = np.split(fold_of[number], ends)
+    for fold in range(FOLDS):
+        held = [of == fold for of in folds]
+        others = fit_merge_odds([one.part(~some) for one, some in zip(examples, held, strict=True)])
+        for tree, cases, some, found in zip(trees, decided, held, chances, strict=True):
+            found[cases.node[some]] = others.chances(tree)[cases.node[some]]
     return chances

@@ -25,7 +25,7 @@ from factorwise.apps.resolution.training.boosted_tables import boost_tables
 from factorwise.apps.resolution.training.calibration import Calibration, Case, calibrate
 from factorwise.apps.resolution.training.context_training import train_context
 from factorwise.apps.resolution.training.examples import PairExamples, TrainingData
-from factorwise.apps.resolution.training.folds import HeldOut, Judgement, Scorer, hold_out
+from factorwise.apps.resolution.training.folds import FOLDS, HeldOut, Judgement, Scorer, hold_out
 from factorwise.apps.resolution.training.link_learning import LinkTraining, Weights
 from factorwise.apps.resolution.training.pair_regression import regress_levels, scale_weights
 from factorwise.distributed.mixing import Mixer
@@ -185,20 +185,74 @@ def climb_ladder(
         if normal is not None:
             held = _add_context(held, held_out, normal, unlinked, search, scores, seed=seed, team=team)
         rung, method, context, number = held.rung, held.method, held.context, int(held_out.judged.sum())
-        case = Case(held.walk, held_out.among.entity, held_out.judged)
-        calibration = calibrate(case, seed=seed, team=team)
+        cases = [Case(held.walk, held_out.among.entity, held_out.judged, held_out.group)]
+        if data.templates:
+            cases = _cases_with_templates(
+                held, held_out, start, unlinked, template_weights, learner, search, team=team, mixer=mixer
+            )
+        calibration = calibrate(cases, seed=seed, team=team)
     links = _with_unlinked(rung.fit(data.pair_examples(data.entity >= 0), start), unlinked)
     weights = Weights(links, template_weights)
-    if data.templates or BY_WALKS in method:
+    if data.templates:
+        weights = _fit_with_templates(data, weights, learner, seed=seed, mixer=mixer, on_pass=on_pass)
+    elif BY_WALKS in method:
         weights = learner.fit(data, weights, seed=seed, mixer=mixer, on_pass=on_pass)
-    if data.templates:  # whose weights begin at zero, and are not yet where links have come to
-        weights = learner.fit(data, weights, fixed=(LINKS,), seed=seed, mixer=mixer, on_pass=on_pass)
     if held_out is None:
         score = weights.links.link_scores(data.levels)
         walk = cluster_by(data, score, weights, search, seed=seed, team=team)
         known = data.entity >= 0
         scores[rung.name] = b_cubed(data.entity[known], walk.labels[known])
     return Fitted(weights, calibration, method, scores, number, context)
+
+
+def _fit_with_templates(
+    data: TrainingData,
+    start: Weights,
+    learner: LinkTraining,
+    *,
+    seed: int,
+    mixer: Mixer | None,
+    on_pass: Callable[[PassRecord], None] | None = None,
+) -> Weights:
+    """Learn the weights of links and of templates by walks, and then those of templates by themselves.
+
+    These begin at zero, and are not yet where links have come to after the first walks.
+    """
+    weights = learner.fit(data, start, seed=seed, mixer=mixer, on_pass=on_pass)
+    return learner.fit(data, weights, fixed=(LINKS,), seed=seed, mixer=mixer, on_pass=on_pass)
+
+
+def _cases_with_templates(
+    held: _Held,
+    held_out: HeldOut,
+    start: Start,
+    unlinked: float,
+    template_weights: NDArray[np.float64],
+    learner: LinkTraining,
+    search: LinkSearch,
+    *,
+    team: Team,
+    mixer: Mixer | None,
+) -> list[Case]:
+    """Return a clustering for each fold, by weights of links and templates that were learned without it.
+
+    Of each, the items of the fold are judged.
+    """
+    data, among, cases = held_out.data, held_out.among, []
+    for fold in range(FOLDS):
+        usable = held_out.fold != fold
+        links = _with_unlinked(held.rung.fit(data.pair_examples(usable), start), unlinked)
+        part = data.part(np.flatnonzero(usable))
+        if not (part.entity >= 0).any():
+            continue
+        weights = _fit_with_templates(
+            part, Weights(links, template_weights), learner, seed=start.seed, mixer=mixer
+        )
+        score = weights.links.link_scores(among.levels)
+        walk = cluster_by(among, score, weights, _quick(search), seed=start.seed, team=team)
+        judged = held_out.judged & (held_out.fold_among == fold)
+        cases.append(Case(walk, among.entity, judged, held_out.group))
+    return cases
 
 
 def _climb(
@@ -211,7 +265,7 @@ def _climb(
     team: Team,
 ) -> _Held:
     """Return the highest rung that each step up to it was worth; note the score of every rung."""
-    quick = _quick(search)
+    quick, among = _quick(search), replace(held_out.among, templates=())
     held: _Held | None = None
     by_rung: dict[str, Floats] = {}
     for rung in RUNGS:
@@ -221,9 +275,7 @@ def _climb(
         else:
             score = held_out.out_of_fold_scores(rung.scorer(start))
         by_rung[rung.name] = score
-        walk = cluster_by(
-            held_out.among, score, Weights(links, np.zeros(0)), quick, seed=start.seed, team=team
-        )
+        walk = cluster_by(among, score, Weights(links, np.zeros(0)), quick, seed=start.seed, team=team)
         judgement = held_out.judge(walk.labels, score)
         scores[rung.name] = judgement.score
         if held is None or is_better(judgement, held.judgement):
@@ -246,7 +298,7 @@ def _add_walks(
     on_pass: Callable[[PassRecord], None] | None,
 ) -> _Held:
     """Return the rung that is held, corrected by SampleRank if held-out entities are better for it."""
-    data, among = replace(held_out.data, templates=()), held_out.among
+    data, among = (replace(records, templates=()) for records in (held_out.data, held_out.among))
 
     def fit(fold: int) -> Scorer:
         usable = held_out.fold != fold
@@ -316,7 +368,7 @@ def cluster_by(
     data: TrainingData, scores: Floats, weights: Weights, search: LinkSearch, *, seed: int, team: Team
 ) -> LinkWalk:
     """Cluster records by the scores of their links; weights say what else counts."""
-    further = further_model(data.templates, weights.further) if len(weights.further) else None
+    further = further_model(data.templates, weights.further)
     walk = LinkWalk(
         data.graph,
         scores,

@@ -61,6 +61,8 @@ class ScoredLinks:
         How many records each item stands for.
     sources : uint64[items]
         Bits of the sources an item comes from, if a cluster may have one record of each; else zeros.
+    link_pairs : int32[links] or None
+        How many linked pairs of records each link stands for; None for one each.
     further
         A model of further templates over the items, beside their links; None for none.
     """
@@ -71,6 +73,7 @@ class ScoredLinks:
     weights: LinkWeights
     counts: Codes
     sources: NDArray[np.uint64]
+    link_pairs: Codes | None = None
     further: Model | None = None
 
     @property
@@ -98,6 +101,7 @@ class ScoredLinks:
             cluster=self.weights.cluster,
             labels=labels,
             counts=self.counts,
+            link_pairs=self.link_pairs,
             sources=self.sources,
             further=self.further,
         )

@@ -35,8 +35,9 @@ class LinkWalk(ShardedWalk):
     labels
         Where to start: any labels; None for every item by itself. An item whose source its cluster has
         already starts by itself.
-    counts
-        Number of records that each item stands for; None for one each.
+    counts, link_pairs
+        Number of records that each item stands for, and of linked pairs of records that each link stands for;
+        None for one each. The score of a link is their sum, less ``unlinked`` for each pair beyond one.
     sources
         Bits of the sources an item comes from, if a cluster may have one record of each; else None.
     strict
@@ -54,6 +55,7 @@ class LinkWalk(ShardedWalk):
         cluster: float,
         labels: ArrayLike | None = None,
         counts: ArrayLike | None = None,
+        link_pairs: ArrayLike | None = None,
         sources: ArrayLike | None = None,
         strict: bool = False,
         further: Model | None = None,
@@ -71,8 +73,12 @@ class LinkWalk(ShardedWalk):
         )
         self.graph, self.link_scores = graph, scores
         self.settings = np.array([unlinked, cluster])
-        self.counts = _per_item("counts", np.ones(n) if counts is None else counts, np.int32, n)
-        self.sources = _per_item("sources", np.zeros(n) if sources is None else sources, np.uint64, n)
+        self.counts = _one_for_each("counts", np.ones(n) if counts is None else counts, np.int32, n)
+        self.link_pairs = _one_for_each(
+            "link_pairs", np.ones(len(scores)) if link_pairs is None else link_pairs, np.int32, len(scores)
+        )
+        self.sources = _one_for_each("sources", np.zeros(n) if sources is None else sources, np.uint64, n)
+        self.further = further
         model = self._model(float(unlinked), float(cluster), further)
         start = np.arange(n) if labels is None else self._allowed(np.asarray(labels))
         worth = scores if further is None else np.maximum(scores, FOLLOWED)
@@ -136,10 +142,10 @@ def _moves(
     return LinkedGibbs(model, graph, strict, chosen), jumps
 
 
-def _per_item(name: str, values: ArrayLike, kind: type[Kind], n: int) -> NDArray[Kind]:
+def _one_for_each(name: str, values: ArrayLike, kind: type[Kind], n: int) -> NDArray[Kind]:
     array = np.asarray(values, kind)
     if array.shape != (n,):
-        raise ShapeError(f"{n} items need {n} values of {name}, but {array.shape} were given.")
+        raise ShapeError(f"{name} must have {n} values, one for each, but {array.shape} were given.")
     return array
 
 
