@@ -108,7 +108,9 @@ def test_trees_sum_the_pairs_of_records_that_must_be_together(by_weight):
     values = KNOWN.weights.values.copy()
     values[UNLINKED_WEIGHT] = by_weight
     known = replace(KNOWN, weights=LevelWeights(KNOWN.weights.sizes, values))
-    linked = link(PEOPLE, known, constraints=Constraints(must=pairs((0, 1), (1, 5), (6, 7))), team=ALONE)
+    linked = link(
+        PEOPLE, known, constraints=Constraints(must=pairs((0, 1), (1, 2), (4, 5), (5, 3))), team=ALONE
+    )
     walk, tree = linked.walk, tree_of_walk(linked.walk)
     assert walk.link_pairs.max() > 2
     scores = {}

@@ -6,6 +6,8 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from factorwise.apps.resolution import Constraints, EntityResolver, RecordItems
+from factorwise.apps.resolution.merge_odds import DEFAULT_STRENGTH, MergeOdds, tree_of_walk
+from factorwise.apps.resolution.resolving import draw_posterior
 from factorwise.distributed import LocalExecutor
 from factorwise.errors import DataFileError, InvalidArgumentError, ShapeError, TemplateError
 from factorwise.metrics.clustering import b_cubed
@@ -206,3 +208,59 @@ def test_what_does_not_fit_is_refused(templates, weights, error, message):
     made = EntityResolver(templates=templates, template_weights=weights, **FAST)
     with pytest.raises(error, match=message):
         made.fit(TRAIN, "person", **HIDDEN)
+
+
+def test_they_act_on_the_draws(resolver):
+    """Around one clustering: odds of merges by what pairs of records of different blood groups add."""
+    found = resolver.resolve(TEST, id="id")
+    walk, unit = found.linked.walk, found.linked.unit
+    blood = np.array(TEST.column("blood").to_pylist())
+    differ = blood[:, None] != blood
+    chances, apart = {}, {}
+    for weight in (0.0, -0.5, 0.5, -1e3, 1e3):
+        walk.further.weights = [0.0, weight]
+        tree = tree_of_walk(walk)
+        chances[weight] = MergeOdds().chances(tree)[tree.n_items : tree.n_inner]
+        drawn = draw_posterior(walk, MergeOdds(), seed=1).labels[:, unit]
+        apart[weight] = np.mean([(differ & (labels[:, None] == labels)).sum() for labels in drawn])
+    gain = tree.gains["pairs"][tree.n_items : tree.n_inner] / 1e3
+    assert gain.max() >= 1.0
+    odds = {weight: chance / (1.0 - chance) for weight, chance in chances.items() if abs(weight) < 1.0}
+    for weight in (-0.5, 0.5):
+        np.testing.assert_allclose(odds[weight] / odds[0.0], np.exp(DEFAULT_STRENGTH * weight * gain))
+    assert (chances[-1e3][gain > 0.0] < 1e-9).all()
+    assert (chances[1e3][gain > 0.0] > 1.0 - 1e-9).all()
+    assert apart[-1e3] == 0.0 < apart[-0.5] < apart[0.0] < apart[0.5] < apart[1e3]
+
+
+def test_how_much_they_count_in_the_draws_is_learned(resolver):
+    strengths = resolver.knowledge_.merges.strengths
+    assert set(strengths) == {"blood", "pairs"}
+    assert all(strength >= 0.0 for strength in strengths.values())
+    assert resolver.knowledge_.training["reliability"]
+    found = resolver.resolve(TEST, id="id", posterior=True)
+    blood, unit = np.array(TEST.column("blood").to_pylist()), found.linked.unit
+    odds = resolver.knowledge_.merges
+    free = odds._replace(strengths=dict.fromkeys(odds.strengths, 0.0))
+    without = draw_posterior(found.linked.walk, free, seed=0)
+
+    def agreeing(posterior):
+        shares = [
+            np.mean([len(set(blood[labels == label])) == 1 for label in np.unique(labels)])
+            for labels in posterior.labels[:, unit]
+        ]
+        return np.mean(shares)
+
+    assert agreeing(found.posterior) > agreeing(without)
+
+
+def test_what_is_known_for_certain_holds_in_every_draw(resolver):
+    must, cannot = np.array([[0, 5], [5, 7]]), np.array([[1, 2], [3, 4], [0, 8]])
+    sources = (np.arange(TEST.num_rows) % 7).astype(np.int32)
+    sources[[0, 5, 7]] = [0, 1, 2]
+    limits = Constraints(must=must, cannot=cannot, sources=sources, one_per_source=True)
+    found = resolver.resolve(TEST, id="id", constraints=limits, posterior=True)
+    for labels in found.posterior.labels[:, found.linked.unit]:
+        assert len({int(labels[row]) for row in (0, 5, 7)}) == 1
+        assert (labels[cannot[:, 0]] != labels[cannot[:, 1]]).all()
+        assert len(set(zip(labels.tolist(), sources.tolist(), strict=True))) == TEST.num_rows
