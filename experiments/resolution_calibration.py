@@ -1,22 +1,25 @@
 """Is the posterior of resolution honest: of pairs given the probability p, does a share near p co-refer?
 
-    python experiments/resolution_calibration.py
-    python experiments/resolution_calibration.py aminer110 --seeds 1
-    python experiments/resolution_calibration.py historical_50k --records 30000
+    python experiments/resolution_calibration.py --salts a b c
+    python experiments/resolution_calibration.py aminer110 --salts a
+    python experiments/resolution_calibration.py historical_50k --records 30000 --salts a
 
-Weights and the odds of merges are learned from half of the entities, the others are resolved with their
-posterior. The table has the candidate pairs by their probability, seeds together. The calibration error is
-the mean over pairs of |mean probability - share of one entity| of their tenth: of the pairs in doubt, whose
-probability is between 0.01 and 0.99, and of all candidates. ``aim`` is what an honest posterior has; pairs
-come in whole clusters, so that an honest one, too, has an error by chance: ``chance`` is its mean and its
-95th percentile, from draws that are taken for the truth. B-cubed is that of the entities found, of the first
-and of the last hundred draws; R-hat and the effective size are those of the number of entities, the draws
-taken for four chains. Large sets are cut down to some of their entities (--records).
+A salt cuts a set into two halves of its entities (see resolution_entities.py). Weights and the odds of
+merges are learned from one half, the other is resolved with its posterior. The table has the candidate pairs
+by their probability, salts together. The calibration error is the mean over pairs of |mean probability -
+share of one entity| of their tenth: of the pairs in doubt, whose probability is between 0.01 and 0.99, and of
+all candidates. ``aim`` is what an honest posterior has; pairs come in whole clusters, so that an honest one,
+too, has an error by chance: ``chance`` is its mean and its 95th percentile, from draws that are taken for the
+truth. The same error of merges has every decision of the tree that the truth reaches as one case. B-cubed is
+that of the entities found, of the first and of the last hundred draws; R-hat and the effective size are those
+of the number of entities, the draws taken for four chains. Large sets are cut down to some of their entities
+(--records).
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,12 +29,16 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+import pyarrow as pa
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from resolution_tasks import Task, arguments, load, save
+from resolution_entities import split_set
+from resolution_tasks import Task, arguments, entities_with, save
 
 from factorwise import EntityResolver
+from factorwise.apps.resolution.merge_odds import decided_merges, tree_of_walk
 from factorwise.apps.resolution.resolving import draw_posterior
+from factorwise.apps.resolution.training import entity_numbers
 from factorwise.apps.resolution.trust import describe_calibration
 from factorwise.inference.merge_trees import SURE
 from factorwise.metrics.calibration import Reliability, reliability
@@ -40,13 +47,29 @@ from factorwise.types import Bools
 
 SETS = ("historical_50k", "aminer110", "chicago_early_childhood", "cora1295")
 BINS, DRAWS, CHAINS = 10, 1_000, 4
+OUTCOMES = 100  # draws that are taken for the truth
 
 
 class Judged(NamedTuple):
-    """Candidate pairs: the probability of each, and whether it is of one entity."""
+    """Cases with a probability, such as candidate pairs that may be of one entity.
+
+    chance, same : float64[cases], bool[cases]
+        The probability of each, and whether it came true.
+    drawn : bool[draws, cases]
+        Whether it would have, where draws are the truth.
+    """
 
     chance: NDArray[np.float64]
     same: Bools
+    drawn: NDArray[np.bool_]
+
+    @classmethod
+    def together(cls, runs: Sequence[Judged]) -> Judged:
+        """Put the cases of several runs together."""
+        return cls(
+            *(np.concatenate([run[k] for run in runs]) for k in range(2)),
+            np.concatenate([run.drawn for run in runs], axis=1),
+        )
 
     def tenths(self) -> Reliability:
         """Return the pairs by their probability."""
@@ -59,11 +82,30 @@ class Judged(NamedTuple):
     def in_doubt(self) -> Judged:
         """Return the pairs that are neither nearly certain nor nearly impossible."""
         doubt = np.minimum(self.chance, 1.0 - self.chance) > SURE
-        return Judged(self.chance[doubt], self.same[doubt])
+        return Judged(self.chance[doubt], self.same[doubt], self.drawn[:, doubt])
+
+    def text(self) -> str:
+        """Say how large the error is, and how large by chance."""
+        if not len(self.chance):
+            return "none"
+        chance = [reliability(self.chance, outcome, bins=BINS).error for outcome in self.drawn]
+        return (
+            f"{self.tenths().error:.4f} of {len(self.chance):,} (chance {np.mean(chance):.4f}, 95 %"
+            f" {np.quantile(chance, 0.95):.4f})"
+        )
 
 
-def judge(task: Task, seed: int, threads: int) -> Judged:
-    """Learn, resolve and compare with the truth."""
+def cut(name: str, salt: str, most: int) -> Task:
+    """Return the halves of a set, of each no more than so many records, about."""
+    train, test = (
+        half.filter(pa.array(entities_with(entity_numbers(half, "entity"), records=most)))
+        for half in split_set(name, salt)
+    )
+    return Task(name, train, test.drop_columns(["entity"]), entity_numbers(test, "entity"))
+
+
+def judge(task: Task, seed: int, threads: int) -> tuple[Judged, Judged]:
+    """Learn, resolve and compare with the truth: candidate pairs, and merges."""
     resolver = EntityResolver(random_state=seed, n_jobs=threads)
     resolver.fit(task.train, "entity", id="id")
     resolver.resolve(task.test, id="id")  # the first run may compile
@@ -77,20 +119,25 @@ def judge(task: Task, seed: int, threads: int) -> Judged:
     truth = np.empty(walk.n_items, np.int64)
     truth[found.linked.unit] = task.truth if found.weighed is None else task.truth[found.weighed]
     first, second = walk.graph.first, walk.graph.second
-    judged = Judged(drawn.together.astype(np.float64), truth[first] == truth[second])
-    doubtful = judged.in_doubt()
-    pairs = drawn.uncertain_pairs()
-    chance = [
-        Judged(drawn.together[pairs], labels[first[pairs]] == labels[second[pairs]]).tenths().error
-        for labels in drawn.labels[:100]
-    ]
+    labels = drawn.labels[:OUTCOMES]
+    judged = Judged(
+        drawn.together.astype(np.float64),
+        truth[first] == truth[second],
+        labels[:, first] == labels[:, second],
+    )
+    tree = tree_of_walk(walk)
+    chances = knowledge.merges.chances(tree)
+    decided = decided_merges(tree, truth, np.ones(len(truth), np.bool_))
+    of_merges = chances[decided.node]
+    outcomes = np.random.default_rng(seed).random((OUTCOMES, len(of_merges))) < of_merges
+    merges = Judged(of_merges, decided.same, outcomes)
     both = drawn.labels[:100], drawn.labels[-100:]
     early, late = (float(np.mean([b_cubed(truth, labels).f1 for labels in some])) for some in both)
     entities = np.array([float(len(np.unique(labels))) for labels in drawn.labels]).reshape(CHAINS, -1)
     print(
-        f"  seed {seed}: B-cubed F1 {b_cubed(task.truth, found.labels).f1:.4f}, of draws {early:.4f} and"
-        f" {late:.4f}; error {doubtful.tenths().error:.4f} in doubt (chance {np.mean(chance):.4f}, 95 %"
-        f" {np.quantile(chance, 0.95):.4f}), {judged.tenths().error:.4f} of all; R-hat"
+        f"  B-cubed F1 {b_cubed(task.truth, found.labels).f1:.4f}, of draws {early:.4f} and"
+        f" {late:.4f}; error in doubt {judged.in_doubt().text()}; of merges in doubt"
+        f" {merges.in_doubt().text()}; of all pairs {judged.tenths().error:.4f}; R-hat"
         f" {float(arviz.rhat(entities)):.3f}, effective size {float(arviz.ess(entities)):.0f} of {DRAWS}"
     )
     print(
@@ -98,7 +145,7 @@ def judge(task: Task, seed: int, threads: int) -> Judged:
         f" {between - begun:.2f} CPU s, with the posterior {ended - between:.2f}",
         flush=True,
     )
-    return judged
+    return judged, merges
 
 
 def report(judged: Judged) -> None:
@@ -108,15 +155,11 @@ def report(judged: Judged) -> None:
         tenth = min(int(mean * BINS), BINS - 1)
         print(f"  {tenth / BINS:.1f} to {(tenth + 1) / BINS:.1f} {pairs:>12,.0f}   {mean:.3f}    {share:.3f}")
     doubtful = judged.in_doubt()
-    for text, pairs in (("in doubt", doubtful), ("all candidates", judged)):
-        if not len(pairs.chance):
-            print(f"  {text}: none")
-            continue
-        print(
-            f"  {text}: {len(pairs.chance):,} pairs, mean p {pairs.chance.mean():.3f}, of one entity"
-            f" {pairs.same.mean():.3f}, calibration error {pairs.tenths().error:.4f} (aim: 0),"
-            f" Brier {pairs.brier():.4f}"
-        )
+    print(
+        f"  in doubt: mean p {doubtful.chance.mean():.3f}, of one entity {doubtful.same.mean():.3f},"
+        f" calibration error {doubtful.text()}, Brier {doubtful.brier():.4f}; of all"
+        f" {len(judged.chance):,} candidates error {judged.tenths().error:.4f}, Brier {judged.brier():.4f}"
+    )
 
 
 def draw(results: dict[str, Judged]) -> Figure:
@@ -135,16 +178,21 @@ def draw(results: dict[str, Judged]) -> Figure:
 
 
 def main() -> None:
-    options = arguments(__doc__, SETS, seeds=2)
+    options = arguments(__doc__, SETS)
     results = {}
     for name in options.sets:
-        task = load(name, options.records)
-        print(f"{name}: {task.train.num_rows:,} records to learn from, {task.test.num_rows:,} to resolve")
-        runs = [judge(task, seed, options.threads) for seed in range(options.seeds)]
-        results[name] = Judged(
-            np.concatenate([run.chance for run in runs]), np.concatenate([run.same for run in runs])
-        )
+        runs = []
+        for salt in options.salts:
+            task = cut(name, salt, options.records)
+            print(
+                f"{name} {salt}: {task.train.num_rows:,} records to learn from, {task.test.num_rows:,} others"
+            )
+            runs.append(judge(task, options.seed, options.threads))
+        results[name] = Judged.together([pairs for pairs, _ in runs])
         report(results[name])
+        print(
+            f"  merges in doubt: calibration error {Judged.together([m for _, m in runs]).in_doubt().text()}"
+        )
     save(draw(results), Path(__file__).stem)
 
 

@@ -63,12 +63,13 @@ def entities_with(
     return np.asarray(chosen[entity])
 
 
-def arguments(description: str | None, sets: Sequence[str], seeds: int) -> argparse.Namespace:
+def arguments(description: str | None, sets: Sequence[str]) -> argparse.Namespace:
     """Read the command line that the experiments share."""
     parser = argparse.ArgumentParser(description=(description or "").splitlines()[0])
     parser.add_argument("sets", nargs="*", help=f"which: {', '.join(SETS)}; by default {', '.join(sets)}")
     parser.add_argument("--records", type=int, default=10_000, help="at most so many in a half, about")
-    parser.add_argument("--seeds", type=int, default=seeds, help="how many seeds")
+    parser.add_argument("--salts", nargs="+", default=["a", "b", "c"], help="one split for each")
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=2, help="results do not depend on it")
     options = parser.parse_args()
     unknown = sorted(set(options.sets) - set(SETS))

@@ -37,7 +37,7 @@ def mark_forbidden(node, left, right, forbidden_pairs, sources):
     return any({a, b} in forbidden_pairs or sources[a] & sources[b] for a, b in combinations(items, 2))
 
 
-def best_link(node, left, right, counts, links, unlinked):
+def best_links(node, left, right, counts, links, unlinked):
     """Return the mean, over the records of the smaller part of a node, of the best link into the other part.
 
     links

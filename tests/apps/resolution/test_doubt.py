@@ -76,3 +76,11 @@ def test_both_clusterings_are_those_that_came_up_most(draws):
         for labels, count in zip((group.best, group.second), likeliest, strict=True):
             assert counts[clustering(labels)] == count
         assert clustering(group.best) != clustering(group.second)
+
+
+def test_a_doubtful_pair_that_no_draw_tears_makes_no_group():
+    """A probability of 0.985 may not show in a few draws: then there is no second clustering to tell of."""
+    posterior = LinkPosterior(
+        np.zeros((5, 2), np.int32), np.array([0.985], np.float32), np.ones(2, np.float32)
+    )
+    assert doubtful_groups(posterior, LinkGraph.from_pairs(2, [0], [1]), 10) == []

@@ -61,7 +61,7 @@ def test_best_links_are_those_of_the_plain_definition(number):
     compiled.best_links(graph.start, graph.neighbor, graph.pair, scores, -2.0, *arrays, best)
     pairs = zip(graph.first.tolist(), graph.second.tolist(), strict=True)
     links = dict(zip(pairs, scores.tolist(), strict=True))
-    expected = [plain.best_link(k, left, right, count, links, -2.0) for k in range(N, 2 * N - 2)]
+    expected = [plain.best_links(k, left, right, count, links, -2.0) for k in range(N, 2 * N - 2)]
     np.testing.assert_allclose(best[N:], expected, atol=1e-12)
 
 

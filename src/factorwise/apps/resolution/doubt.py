@@ -47,11 +47,16 @@ def doubtful_groups(posterior: LinkPosterior, graph: LinkGraph, most: int) -> li
 def _groups(
     posterior: LinkPosterior, graph: LinkGraph, pairs: NDArray[np.int64], bound: float
 ) -> Iterator[DoubtfulGroup]:
-    """Yield the groups that some pairs connect, all of them more doubtful than ``bound``."""
+    """Yield the groups that some pairs connect, all of them more doubtful than ``bound``.
+
+    A group of which all draws have the same clustering is left out: there is no second one.
+    """
     draws = posterior.labels
     for part in _connected(graph, pairs):
         items = np.unique(np.concatenate([graph.first[part], graph.second[part]])).astype(np.int64)
         group = _two_best(items, draws[:, items])
+        if group is None:
+            continue
         chance = posterior.together[part]
         doubtful = part[np.minimum(chance, 1.0 - chance) > 2.0 * bound]
         if sum(group.shares) >= CLEAR or not len(doubtful):
@@ -74,8 +79,10 @@ def _connected(graph: LinkGraph, pairs: NDArray[np.int64]) -> list[NDArray[np.in
     return [found[k] for k in np.argsort(first)]
 
 
-def _two_best(items: NDArray[np.int64], draws: NDArray[np.int32]) -> DoubtfulGroup:
+def _two_best(items: NDArray[np.int64], draws: NDArray[np.int32]) -> DoubtfulGroup | None:
     kinds, counts = np.unique(_first_places(draws), axis=0, return_counts=True)
+    if len(kinds) < 2:
+        return None
     order = np.argsort(-counts, kind="stable")[:2]
     share = counts[order] / len(draws)
     return DoubtfulGroup(items, kinds[order[0]], kinds[order[1]], (float(share[0]), float(share[1])))

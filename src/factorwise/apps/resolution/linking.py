@@ -434,7 +434,7 @@ class Links(NamedTuple):
     first: Ints
     second: Ints
     score: NDArray[np.float32]
-    pairs: Ints | None = None
+    pairs: NDArray[np.int32] | None = None
 
 
 def _merged(links: Links, unit: Ints, limits: Constraints, apart: float) -> Links:
