@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from factorwise.apps.resolution import linking
+from factorwise.apps.resolution import linked_items, linking
 from factorwise.apps.resolution.blocking import joins
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.estimator import EntityResolver
@@ -25,7 +25,7 @@ def small_tasks(monkeypatch):
     """Cut the work of forty people into many tasks."""
     monkeypatch.setattr(component_search, "ITEMS_PER_GROUP", 15)
     monkeypatch.setattr(linking, "PAIRS_OF_A_TASK", 50)
-    monkeypatch.setattr(linking, "ITEMS_AT_ONCE", 20)
+    monkeypatch.setattr(linked_items, "ITEMS_AT_ONCE", 20)
     monkeypatch.setattr(joins, "PIECE", 40)
 
 

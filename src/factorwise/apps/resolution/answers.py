@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.doubt import doubtful_groups
 from factorwise.apps.resolution.forms import ranges
-from factorwise.apps.resolution.linking import LinkedItems
+from factorwise.apps.resolution.linked_items import LinkedItems
 from factorwise.apps.resolution.naming import id_ranks, smallest_rows
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.shards.search import Found

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from factorwise.apps.resolution.knowledge import Knowledge
-from factorwise.apps.resolution.linking import LinkedItems
+from factorwise.apps.resolution.linked_items import LinkedItems
 from factorwise.apps.resolution.merge_odds import MergeOdds, tree_of_walk
 from factorwise.distributed.executors import Executor, LocalExecutor
 from factorwise.distributed.group_search import search_groups

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.curation.verdicts import Verdicts
-from factorwise.apps.resolution.linking import Links, link_items
+from factorwise.apps.resolution.linked_items import Links, link_items
 from factorwise.apps.resolution.updating import start_labels
 from factorwise.inference.mcmc.shards.component_search import LinkWeights
 from factorwise.inference.mcmc.shards.link_walk import LinkWalk

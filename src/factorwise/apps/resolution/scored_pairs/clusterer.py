@@ -10,7 +10,7 @@ import numpy as np
 
 from factorwise.apps.resolution.answers import Resolution
 from factorwise.apps.resolution.constraints import Constraints
-from factorwise.apps.resolution.linking import LinkedItems, Links, link_items
+from factorwise.apps.resolution.linked_items import LinkedItems, Links, link_items
 from factorwise.apps.resolution.naming import entity_names
 from factorwise.apps.resolution.resolving import default_budget, draw_posterior
 from factorwise.apps.resolution.scored_pairs.constants import PairConstants, estimate_constants

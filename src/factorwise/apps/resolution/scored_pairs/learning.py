@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.labelled import LabelledPairs, labelled_pairs
-from factorwise.apps.resolution.linking import LinkedItems
+from factorwise.apps.resolution.linked_items import LinkedItems
 from factorwise.apps.resolution.scored_pairs.constants import (
     STRONGEST_UNLINKED,
     WEAKEST_UNLINKED,
