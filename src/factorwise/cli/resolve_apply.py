@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -23,6 +24,7 @@ from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text, tell_on_the_way
 from factorwise.cli.progress import Clock, cost_rows, peak_memory, tell_compiling
 from factorwise.cli.reports import Page, report_options, report_row
+from factorwise.cli.resolve_blocks import report_counts
 from factorwise.cli.resolve_data import (
     Records,
     given_fields,
@@ -51,6 +53,7 @@ if TYPE_CHECKING:  # numba and Arrow take their time to load
     from factorwise.apps.resolution.constraints import Constraints
     from factorwise.apps.resolution.estimator import EntityResolver
     from factorwise.apps.resolution.linking import Linked
+    from factorwise.apps.resolution.memory import MemoryPlan
     from factorwise.inference.mcmc.shards.search import Progress
 
 #: Why the walk ended, for people; after the first two there is nothing to go on from.
@@ -71,7 +74,7 @@ _path = click.Path(path_type=Path)
 @record_options
 @score_options
 @click.option("--model", type=_path, metavar="MODEL.fw", help="What was learned.  [default: without labels]")
-@click.option("-o", "--output", required=True, type=_path, metavar="OUT", help="Entities of the records.")
+@click.option("-o", "--output", type=_path, metavar="OUT", help="Entities of the records.  [required]")
 @click.option("--fields", type=_path, metavar="FIELDS.toml", help="Kinds of columns, without a model.")
 @about_option
 @click.option("--must-link", metavar="FILE", help="Pairs of ids that are of one entity: two columns.")
@@ -107,6 +110,15 @@ _path = click.Path(path_type=Path)
 @rule_option
 @report_options
 @ray_option
+@click.option(
+    "--memory",
+    metavar="SIZE",
+    help="Memory that it may take, such as 4GB; what does not fit goes to files in TMPDIR."
+    "  [default: half of what is free]",
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Count blocks and pairs, and estimate time and memory; compare nothing."
+)
 @click.option("--checkpoint", metavar="FOLDER", help="Keep there what it needs to go on.")
 @click.option(
     "--checkpoint-seconds",
@@ -127,8 +139,13 @@ def command(options: Options, **given: Any) -> None:
     rows of the old ones come first.
     """
     names = {name: given.pop(name) for name in Request.__dataclass_fields__ if name != "reading"}
+    if names["output"] is None and not names["dry_run"]:
+        raise click.UsageError("Missing option '-o' / '--output'.")
     request = Request(**names, reading=given)
     request.check()
+    if request.dry_run:
+        report_counts(options, request.files, request.reading, request.fields, request.model, request.rule)
+        return
     document = made_where(request.ray, request.inputs(), options, resolve, request)
     emit(document, _lines(document), as_json=options.json)
     if document["interrupted"]:
@@ -213,6 +230,7 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
         from factorwise.apps.resolution.resolving import Keeping
 
         Keeping(request.checkpoint).clear()
+    assert request.output is not None
     document = {
         "output": request.output.name,
         "bytes": request.output.stat().st_size,
@@ -306,6 +324,14 @@ def _walk(
         clock.parts["candidates"] = time.perf_counter() - began
         walking = time.perf_counter()
 
+    def tell_plan(plan: MemoryPlan) -> None:
+        if plan.disk:
+            notice(
+                options,
+                f"about {size_text(plan.needed)} do not fit into {size_text(plan.limit)} of memory: about"
+                f" {size_text(plan.disk)} go to files in {tempfile.gettempdir()} while it runs.",
+            )
+
     from factorwise.apps.resolution.resolving import default_budget
 
     planned = request.rounds or default_budget(records.table.num_rows)[0]
@@ -329,6 +355,8 @@ def _walk(
             checkpoint=request.checkpoint,
             checkpoint_seconds=60.0 if request.checkpoint_seconds is None else request.checkpoint_seconds,
             executor=executor,
+            memory=request.memory,
+            planned=tell_plan,
             linked=tell_candidates,
             watch=watch,
         )

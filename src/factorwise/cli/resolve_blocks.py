@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from factorwise.cli.files import speaking_of
 from factorwise.cli.learned import RESOLUTION, check_kind
 from factorwise.cli.options import Options, verb
-from factorwise.cli.output import aligned, emit
+from factorwise.cli.output import aligned, emit, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory
 from factorwise.cli.resolve_data import Records, given_fields, read_records, record_options, rule_option
 
 if TYPE_CHECKING:  # Arrow takes its time to load
     from factorwise.apps.resolution.fields import FieldSpec
 
+MOST_COUNTED = 1_000_000  # records that are all counted; of larger tables a sample is
+SAMPLE = 500_000
 _path = click.Path(path_type=Path)
 
 
@@ -39,10 +42,23 @@ def command(
 
     The rules are those of --rule, of the model, or those that would be chosen without either. Pairs of a
     rule are those of its blocks joined whole; of blocks above the size told last, `resolve apply` pairs each
-    record with its neighbors in some orders only. The number of all different pairs is an estimate.
+    record with its neighbors in some orders only. The number of all different pairs is an estimate, and so
+    are the counts of tables of more than a million records, which are taken from half a million of them.
     """
     if model is not None and fields is not None:
         raise click.UsageError("--fields is for counting without a model; --model has fields of its own.")
+    report_counts(options, files, reading, fields, model, rule)
+
+
+def report_counts(
+    options: Options,
+    files: Sequence[str],
+    reading: Mapping[str, Any],
+    fields: Path | None,
+    model: Path | None,
+    rules: tuple[str, ...],
+) -> None:
+    """Read records, and print what rules would make of them."""
     if model is not None:
         check_kind(model, RESOLUTION)
     clock = Clock()
@@ -50,7 +66,7 @@ def command(
         records = read_records(files, **reading)
         declared = given_fields(fields, records)
     with clock.part("counting"), speaking_of(records.name):
-        document = count(records, declared, model, rule)
+        document = count(records, declared, model, rules)
     document |= {"seconds": clock.seconds(), "peak_memory": peak_memory()}
     emit(document, _lines(document), as_json=options.json)
 
@@ -71,29 +87,43 @@ def count(
     from factorwise.apps.resolution.fields import override
     from factorwise.apps.resolution.kinds import infer_kinds
     from factorwise.apps.resolution.knowledge import Knowledge
+    from factorwise.apps.resolution.memory import expected_seconds, plan_memory
     from factorwise.apps.resolution.normal_forms import normalize
 
     knowledge = None if model is None else Knowledge.load(model)
+    table, share = records.table, 1.0
+    if table.num_rows > MOST_COUNTED:
+        share = SAMPLE / table.num_rows
+        rows = np.random.default_rng(0).choice(table.num_rows, SAMPLE, replace=False)
+        table = table.take(np.sort(rows))
     if knowledge is not None:
         fields = list(knowledge.fields)
     else:
-        fields = override(infer_kinds(records.table, leave_out=records.leave_out), declared or [])
+        fields = override(infer_kinds(table, leave_out=records.leave_out), declared or [])
     rules = [parse_rule(text, fields) for text in texts]
-    normal = normalize(records.table, fields)
+    normal = normalize(table, fields)
     if not rules:
         rules = default_rules(fields, normal) if knowledge is None else list(knowledge.rules)
-    found = count_blocks(normal, rules)
+    n_records = records.table.num_rows
+    budget = None if knowledge is None else knowledge.budget(n_records)
+    found = count_blocks(normal, rules, budget, share=share)
+    compared = [field.name for field in fields if field.kind != "ignore"]
+    plan = plan_memory(None, records.table.select(compared).nbytes, found.pairs)
     return {
-        "records": normal.n_rows,
+        "records": n_records,
+        "sampled": normal.n_rows if share < 1.0 else None,
         "rules": [{**one._asdict(), "rule": one.rule.name} for one in found.rules],
         "joined_whole_up_to": found.limits.largest,
         "pairs": found.pairs,
+        "expected": {"cpu_seconds": expected_seconds(n_records, found.pairs), "memory": plan.needed},
     }
 
 
 def _lines(document: dict[str, Any]) -> Iterator[str]:
+    """Write counts for people."""
     records = document["records"]
-    yield f"{records:,} records"
+    sampled = document["sampled"]
+    yield f"{records:,} records" + ("" if sampled is None else f", estimated from {sampled:,} of them")
     counts = [
         (f"{one['blocks']:,}", f"{one['largest']:,}", f"{one['pairs']:,}", one["rule"])
         for one in document["rules"]
@@ -107,6 +137,11 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
                 " for each record",
             ),
             ("joined", f"blocks of up to {document['joined_whole_up_to']:,} records whole"),
+            (
+                "to resolve",
+                f"about {document['expected']['cpu_seconds']:,.0f} CPU s and"
+                f" {size_text(document['expected']['memory'])} of memory, or less of it with --memory",
+            ),
             *cost_rows(document),
         ]
     )

@@ -14,8 +14,19 @@ from factorwise.cli.reports import check_report
 from factorwise.cli.resolve_data import check_outputs, check_sources
 from factorwise.cli.resolve_onto import check_onto
 from factorwise.cli.resolve_shards import check_checkpoint_address
+from factorwise.errors import InvalidArgumentError
 
 MOST_DRAWN = 1_000_000  # records of which a report has doubtful pairs unasked: of more, drawing takes minutes
+
+
+def check_memory(text: str) -> None:
+    """Refuse what is no size of memory."""
+    from factorwise.apps.resolution.memory import parse_memory
+
+    try:
+        parse_memory(text)
+    except InvalidArgumentError as error:
+        raise click.UsageError(f"--memory: {error}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +35,7 @@ class Request:
 
     files: tuple[str, ...]
     model: Path | None
-    output: Path
+    output: Path | None
     fields: Path | None
     about: tuple[str, ...]
     must_link: str | None
@@ -45,6 +56,8 @@ class Request:
     ray: str | None
     checkpoint: str | None
     checkpoint_seconds: float | None
+    memory: str | None = None
+    dry_run: bool = False
     rule: tuple[str, ...] = ()
     reading: Mapping[str, Any] = field(default_factory=dict)
 
@@ -80,11 +93,15 @@ class Request:
 
     def check(self) -> None:
         """Refuse options that do not go together, and files that could not be written."""
+        if self.memory is not None:
+            check_memory(self.memory)
         check_report(self.report, self.no_values)
         check_outputs(self.outputs(), *self.inputs())
         check_tables(self.targets())
         unused = {"--checkpoint": self.checkpoint, "--ray": self.ray}
         check_onto(self.onto, self.old, unused)
+        if self.dry_run and self.onto is not None:
+            raise click.UsageError("--dry-run counts what resolving all records takes; leave out --onto.")
         if self.onto is not None and self.model is None:
             raise click.UsageError("--onto needs --model: the one that the entities were found with.")
         if self.fields is not None and self.model is not None:

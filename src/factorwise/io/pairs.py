@@ -112,6 +112,7 @@ class PairSorter:
         path = self._folder / f"run{len(self._runs)}"
         words = self.gathered()
         words.sort()
-        words.tofile(path)
+        with path.open("xb") as stream:
+            stream.write(words.data)
         self._runs.append(np.memmap(path, np.uint64, mode="r"))
         self._count = 0

@@ -23,6 +23,7 @@ from factorwise.apps.resolution.kinds import infer_kinds, with_length
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.labelled import labelled_pairs
 from factorwise.apps.resolution.linking import Linked, link, record_model
+from factorwise.apps.resolution.memory import MemoryPlan, plan_memory
 from factorwise.apps.resolution.naming import entity_names
 from factorwise.apps.resolution.record_items import TemplateMaker
 from factorwise.apps.resolution.repeats import EQUAL_DIFFER, compared_columns, distinct_records
@@ -292,6 +293,8 @@ class EntityResolver(ParameterEstimator):
         checkpoint: str | PathLike[str] | None = None,
         checkpoint_seconds: float = 60.0,
         executor: Executor | None = None,
+        memory: int | str | None = None,
+        planned: Callable[[MemoryPlan], None] = lambda plan: None,
         linked: Callable[[Linked], None] | None = None,
         watch: Callable[[Progress], None] | None = None,
     ) -> Resolution:
@@ -310,8 +313,13 @@ class EntityResolver(ParameterEstimator):
             Who makes joins, comparisons and searches, such as
             `factorwise.distributed.ray_executor.RayExecutor`; None for threads of this process. The result
             does not depend on it.
-        linked, watch
-            Called with the candidates before the search, and after each of its rounds.
+        memory
+            Bytes that it may take, or text such as "4GB"; None for half of what is free. What does not fit
+            goes to files in a scratch folder (in TMPDIR), which are removed with the answer. The entities do
+            not depend on it.
+        planned, linked, watch
+            Called with what will be taken before the work, with the candidates before the search, and after
+            each of its rounds.
         """
         self._check_fitted()
         table = read_table(records)
@@ -330,14 +338,19 @@ class EntityResolver(ParameterEstimator):
         distinct = None
         if not self.templates and not self.knowledge_.training.get(EQUAL_DIFFER):
             distinct = distinct_records(table, compared_columns(self.knowledge_.fields), constraints)
+        if distinct is not None:
+            table = table.take(distinct.rows)
+        plan = self._plan_memory(memory, table)
+        planned(plan)
         with Team(thread_count(self.n_jobs)) as team:
             found_links = link(
-                table if distinct is None else table.take(distinct.rows),
+                table,
                 self.knowledge_,
                 constraints=constraints if distinct is None else distinct.constraints(constraints),
                 templates=self.templates,
                 team=team,
                 executor=executor,
+                columns=plan.open_columns(),
             )
             if linked is not None:
                 linked(found_links)
@@ -484,6 +497,14 @@ class EntityResolver(ParameterEstimator):
             column = infer_source(table, [*hidden, *about])
             sources = None if column is None else number_sources(table, column)
         return Hints(about, sources, column, constraints.one_per_source)
+
+    def _plan_memory(self, memory: int | str | None, table: pa.Table) -> MemoryPlan:
+        """Decide where columns are kept; what is weighed otherwise than pair by pair stays in memory."""
+        compared = compared_columns(self.knowledge_.fields)
+        pairs = self.knowledge_.budget(table.num_rows)
+        plan = plan_memory(memory, table.select(compared).nbytes, pairs)
+        plain = not self.templates and self.knowledge_.unlabelled is None
+        return plan if plain else plan._replace(disk=0)
 
     def _search(self, n_records: int) -> LinkSearch:
         rounds, sweeps = default_budget(n_records)

@@ -6,7 +6,7 @@ Kernels read the codes, `to_arrow` hands the columns to DuckDB.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from factorwise.apps.resolution.pair_values import PairValues
 from factorwise.apps.resolution.vectors import Vectors
 from factorwise.errors import InvalidArgumentError
+from factorwise.io.columns import IN_MEMORY, Columns
 from factorwise.types import Bools, Ints
 
 MISSING = -1
@@ -179,7 +180,7 @@ class NormalField(Mapping[str, Form]):
     def __init__(self, name: str, kind: str, forms: Mapping[str, Form]) -> None:
         self.name = name
         self.kind = kind
-        self._forms = dict(forms)
+        self._forms = forms
 
     def __getitem__(self, form: str) -> Form:
         if form not in self._forms:
@@ -229,11 +230,14 @@ class NormalTable(Mapping[str, NormalField]):
         Forms that were made of others because a comparison needs them, by field and form.
     neighbors
         Blocking keys of near vectors, by field, number of neighbors and sources: they take long to find.
+    columns
+        Where columns of this table's pairs are kept; if that is in files, so are the forms.
     """
 
-    def __init__(self, n_rows: int, fields: Mapping[str, NormalField]) -> None:
+    def __init__(self, n_rows: int, fields: Mapping[str, NormalField], columns: Columns = IN_MEMORY) -> None:
         self.n_rows = n_rows
-        self.derived: dict[tuple[str, str], Form] = {}
+        self.columns = columns
+        self.derived: MutableMapping[tuple[str, str], Form] = {}
         self.neighbors: dict[tuple[str, int, bytes], Any] = {}
         self._fields = dict(fields)
 
@@ -258,6 +262,14 @@ class NormalTable(Mapping[str, NormalField]):
             for name, field in self.items()
         }
         return NormalTable(len(rows), fields)
+
+    def only(self, forms: Iterable[tuple[str, str]]) -> NormalTable:
+        """Return some forms, each named by its field and its own name."""
+        wanted: dict[str, dict[str, Form]] = {}
+        for field, form in forms:
+            wanted.setdefault(field, {})[form] = self[field][form]
+        fields = {name: NormalField(name, self[name].kind, kept) for name, kept in wanted.items()}
+        return NormalTable(self.n_rows, fields)
 
     def to_arrow(self) -> pa.Table:
         """Arrow table of all forms, in columns called ``field.form``."""

@@ -98,17 +98,20 @@ class Knowledge:
         filtered
             Leave out pairs that are not worth comparing, where the model has learned which.
         """
-        budget = (thrifty_budget if self.thrifty else default_budget)(normal.n_rows)
         return find_candidates(
             normal,
             self.rules,
-            budget=budget,
+            budget=self.budget(normal.n_rows),
             sources=sources,
             within=within,
             pair_filter=self.pair_filter if filtered else None,
             threads=threads,
             executor=executor,
         )
+
+    def budget(self, n_records: int) -> int:
+        """Return how many pairs of so many records are compared at most."""
+        return (thrifty_budget if self.thrifty else default_budget)(n_records)
 
     def for_size(self, n_records: int) -> Knowledge:
         """Return the model for a table of so many records: links count for less where there are more.

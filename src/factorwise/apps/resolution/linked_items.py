@@ -109,7 +109,7 @@ def link_items(
     sources = limits.source_bits(unit, n_items)
     if sources is None:
         sources = np.zeros(n_items, np.uint64)
-    first, second = (np.asarray(ends, np.int32) for ends in links[:2])
+    first, second = (ends.astype(np.int32, copy=False) for ends in links[:2])
     return unit, ScoredLinks(first, second, links.score, weights, counts, sources, links.pairs)
 
 

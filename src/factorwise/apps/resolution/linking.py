@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.blocking import Candidates
 from factorwise.apps.resolution.comparisons import Comparer, HasPairs, Pairs
+from factorwise.apps.resolution.comparisons.plan import chunks
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.context.features import PairContext
+from factorwise.apps.resolution.context.grouping import cluster_parts
 from factorwise.apps.resolution.context.model import FIRST_PASS as SEARCH
 from factorwise.apps.resolution.context.model import STRICTNESS, ContextModel
 from factorwise.apps.resolution.forms import NormalTable
@@ -37,6 +39,7 @@ from factorwise.inference.mcmc.shards.component_search import (
     find_groups,
     search_group,
 )
+from factorwise.io.columns import IN_MEMORY, Columns, release
 from factorwise.kernels.compile.threads import Team
 from factorwise.kernels.graphs.components import component_numbers
 from factorwise.model.link_templates import LinkTemplate
@@ -46,6 +49,9 @@ from factorwise.world.links import LinkGraph
 
 PAIRS_OF_A_TASK = 1_000_000  # that are compared in one go where there is an executor
 ITEMS_THAT_TELL = 100_000  # in open components: so many say which share of the pairs of an entity is linked
+
+
+PAIRS_AT_ONCE = 2_000_000  # whose context is computed at a time
 
 
 class FirstPass(NamedTuple):
@@ -87,6 +93,7 @@ def link(
     templates: Sequence[TemplateMaker] = (),
     team: Team,
     executor: Executor | None = None,
+    columns: Columns = IN_MEMORY,
 ) -> Linked:
     """Find the candidates of a table, and score them.
 
@@ -95,11 +102,13 @@ def link(
     executor
         Who makes joins, compares pairs and searches groups; None for this process. The result does not depend
         on it.
+    columns
+        Where normal forms and pairs are kept. The result does not depend on it.
     """
     limits = constraints or Constraints()
     limits.check()
     knowledge = knowledge.for_size(table.num_rows)
-    normal = normalize(table, knowledge.fields)
+    normal = normalize(table, knowledge.fields, columns)
     candidates = knowledge.candidates(
         normal,
         sources=limits.sources,
@@ -168,7 +177,8 @@ def run_first_pass(
 ) -> FirstPass:
     """Cluster records strictly by the scores of pairs alone: what the context of pairs is computed from."""
     plain = replace(knowledge, further={})
-    strict = joined(table, normal, candidates, scores - np.float32(STRICTNESS), plain, limits)
+    strict = joined(table, normal, candidates, scores, plain, limits)
+    strict.links.shift = -STRICTNESS
     groups = find_groups(strict.links)
     labels = _search_groups(groups, range(len(groups)), team, executor)
     return FirstPass(scores, strict.rows_of_units(labels))
@@ -208,8 +218,25 @@ def _search_groups(
 def score_in_context(
     normal: NormalTable, candidates: HasPairs, first: FirstPass, model: ContextModel
 ) -> NDArray[np.float32]:
-    """Return the scores of candidate pairs among the clusters of the first pass."""
-    return model.scores(PairContext(normal, candidates.first, candidates.second, first.scores, first.labels))
+    """Return the scores of candidate pairs among the clusters of the first pass.
+
+    Pairs of the same two clusters are scored together, and so many at a time that only some records are
+    looked at; how frequent values are is counted in the whole table.
+    """
+    forms = normal.only(sorted({each[:2] for each in model.features if each.field in normal}))
+    label = np.unique(first.labels, return_inverse=True)[1].astype(np.int32)
+    scores = normal.columns.make(len(first.scores), np.float32)
+    for pairs in cluster_parts(candidates, label, PAIRS_AT_ONCE):
+        one, two = candidates.first[pairs], candidates.second[pairs]
+        touched = np.zeros(int(label.max(initial=-1)) + 1, np.bool_)
+        touched[label[one]] = touched[label[two]] = True
+        rows = np.flatnonzero(touched[label])
+        place = np.zeros(normal.n_rows, np.int32)
+        place[rows] = np.arange(len(rows), dtype=np.int32)
+        some = PairContext(forms.rows(rows), place[one], place[two], first.scores[pairs], label[rows])
+        scores[pairs] = model.scores(some)
+        release(candidates.first, candidates.second, first.scores, scores)
+    return scores
 
 
 def score_candidates(
@@ -261,7 +288,8 @@ def _weigh(
             for low in cuts
         ]
         scores = np.concatenate(executor.map(compare_pairs, tasks))
-    scores += np.float32(knowledge.weights.link)
+    for low, high in chunks(0, len(scores)):
+        scores[low:high] += np.float32(knowledge.weights.link)
     return scores
 
 
@@ -309,6 +337,7 @@ def joined(
     kept = np.flatnonzero(scores != np.float32(weights.unlinked)) if knowledge.unlabelled else slice(None)
     links = Links(candidates.first[kept], candidates.second[kept], scores[kept])
     unit, scored = link_items(normal.n_rows, links, limits, LinkWeights(weights.unlinked, weights.cluster))
+    scored.make, scored.release = normal.columns.make, release
     own = make_templates(templates, RecordItems(table, unit, scored.n_items))
     scored.further = further_model(own, flat_weights(own, knowledge.further))
     return Linked(unit, scored, normal, candidates, scores)

@@ -59,16 +59,22 @@ from factorwise.apps.resolution.lists import is_list, list_forms
 from factorwise.apps.resolution.names import name_forms
 from factorwise.apps.resolution.pair_scores import pair_score_forms
 from factorwise.apps.resolution.quantities import date_forms, number_forms, numbers_of
+from factorwise.apps.resolution.stored_forms import StoredForms
 from factorwise.apps.resolution.vector_forms import vector_forms
 from factorwise.apps.resolution.words import text_forms
 from factorwise.errors import InvalidArgumentError
+from factorwise.io.columns import IN_MEMORY, Columns
 
 LONGEST = 4_000  # characters of a text that are looked at: comparing two takes the product of their lengths
 LONGEST_LIST = 1_000_000
 
 
-def normalize(table: pa.Table, specs: Sequence[FieldSpec]) -> NormalTable:
-    """Return the normal forms of the fields of a table; fields of kind ``ignore`` are left out."""
+def normalize(table: pa.Table, specs: Sequence[FieldSpec], columns: Columns = IN_MEMORY) -> NormalTable:
+    """Return the normal forms of the fields of a table; fields of kind ``ignore`` are left out.
+
+    columns
+        Where the forms are kept: of one field after the other.
+    """
     fields = {}
     for spec in specs:
         if spec.kind == "ignore":
@@ -80,8 +86,15 @@ def normalize(table: pa.Table, specs: Sequence[FieldSpec]) -> NormalTable:
                 " that does not compare it."
             )
         forms = normal_forms(table.column(spec.name), spec)
+        if columns.in_files:
+            stored: StoredForms[str] = StoredForms(columns)
+            stored.update(forms)
+            forms = stored
         fields[spec.name] = NormalField(spec.name, spec.kind, forms)
-    return NormalTable(table.num_rows, fields)
+    normal = NormalTable(table.num_rows, fields, columns)
+    if columns.in_files:
+        normal.derived = StoredForms(columns)
+    return normal
 
 
 def normal_forms(column: pa.ChunkedArray, spec: FieldSpec) -> Mapping[str, Form]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.constraints import Constraints
@@ -128,20 +129,39 @@ def _most_different_first(table: pa.Table, columns: Sequence[str]) -> list[str]:
 
 
 def _codes(column: pa.ChunkedArray) -> NDArray[np.int64]:
-    """Return a number for each value, 0 where it is missing or an empty text."""
-    array = column.combine_chunks()
+    """Return a number for each value, 0 where it is missing, an empty text or a list without items."""
+    array = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
     if is_pair_scores(array.type):  # which tell records apart
         return np.arange(1, len(array) + 1)
     if is_vector(array.type):
         with suppress(InvalidArgumentError):  # lists of numbers that are no vectors
             return read_vectors(column, "").codes.astype(np.int64) + 1
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+        return _codes_of_lists(array)
     try:
         coded = array.dictionary_encode()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # lists, say
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # records within records, say
         coded = pa.array([None if value is None else repr(value) for value in array.to_pylist()])
         coded = coded.dictionary_encode()
-    if isinstance(coded, pa.ChunkedArray):
-        coded = coded.combine_chunks()
-    empty = np.array([value == "" for value in coded.dictionary.to_pylist()] + [False])
-    codes = np.asarray(coded.indices.fill_null(len(empty) - 1), np.int64)
-    return np.where(empty[codes] | (codes == len(empty) - 1), 0, codes + 1)
+    values = coded.dictionary
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        empty = np.asarray(pc.equal(pc.binary_length(values), 0).fill_null(True))
+    else:
+        empty = np.zeros(len(values), bool)
+    codes = np.asarray(coded.indices.fill_null(len(empty)), np.int64)
+    return np.where(np.append(empty, True)[codes], 0, codes + 1)
+
+
+def _codes_of_lists(lists: pa.Array) -> NDArray[np.int64]:
+    """Return a number for each list, equal for equal items in the same order."""
+    if lists.null_count:
+        lists = lists.fill_null([])
+    items = _codes(pa.chunked_array([lists.flatten()])).astype(np.uint64)
+    lengths = np.asarray(pc.list_value_length(lists), np.int64)
+    offsets = np.append(0, np.cumsum(lengths))
+    place = np.arange(len(items)) - np.repeat(offsets[:-1], lengths)
+    words = split_mix_words(items + split_mix_words(place.astype(np.uint64)))
+    sums = np.append(np.uint64(0), np.cumsum(words))  # which wrap around, and so do their differences
+    keys = sums[offsets[1:]] - sums[offsets[:-1]]
+    codes = np.unique(np.append(np.uint64(0), keys), return_inverse=True)[1][1:]
+    return np.where(lengths == 0, 0, codes).astype(np.int64)

@@ -20,6 +20,7 @@ from factorwise.apps.resolution.blocking import (
 from factorwise.apps.resolution.blocking.limits import Limits, fitting_limits, pair_count
 from factorwise.distributed import LocalExecutor
 from factorwise.errors import InvalidArgumentError
+from factorwise.io.columns import Columns
 
 LETTER = Rule((Part("letter", "text"),))
 WORD = Rule((Part("words", "tokens", "items"),))
@@ -63,22 +64,10 @@ def test_candidates_are_the_pairs_that_share_a_key_each_once_and_in_order(rows):
 def test_tables_without_pairs_have_no_candidates(letters):
     found = find_candidates(records(letters, [[] for _ in letters]), [LETTER, WORD])
     assert len(found) == 0
-    assert [key.tolist() for key in found.keys] == [[-1] * len(letters)] * 2
 
 
 def test_no_rules_give_no_candidates():
     assert len(find_candidates(records(["a", "a"], [[], []]), [])) == 0
-
-
-def test_keys_name_the_smallest_block_of_each_item():
-    normal = records(["a", "b", "a", "c"], [["x"], ["x", "y"], ["x", "y"], []])
-    letter, word = find_candidates(normal, [LETTER, WORD]).keys
-    assert letter[0] == letter[2] >= 0
-    assert letter[1] == letter[3] == -1
-    assert word[1] == word[2] >= 0  # y, which is rarer than x
-    assert word[0] >= 0
-    assert word[0] != word[1]
-    assert word[3] == -1
 
 
 def test_pairs_of_one_source_can_be_left_out():
@@ -135,12 +124,23 @@ def test_no_more_pairs_than_the_budget_are_returned_and_rare_keys_come_first(bud
         assert len(found) == 300 * 299 // 2 + 150
 
 
-def test_the_cut_keeps_pairs_of_most_weight_and_of_equal_weight_some_spread_evenly():
+@pytest.mark.parametrize("in_files", [False, True])
+def test_the_cut_keeps_pairs_of_most_weight_and_of_equal_weight_some_spread_evenly(monkeypatch, in_files):
+    monkeypatch.setattr(candidates, "_STRETCH", 3)
+    columns = Columns.in_scratch() if in_files else Columns()
     weight = np.array([5, 9, 5, 5, 1, 5, 255], np.uint8)
-    assert candidates._within_budget(weight, 2).tolist() == [1, 6]
-    assert candidates._within_budget(weight, 4).tolist() == [0, 1, 3, 6]
-    assert candidates._within_budget(weight, 6).tolist() == [0, 1, 2, 3, 5, 6]
-    assert candidates._within_budget(weight, 0).tolist() == []
+    place = np.arange(7, dtype=np.int32)
+    merged = candidates._Merged(place, place + 10, weight, np.zeros(0, np.int64), np.zeros(0, np.int64))
+    for budget, kept in [
+        (2, [1, 6]),
+        (4, [0, 1, 3, 6]),
+        (6, [0, 1, 2, 3, 5, 6]),
+        (0, []),
+        (7, list(range(7))),
+    ]:
+        first, second = merged.within(budget, columns)
+        assert first.tolist() == kept
+        assert second.tolist() == [10 + k for k in kept]
 
 
 def test_pairs_that_share_several_rules_survive_the_budget():

@@ -115,17 +115,6 @@ def drawn_pairs(blocks: Blocks, weight: Floats, count: int, seed: int) -> NDArra
     return np.asarray(blocks.item[places], np.int64)
 
 
-def item_blocks(blocks: Blocks, n_items: int) -> NDArray[np.int64]:
-    """Return for each item the number of its smallest block; -1 if it is in none."""
-    found = np.full(n_items, -1, np.int64)
-    if np.bincount(blocks.item, minlength=1).max() > 1:
-        order = np.argsort(-np.repeat(blocks.size, blocks.size), kind="stable")
-        found[blocks.item[order]] = blocks.block[order]  # of several the last one stays
-    else:
-        found[blocks.item] = blocks.block
-    return found
-
-
 def neighbor_ranks(normal: NormalTable) -> list[NDArray[np.int64]]:
     """Return the rank of every item in one or two orders that bring similar items close."""
     ranks = []

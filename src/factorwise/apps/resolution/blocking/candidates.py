@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.apps.resolution.blocking.blocks import Blocks, blocks_of, item_blocks
+from factorwise.apps.resolution.blocking.blocks import Blocks, blocks_of
 from factorwise.apps.resolution.blocking.filters import PairFilter
 from factorwise.apps.resolution.blocking.joins import (
     MOST_RULES,
@@ -30,6 +30,7 @@ from factorwise.apps.resolution.blocking.rules import Rule
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.distributed.executors import Executor, LocalExecutor
 from factorwise.errors import require
+from factorwise.io.columns import Columns, release
 from factorwise.io.pairs import PairSorter, Words
 from factorwise.kernels.records.pair_joins import ALWAYS, merge_pairs
 from factorwise.types import Bools, Ints
@@ -80,8 +81,6 @@ class Candidates:
         The items of each pair, ``first < second``; ordered by both, each pair once.
     rules
         What became of each rule.
-    keys : int64[items] for each rule
-        The block of each item (the smallest, if it is in several); -1 where it is in none.
     limits
         Blocks up to which size were joined whole, and how many neighbors an item met in larger ones.
     cut
@@ -96,7 +95,6 @@ class Candidates:
     first: NDArray[np.int32]
     second: NDArray[np.int32]
     rules: tuple[RuleBlocks, ...]
-    keys: tuple[NDArray[np.int64], ...]
     limits: Limits
     cut: int
     tested: _Joins | None = None
@@ -179,7 +177,11 @@ def find_candidates(
     require(within or sources is not None, "sources", sources, "given when pairs within one are left out")
     require(threads >= 1, "threads", threads, "at least 1")
     maker = KeyMaker(normal, across=None if within else sources)
-    blocks = [blocks_of(maker.keys(rule), n_items) for rule in rules]
+    blocks = []
+    for rule in rules:
+        blocks.append(blocks_of(maker.keys(rule), n_items))
+        if normal.columns.in_files:  # keys of parts are made anew for each rule
+            maker = KeyMaker(normal)
     del maker
     wanted = Limits(largest_block or n_items, per_item or n_items)
     sizes = [found.size for found in blocks]
@@ -192,22 +194,27 @@ def find_candidates(
     apart = sources if not within else None
     test = PairTest.of_sources(apart) if pair_filter is None else pair_filter.test(normal, apart)
     joins = _Joins(
-        tuple(plan_joins(normal, blocks, limits)), test, n_items, at_once, threads, folder, executor
+        tuple(plan_joins(normal, blocks, limits)),
+        test,
+        n_items,
+        at_once or normal.columns.at_once,
+        threads,
+        folder or normal.columns.folder,
+        executor,
+        normal.columns,
     )
     merged = joins.run(np.zeros(0, np.int32), len(rules))
-    kept = _within_budget(merged.weight, allowed)
-    first, second = merged.first[kept], merged.second[kept]
+    first, second = merged.within(allowed, normal.columns)
     reports = tuple(
         _rule_blocks(rule, found, limits, int(pairs), int(new))
         for rule, found, pairs, new in zip(rules, blocks, merged.pairs, merged.new, strict=True)
     )
-    keys = tuple(item_blocks(found, n_items) for found in blocks)
     cut = len(merged.first) - len(first)
     tested = None if pair_filter is None else joins
     whole = sum(pair_count(size) for size in sizes)
     joined = sum(pair_count(size, limits) for size in sizes) / whole if whole else 1.0
     share = joined * len(first) / max(len(merged.first), 1)
-    return Candidates(n_items, first, second, reports, keys, limits, cut, tested, share)
+    return Candidates(n_items, first, second, reports, limits, cut, tested, share)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -221,6 +228,7 @@ class _Joins:
     threads: int
     folder: str | Path | None
     executor: Executor | None
+    columns: Columns
 
     def run(self, groups: NDArray[np.int32], n_rules: int) -> _Merged:
         """Make the pairs that pass the test; those inside groups that do not, if there are groups."""
@@ -236,7 +244,7 @@ class _Joins:
                 else:
                     for words in join_in_tasks(executor, join, shared, self.n_items):
                         sorter.add(words)
-            return _Merged.of(sorter.sorted_pairs(), n_rules)
+            return _Merged.of(sorter.sorted_pairs(), n_rules, self.columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,34 +258,47 @@ class _Merged:
     new: NDArray[np.int64]
 
     @classmethod
-    def of(cls, stretches: Iterable[Words], n_rules: int) -> _Merged:
-        parts = [(np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.uint8))]
+    def of(cls, stretches: Iterable[Words], n_rules: int, columns: Columns) -> _Merged:
         pairs, new = np.zeros(n_rules, np.int64), np.zeros(n_rules, np.int64)
-        for words in stretches:
-            first, second = np.empty((2, len(words)), np.int32)
-            weight = np.empty(len(words), np.uint8)
-            count = merge_pairs(words, first, second, weight, pairs, new)
-            parts.append((first[:count], second[:count], weight[:count]))
-        if len(parts) == 2:
-            return cls(*parts[1], pairs, new)
-        firsts, seconds, weights = zip(*parts, strict=True)
-        return cls(np.concatenate(firsts), np.concatenate(seconds), np.concatenate(weights), pairs, new)
 
+        def merged() -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]]:
+            for words in stretches:
+                first, second = np.empty((2, len(words)), np.int32)
+                weight = np.empty(len(words), np.uint8)
+                count = merge_pairs(words, first, second, weight, pairs, new)
+                yield first[:count], second[:count], weight[:count]
 
-def _within_budget(weight: NDArray[np.uint8], budget: int) -> NDArray[np.int64] | slice:
-    """Choose the pairs of highest weight; of those of equal weight, some spread evenly."""
-    if len(weight) <= budget:
-        return slice(None)
-    if budget == 0:
-        return np.zeros(0, np.int64)
-    counts = np.bincount(weight, minlength=ALWAYS + 1)
-    above = np.cumsum(counts[::-1])[::-1]  # pairs of at least each weight
-    least = int(np.flatnonzero(above >= budget)[-1])
-    kept = weight > least
-    ties = np.flatnonzero(weight == least)
-    room = budget - int(above[least] - counts[least])
-    kept[ties[np.arange(room) * len(ties) // max(room, 1)]] = True
-    return np.flatnonzero(kept)
+        ends, others, weights = columns.gather(merged(), (np.int32, np.int32, np.uint8))
+        return cls(ends, others, weights, pairs, new)
+
+    def within(self, budget: int, columns: Columns) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return the pairs of highest weight; of those of equal weight, some spread evenly."""
+        if len(self.weight) <= budget:
+            return self.first, self.second
+        counts = np.zeros(ALWAYS + 1, np.int64)
+        for low in range(0, len(self.weight), _STRETCH):
+            counts += np.bincount(self.weight[low : low + _STRETCH], minlength=ALWAYS + 1)
+        above = np.cumsum(counts[::-1])[::-1]  # pairs of at least each weight
+        least = int(np.flatnonzero(above >= budget)[-1])
+        ties, room = int(counts[least]), budget - int(above[least] - counts[least])
+        chosen = np.arange(room) * ties // max(room, 1)  # of the pairs that are equal
+
+        def kept() -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
+            before = 0
+            for low in range(0, len(self.weight), _STRETCH):
+                part = slice(low, low + _STRETCH)
+                weight = self.weight[part]
+                wanted, equal = weight > least, np.flatnonzero(weight == least)
+                within = chosen[
+                    np.searchsorted(chosen, before) : np.searchsorted(chosen, before + len(equal))
+                ]
+                wanted[equal[within - before]] = True
+                before += len(equal)
+                yield self.first[part][wanted], self.second[part][wanted]
+                release(self.first, self.second, self.weight)
+
+        first, second = columns.gather(kept(), (np.int32, np.int32))
+        return first, second
 
 
 def _rule_blocks(

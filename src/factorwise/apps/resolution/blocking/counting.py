@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from factorwise.apps.resolution.blocking.blocks import blocks_of
 from factorwise.apps.resolution.blocking.candidates import default_budget
 from factorwise.apps.resolution.blocking.keys import KeyMaker
@@ -38,18 +40,32 @@ class BlockCount(NamedTuple):
     pairs: int
 
 
-def count_blocks(normal: NormalTable, rules: Sequence[Rule], budget: int | None = None) -> BlockCount:
-    """Count blocks and pairs; ``budget`` is as in `find_candidates`."""
-    n_items = normal.n_rows
+def count_blocks(
+    normal: NormalTable, rules: Sequence[Rule], budget: int | None = None, *, share: float = 1.0
+) -> BlockCount:
+    """Count blocks and pairs; ``budget`` is as in `find_candidates`.
+
+    share
+        Of the records of a larger table that these are, drawn at random. Then pairs, and the sizes of blocks,
+        are estimates for that table, each of whose pairs is here with a probability of ``share`` squared; of
+        blocks there are at least so many.
+    """
+    n_items = round(normal.n_rows / share)
     allowed = default_budget(n_items) if budget is None else budget
     maker = KeyMaker(normal)
-    blocks = [blocks_of(maker.keys(rule), n_items) for rule in rules]
-    sizes = [found.size for found in blocks]
+    blocks = [blocks_of(maker.keys(rule), normal.n_rows) for rule in rules]
+    sizes = [np.round(found.size / share).astype(np.int64) for found in blocks]
     limits = fitting_limits(sizes, Limits(n_items, n_items), allowed)
-    made = sum(pair_count(size, limits) for size in sizes)
+    # Pairs in blocks that are joined whole are counted from the pairs here, not from sizes, which are rough.
+    here = [found.size for found in blocks]
+    joined = [(size <= limits.largest) for size in sizes]
+    made = sum(
+        round(pair_count(own[whole]) / share**2) + pair_count(size[~whole], limits)
+        for own, size, whole in zip(here, sizes, joined, strict=True)
+    )
     times = overlap(normal, rules, blocks, limits) if made else 1.0
     counts = tuple(
-        RuleCount(rule, len(size), int(size.max(initial=0)), pair_count(size))
-        for rule, size in zip(rules, sizes, strict=True)
+        RuleCount(rule, len(size), int(size.max(initial=0)), round(pair_count(own) / share**2))
+        for rule, size, own in zip(rules, sizes, here, strict=True)
     )
     return BlockCount(counts, limits, min(allowed, round(made / times)))

@@ -40,6 +40,7 @@ from factorwise.apps.resolution.words import (
 )
 
 RECORD = "whole record"  # what stands for a field where the whole record is compared
+_ROWS = 1 << 17  # worked on in one go
 SIZE = 3  # characters of a gram
 _BITS = 21  # of a character of Unicode: three fit into one word of 64
 
@@ -158,13 +159,21 @@ def words_of_records(normal: NormalTable) -> Lists:
     if not parts:
         return Lists(np.zeros(normal.n_rows + 1, np.int64), np.zeros(0, np.int32), pa.array([], pa.string()))
     values = encoded(pa.concat_arrays([part.values.cast(pa.string()) for part in parts]))
-    starts = offsets_of(np.array([len(part.values) for part in parts], np.int64))
-    codes = [values.codes[start + part.codes] for start, part in zip(starts[:-1], parts, strict=True)]
-    rows = [np.repeat(np.arange(len(part)), np.diff(part.offsets)) for part in parts]
-    row = np.concatenate(rows)
-    order = np.argsort(row, kind="stable")
-    offsets = offsets_of(np.bincount(row, minlength=normal.n_rows))
-    return sets(offsets, np.concatenate(codes)[order], values.values)
+    starts = offsets_of(np.array([len(part.values) for part in parts], np.int64))[:-1].tolist()
+    width = max(len(values.values), 1)
+    lengths, codes = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
+    for low in range(0, normal.n_rows, _ROWS):
+        high = min(low + _ROWS, normal.n_rows)
+        keys = []
+        for start, part in zip(starts, parts, strict=True):
+            offsets = part.offsets[low : high + 1]
+            row = np.repeat(np.arange(high - low), np.diff(offsets))
+            keys.append(row * width + values.codes[start + part.codes[offsets[0] : offsets[-1]]])
+        key = np.sort(np.concatenate(keys))
+        key = key[np.append(True, key[1:] != key[:-1])] if len(key) else key
+        lengths.append(np.bincount(key // width, minlength=high - low))
+        codes.append((key % width).astype(np.int32))
+    return Lists(offsets_of(np.concatenate(lengths)), np.concatenate(codes), values.values)
 
 
 def _words_of(field: NormalField) -> Iterator[Lists]:

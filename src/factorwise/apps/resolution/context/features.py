@@ -117,32 +117,32 @@ class PairContext:
         if isinstance(column, Numbers):
             yield from zip(OF_NUMBERS, _number_sides(self.pairs, column.values), strict=True)
         elif isinstance(column, Lists):
-            yield from _Tally(self.pairs, column.offsets, column.codes, squared=True).sides()
+            yield from _Tally(self.pairs, column, squared=True).sides()
         elif isinstance(column, Strings):
             yield from _tally_of_strings(self.pairs, column).sides()
 
 
 def _tally_of_strings(pairs: ClusterPairs, column: Strings) -> _Tally:
     there = column.codes >= 0
-    return _Tally(pairs, offsets_of(there.astype(np.int64)), column.codes[there], squared=False)
+    offsets = offsets_of(there.astype(np.int64))
+    whole = column.frequencies()
+    return _Tally(pairs, Lists(offsets, column.codes[there], column.values, whole), squared=False)
 
 
 class _Tally:
     """What clusters have of the values of a column.
 
-    offsets, codes
-        The values of each record.
+    column
+        The values of each record; how frequent they are is counted in the whole table.
     squared
         Weigh values by the square of their rarity, as a cosine does, rather than by the rarity.
     """
 
-    def __init__(
-        self, pairs: ClusterPairs, offsets: NDArray[np.int64], codes: NDArray[np.int32], *, squared: bool
-    ) -> None:
-        self.pairs, self.offsets, self.codes = pairs, offsets, codes
-        seen = np.bincount(codes, minlength=1)
-        filled = max(int((np.diff(offsets) > 0).sum()), 1)
-        rarity = 1e-3 - np.log(np.maximum(seen, 1) / filled).clip(max=0.0)
+    def __init__(self, pairs: ClusterPairs, column: Lists, *, squared: bool) -> None:
+        self.pairs, self.offsets, self.codes = pairs, column.offsets, column.codes
+        seen, filled = column.frequencies()
+        seen = np.append(seen, 0)[: max(len(seen), 1)]
+        rarity = 1e-3 - np.log(np.maximum(seen, 1) / max(filled, 1)).clip(max=0.0)
         self.weight = rarity**2 if squared else rarity
         self.base = np.maximum(seen, 1) / max(int(seen.sum()), 1)
 

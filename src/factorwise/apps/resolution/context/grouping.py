@@ -7,13 +7,16 @@ then has the mean of both.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.apps.resolution.comparisons import Cuts
+from factorwise.apps.resolution.comparisons import Cuts, HasPairs
 from factorwise.types import Floats, Ints
+
+STRETCH = 1 << 22  # pairs that are looked at in one go
 
 
 class Sides(NamedTuple):
@@ -21,6 +24,42 @@ class Sides(NamedTuple):
 
     across: Floats
     inside: Floats
+
+
+def cluster_parts(pairs: HasPairs, label: Ints, most: int) -> Iterator[NDArray[np.int32]]:
+    """Yield which pairs connect the same clusters, about ``most`` pairs at a time.
+
+    label
+        The cluster of each record, numbered from 0 on. A pair belongs to its cluster with the lower number,
+        and all pairs of a cluster are in one part.
+    """
+    count = len(pairs.first)
+    if count <= most:
+        yield np.arange(count, dtype=np.int32)
+        return
+    in_cluster = np.zeros(int(label.max(initial=-1)) + 1, np.int64)
+    for low in range(0, count, STRETCH):
+        lower = _lower_clusters(pairs, label, low)
+        in_cluster += np.bincount(lower, minlength=len(in_cluster))
+    part_of = ((np.cumsum(in_cluster) - in_cluster) // most).astype(np.uint16)
+    sizes = np.bincount(part_of, weights=in_cluster).astype(np.int64)
+    end = np.cumsum(sizes) - sizes
+    order = np.empty(count, np.int32)
+    for low in range(0, count, STRETCH):
+        part = part_of[_lower_clusters(pairs, label, low)]
+        by_part = np.argsort(part, kind="stable")
+        counts = np.bincount(part, minlength=len(sizes))
+        starts = np.cumsum(counts) - counts
+        order[np.repeat(end - starts, counts) + np.arange(len(part))] = low + by_part
+        end += counts
+    for start, size in zip((np.cumsum(sizes) - sizes).tolist(), sizes.tolist(), strict=True):
+        if size:
+            yield order[start : start + size]
+
+
+def _lower_clusters(pairs: HasPairs, label: Ints, low: int) -> Ints:
+    first, second = pairs.first[low : low + STRETCH], pairs.second[low : low + STRETCH]
+    return np.asarray(np.minimum(label[first], label[second]))
 
 
 class ClusterPairs:

@@ -65,6 +65,11 @@ class ScoredLinks:
         How many linked pairs of records each link stands for; None for one each.
     further
         A model of further templates over the items, beside their links; None for none.
+    shift
+        What is added to each score.
+    make, release
+        Called to make room for links that are sorted into groups, and when one is done with columns for a
+        while: where they lie in files, that gives back memory.
     """
 
     first: Codes
@@ -75,6 +80,9 @@ class ScoredLinks:
     sources: NDArray[np.uint64]
     link_pairs: Codes | None = None
     further: Model | None = None
+    shift: float = 0.0
+    make: Callable[[int, Any], NDArray[Any]] = np.zeros
+    release: Callable[..., None] = field(default=lambda *columns: None)
 
     @property
     def n_items(self) -> int:
@@ -90,13 +98,17 @@ class ScoredLinks:
         """Yield all links in order, some of them at a time."""
         for low in range(0, len(self.first), STRETCH):
             part = slice(low, low + STRETCH)
-            yield _read(self.first[part]), _read(self.second[part]), _read(self.score[part])
+            score = _read(self.score[part])
+            if self.shift:
+                score = score + np.float32(self.shift)
+            yield _read(self.first[part]), _read(self.second[part]), score
+            self.release(self.first, self.second, self.score)
 
     def walk(self, labels: Ints | None = None) -> LinkWalk:
         """Return a walk over all items; ``labels`` say where to start, None for every item by itself."""
         return LinkWalk(
-            LinkGraph.from_pairs(self.n_items, self.first, self.second),
-            self.score,
+            LinkGraph.from_pairs(self.n_items, _read(self.first), _read(self.second)),
+            _read(self.score) + np.float32(self.shift) if self.shift else _read(self.score),
             unlinked=self.weights.unlinked,
             cluster=self.weights.cluster,
             labels=labels,
@@ -268,11 +280,13 @@ class ComponentGroups:
             self._start[:-1], np.diff(self._start)
         )
         total = int(self._link_start[-1])
-        first, second = np.empty((2, total), np.int32)
-        score = np.empty(total, np.float32)
+        make, release = self.links.make, self.links.release
+        first, second, score = make(total, np.int32), make(total, np.int32), make(total, np.float32)
+        written = np.asarray(first), np.asarray(second), np.asarray(score)
         end = self._link_start[:-1].copy()
         for stretch in self.links.stretches():
-            scatter_links(*stretch, self.component, self.group, place, end, first, second, score)
+            scatter_links(*stretch, self.component, self.group, place, end, *written)
+        release(first, second, score)
         self._inside = first, second, score
 
 

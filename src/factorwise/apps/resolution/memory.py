@@ -1,0 +1,108 @@
+"""How much memory resolving a table takes, how much there is, and where columns are kept accordingly."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from factorwise.errors import InvalidArgumentError
+from factorwise.io.columns import IN_MEMORY, Columns
+from factorwise.io.pairs import AT_ONCE
+
+UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "MIB": 1 << 20, "GIB": 1 << 30}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
+LEAST = 200_000_000  # bytes: Python, Arrow and compiled code alone take that
+_PROGRAM = 350_000_000  # bytes of a run without records
+_OF_TABLE = (
+    2.5  # bytes for each byte of the compared columns: these, their normal forms, and what is made of them
+)
+_OF_PAIR = 40  # bytes for each pair that may be compared
+_ON_DISK, _PAIR_ON_DISK = 2.0, 45
+_CPU_OF_RECORD, _CPU_OF_PAIR = 25e-6, 2.5e-6  # seconds, as measured on a million author mentions
+_PER_PAIR_AT_ONCE = 256  # bytes of the limit for each pair that is held while pairs are made
+
+
+class MemoryPlan(NamedTuple):
+    """What a run is expected to take.
+
+    limit, needed
+        Bytes that it may take, and would take if all were kept in memory.
+    disk
+        Bytes that go to scratch files; 0 where all fits into memory.
+    """
+
+    limit: int
+    needed: int
+    disk: int
+
+    def open_columns(self, folder: str | Path | None = None) -> Columns:
+        """Return where columns are kept; refuse a folder without enough room for them.
+
+        folder
+            Where a scratch folder is made, if one is needed; None for the system's own place.
+        """
+        if not self.disk:
+            return IN_MEMORY
+        place = tempfile.gettempdir() if folder is None else str(folder)
+        free = shutil.disk_usage(place).free
+        if free < self.disk:
+            raise InvalidArgumentError(
+                f"about {as_text(self.disk)} would go to {place}, which has {as_text(free)} left: set TMPDIR"
+                f" to a folder with more room, or allow about {as_text(self.needed)} of memory."
+            )
+        return Columns.in_scratch(place, at_once=min(AT_ONCE, max(self.limit // _PER_PAIR_AT_ONCE, 1 << 16)))
+
+
+def plan_memory(limit: int | str | None, table_bytes: int, most_pairs: int) -> MemoryPlan:
+    """Decide whether resolving a table fits into memory.
+
+    limit
+        Bytes, or text such as "4GB"; None for half of what is free.
+    table_bytes, most_pairs
+        Bytes of the columns that are compared, and the pairs that may be compared.
+    """
+    allowed = free_memory() // 2 if limit is None else parse_memory(limit)
+    needed = int(_PROGRAM + _OF_TABLE * table_bytes + _OF_PAIR * most_pairs)
+    disk = 0 if needed <= allowed else int(_ON_DISK * table_bytes + _PAIR_ON_DISK * most_pairs)
+    return MemoryPlan(allowed, needed, disk)
+
+
+def expected_seconds(records: int, pairs: int) -> float:
+    """Return about how many CPU seconds it takes to resolve a table, by what others took."""
+    return 2.0 + _CPU_OF_RECORD * records + _CPU_OF_PAIR * pairs
+
+
+def parse_memory(given: int | str) -> int:
+    """Return a number of bytes, which may be written with a unit, such as "4GB" or "1.5 GiB"."""
+    found = _SIZE.fullmatch(str(given))
+    unit = None if found is None else UNITS.get(found[2].upper())
+    if found is None or unit is None:
+        raise InvalidArgumentError(f"memory must be a size such as 4GB or 800MB, but {given!r} was given.")
+    size = int(float(found[1]) * unit)
+    if size < LEAST:
+        raise InvalidArgumentError(f"memory must be at least {as_text(LEAST)}, but {given!r} was given.")
+    return size
+
+
+def free_memory() -> int:
+    """Return the bytes of memory that a process can have now, within the limits of a container."""
+    free = 8 * 10**9
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                free = 1024 * int(line.split()[1])
+        limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
+        if limit != "max":
+            used = int(Path("/sys/fs/cgroup/memory.current").read_text(encoding="ascii"))
+            free = min(free, max(int(limit) - used, LEAST))
+    except (OSError, ValueError):  # another system, or none of these files
+        return free
+    return free
+
+
+def as_text(size: int) -> str:
+    """Write a number of bytes for people."""
+    return f"{size / 1e9:.1f} GB" if size >= 10**9 else f"{size / 1e6:.0f} MB"

@@ -1,0 +1,104 @@
+"""Columns of numbers, in memory or in files of a scratch folder that are mapped into it.
+
+Who works on columns goes over them in stretches and says when he is done with one (`release`), so that what
+lies in files takes hardly any memory. The room of a file is taken when it is made: a full disk is an error
+then, not a fault in the middle of the work.
+"""
+
+from __future__ import annotations
+
+import itertools
+import mmap
+import os
+import sys
+import weakref
+from collections.abc import Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from factorwise.io.scratch import scratch_folder
+
+
+class Columns:
+    """Where columns are kept.
+
+    folder
+        The folder of their files; None to keep them in memory.
+    at_once
+        Pairs that are held in memory while they are made and sorted; None for as many as usual.
+    """
+
+    def __init__(self, folder: Path | None = None, *, at_once: int | None = None) -> None:
+        self.folder, self.at_once = folder, at_once
+        self._numbers = itertools.count()
+
+    @classmethod
+    def in_scratch(cls, parent: str | Path | None = None, *, at_once: int | None = None) -> Columns:
+        """Keep columns in a scratch folder, which is removed with the last reference to what is returned."""
+        stack = ExitStack()
+        made = cls(stack.enter_context(scratch_folder(parent)), at_once=at_once)
+        weakref.finalize(made, stack.close)
+        return made
+
+    @property
+    def in_files(self) -> bool:
+        """Whether columns lie in files."""
+        return self.folder is not None
+
+    def path(self, name: str) -> Path:
+        """Return the path of a new file."""
+        assert self.folder is not None
+        return self.folder / f"{next(self._numbers)}-{name}"
+
+    def make(self, count: int, dtype: DTypeLike) -> NDArray[Any]:
+        """Return a column of zeros."""
+        if self.folder is None or not count:
+            return np.zeros(count, dtype)
+        path, size = self.path("column"), count * np.dtype(dtype).itemsize
+        with path.open("xb") as stream:
+            take_room(stream.fileno(), size)
+        return np.memmap(path, dtype, mode="r+", shape=(count,))
+
+    def gather(self, parts: Iterable[tuple[NDArray[Any], ...]], dtypes: tuple[DTypeLike, ...]) -> list[Any]:
+        """Return columns of which the parts come one after the other, all at the same time."""
+        if self.folder is None:
+            kept = [tuple(np.zeros(0, dtype) for dtype in dtypes), *parts]
+            kept = kept[1:] if len(kept) == 2 else kept
+            return [np.concatenate(each) if len(each) > 1 else each[0] for each in zip(*kept, strict=True)]
+        paths = [self.path("column") for _ in dtypes]
+        with ExitStack() as stack:
+            streams = [stack.enter_context(path.open("xb")) for path in paths]
+            for part in parts:
+                for stream, values, dtype in zip(streams, part, dtypes, strict=True):
+                    stream.write(np.ascontiguousarray(values, dtype).data)
+        return [
+            np.memmap(path, dtype, mode="r+") if path.stat().st_size else np.zeros(0, dtype)
+            for path, dtype in zip(paths, dtypes, strict=True)
+        ]
+
+
+IN_MEMORY = Columns()
+
+
+def take_room(handle: int, size: int) -> None:
+    """Make an open file as large as it is to be, with its room on the disk."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(handle, 0, size)
+    else:
+        os.truncate(handle, size)
+
+
+def release(*columns: Any) -> None:
+    """Give back the memory of columns that lie in files; what was written to them stays."""
+    if sys.platform != "linux":
+        return
+    for column in columns:
+        mapped = column
+        while mapped is not None and not isinstance(mapped, mmap.mmap):
+            mapped = getattr(mapped, "base", None)
+        if mapped is not None:
+            mapped.madvise(mmap.MADV_DONTNEED)

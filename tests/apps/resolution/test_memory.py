@@ -1,0 +1,97 @@
+"""Resolving with files: the same bits as in memory, nothing left behind, and sizes that can be read."""
+
+import gc
+
+import numpy as np
+import pytest
+
+from factorwise.apps.resolution import EntityResolver, linked_items, linking, memory
+from factorwise.apps.resolution.blocking import candidates
+from factorwise.apps.resolution.comparisons import plan
+from factorwise.apps.resolution.context import grouping
+from factorwise.apps.resolution.memory import MemoryPlan, free_memory, parse_memory, plan_memory
+from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.errors import InvalidArgumentError
+from factorwise.inference.mcmc.shards import component_search
+from factorwise.io.columns import Columns
+from resolution_cases import people_table
+
+PEOPLE = people_table(60)
+
+
+@pytest.fixture(scope="module")
+def resolver():
+    return EntityResolver(steps=10, rounds=6, n_jobs=1).fit(PEOPLE, "person", id="id")
+
+
+@pytest.fixture
+def small_stretches(monkeypatch):
+    for module, name in (
+        (candidates, "_STRETCH"),
+        (component_search, "STRETCH"),
+        (grouping, "STRETCH"),
+        (linking, "PAIRS_AT_ONCE"),
+        (linked_items, "ITEMS_AT_ONCE"),
+        (plan, "CHUNK"),
+    ):
+        monkeypatch.setattr(module, name, 37)
+
+
+def in_files(monkeypatch):
+    """Let every plan say that nothing fits into memory."""
+    monkeypatch.setattr(memory, "_PROGRAM", 1 << 60)
+    monkeypatch.setattr(memory, "_PAIR_ON_DISK", 1)
+
+
+def test_entities_and_confidences_are_the_same_bits(resolver, monkeypatch, tmp_path, small_stretches):
+    expected = resolver.resolve(PEOPLE, id="id")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    in_files(monkeypatch)
+    plans = []
+    found = resolver.resolve(PEOPLE, id="id", memory="1GB", planned=plans.append)
+    assert plans[0].disk > 0
+    assert found.linked.normal.columns.in_files
+    assert len(list(tmp_path.glob("*/*"))) > 20
+    assert found.entity.equals(expected.entity)
+    assert found.confidence.tobytes() == expected.confidence.tobytes()
+    del found
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_forms_come_back_from_files_as_they_were(resolver):
+    fields = resolver.knowledge_.fields
+    plain, stored = normalize(PEOPLE, fields), normalize(PEOPLE, fields, Columns.in_scratch())
+    for field, forms in plain.items():
+        assert list(stored[field]) == list(forms)
+        for form, column in forms.items():
+            again = stored[field][form]
+            assert type(again) is type(column)
+            assert again.to_arrow().equals(column.to_arrow())
+            assert np.array_equal(again.missing, column.missing)
+
+
+def test_what_does_not_fit_on_the_disk_is_told_before_the_work(tmp_path):
+    wanted = MemoryPlan(10**9, 10**18, 10**18)
+    with pytest.raises(InvalidArgumentError, match=r"set TMPDIR .* or allow about"):
+        wanted.open_columns(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("4GB", 4 * 10**9), ("1.5 GiB", 3 << 29), ("800mb", 8 * 10**8), (10**9, 10**9)]
+)
+def test_sizes_are_read_with_their_units(text, size):
+    assert parse_memory(text) == size
+
+
+@pytest.mark.parametrize("text", ["much", "4 apples", "-1GB", "1MB", ""])
+def test_other_sizes_are_refused(text):
+    with pytest.raises(InvalidArgumentError, match="memory must be"):
+        parse_memory(text)
+
+
+def test_half_of_the_free_memory_is_the_limit_unless_one_is_given():
+    plan_of = plan_memory(None, 10**6, 10**6)
+    assert abs(plan_of.limit - free_memory() / 2) < 0.2 * plan_of.limit
+    assert plan_of.disk == 0
+    assert plan_memory("300MB", 10**6, 10**8).disk > 0
