@@ -82,6 +82,7 @@ LINES = (
     "coref fit docs.jsonl --passes 1 --steps 20 --search-steps 5 --model out.fw --report out.html",
     "coref apply docs.jsonl --model coref.fw -o out.jsonl --report out.html",
     "coref score coref-found.jsonl --truth docs.jsonl",
+    "coref mentions docs.jsonl --model out-mentions.fw --max-iterations 5",
     "align fit a.jsonl b.jsonl --reference known.tsv --passes 1 --steps 10 --search-steps 5 --model out.fw"
     " --report out.html",
     "align apply a.jsonl b.jsonl --model align.fw -o out.tsv --report out.html",

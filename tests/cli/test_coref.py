@@ -15,6 +15,7 @@ from factorwise.cli import align, coref, coref_apply, coref_fit, main
 from factorwise.cli.learned import TOP, VERB_OF_KIND
 from factorwise.io.learned import read_learned
 from factorwise.io.models import ModelFile, read_model, write_model
+from factorwise.pipelines.mentions import documents_of_text
 from report_cases import sections_of
 
 SHARED = ["--seed", "--threads", "--config", "--json", "--quiet", "--verbose", "--version"]
@@ -542,3 +543,65 @@ def test_a_mention_that_stands_twice_is_told_of(run, folder, tmp_path):
     assert (
         "more than once" not in run("coref", "apply", folder / "test.jsonl", "--model", folder / "m.fw").err
     )
+
+
+@pytest.fixture(scope="module")
+def reading(tmp_path_factory):
+    """A folder with a resolver, a finder of mentions, and what they learned from."""
+    folder = tmp_path_factory.mktemp("reading")
+    (folder / "train.jsonl").write_text(lines_of(STORIES), encoding="utf-8")
+    quietly("coref", "fit", folder / "train.jsonl", "--model", folder / "c.fw", *FAST, "--quiet")
+    quietly("coref", "mentions", folder / "train.jsonl", "--model", folder / "m.fw", "--quiet")
+    return folder
+
+
+def test_mentions_are_found_in_documents_and_scored_with_their_entities(run, reading, tmp_path):
+    out = tmp_path / "out.jsonl"
+    command = ["coref", "apply", reading / "train.jsonl", "--model", reading / "c.fw", "-o", out]
+    assert run(*command, "--mentions", reading / "m.fw").code == 0
+    found = read_documents(out)
+    assert [(m.start, m.end, m.type, m.kind) for m in found[0].mentions] == [
+        (m["start"], m["end"], m["type"], m["mtype"]) for m in STORIES[0]["mentions"]
+    ]
+    assert all(0 < mention["confidence"] <= 1 for mention in found[0].record["mentions"])
+    result = run("coref", "score", out, "--truth", reading / "train.jsonl", "--own-mentions", "--json")
+    scores = json.loads(result.out)["scores"]
+    assert scores["mentions"]["f1"] == 1.0
+    assert scores["true_mentions"] == scores["predicted_mentions"] == 6 * len(STORIES)
+    told = run("coref", "score", out, "--truth", reading / "train.jsonl", "--own-mentions").out
+    assert "mentions  1.0000     1.0000  1.0000" in told
+
+
+def test_plain_text_becomes_a_document_with_places(run, reading, tmp_path):
+    text = tmp_path / "novel.txt"
+    text.write_text("Ann Lee met Bob Ray in Rome. Bob Ray likes Ann Lee.\n", encoding="utf-8")
+    models = ["--model", reading / "c.fw", "--mentions", reading / "m.fw"]
+    [line] = run("coref", "apply", text, "--text", *models).out.splitlines()
+    document = json.loads(line)
+    content = text.read_text(encoding="utf-8")
+    assert document["id"] == "novel"
+    for token, (begin, end) in zip(document["tokens"], document["characters"], strict=True):
+        assert content[begin:end] == token
+    names = [" ".join(document["tokens"][m["start"] : m["end"]]) for m in document["mentions"]]
+    assert names == ["Ann Lee", "Bob Ray", "Rome", "Bob Ray", "Ann Lee"]
+    assert all(isinstance(mention["entity"], int) for mention in document["mentions"])
+    text.write_text(" \n", encoding="utf-8")
+    assert (
+        "has no text. Check that this is the right file."
+        in run("coref", "apply", text, "--text", *models).err
+    )
+
+
+def test_a_long_text_is_cut_between_sentences():
+    documents = documents_of_text("One two three. Four five. Six.", "t", part=5)
+    assert [(one.id, one.tokens) for one in documents] == [
+        ("t-1", ("One", "two", "three", ".")), ("t-2", ("Four", "five", ".", "Six", "."))
+    ]  # fmt: skip
+    assert [one.sentences for one in documents] == [((0, 4),), ((0, 3), (3, 5))]
+
+
+def test_the_finder_is_scored_on_held_out_documents(run, reading, tmp_path):
+    held_out = ["--held-out", reading / "train.jsonl", "--json"]
+    result = run("coref", "mentions", reading / "train.jsonl", "--model", tmp_path / "m.fw", *held_out)
+    document = json.loads(result.out)
+    assert (document["levels"], document["held_out"]["f1"]) == (1, 1.0)

@@ -7,6 +7,7 @@ from factorwise.cli.group import Registry, verb_group
 VERBS: Registry = {
     "apply": ("factorwise.cli.coref_apply", "Find the entities that the mentions of documents speak of."),
     "fit": ("factorwise.cli.coref_fit", "Learn from documents whose entities are known."),
+    "mentions": ("factorwise.cli.coref_mentions", "Learn to find mentions in plain text."),
     "score": ("factorwise.cli.coref_score", "Compare the entities found with the true ones."),
 }
 

@@ -20,6 +20,8 @@ from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress, tell_compiling
 from factorwise.cli.reports import Page, check_report, report_options, report_row
+from factorwise.cli.tag_options import read_plain_text
+from factorwise.errors import DataFileError
 
 if TYPE_CHECKING:
     from factorwise.apps.coreference.estimator import CoreferenceResolver
@@ -42,12 +44,21 @@ if TYPE_CHECKING:
     type=Whole(min=1),
     help="Steps of annealing for each mention.  [default: as given to `coref fit`]",
 )
+@click.option(
+    "--mentions",
+    type=click.Path(path_type=Path),
+    metavar="MENTIONS.fw",
+    help="Find the mentions with this finder, from `coref mentions`, in place of those in the file.",
+)
+@click.option("--text", is_flag=True, help="IN is plain text: needs --mentions.")
 @report_options
 def command(
     options: Options,
     input_file: str,
     model: Path,
     output: str,
+    mentions: Path | None,
+    text: bool,
     search_steps: int | None,
     report: Path | None,
     no_values: bool,
@@ -58,11 +69,15 @@ def command(
     0 that are used once in the file: two mentions speak of the same entity where they are equal, in one
     document or, with a model of whole topics, in several. Where a mention had an 'entity', it is kept as
     'truth' (unless there is a 'truth' already); all else stays as it was. Mentions that are left out, by
-    their type or because they stand at 'full_until' or later, get null. With --json the result is one JSON
-    document, or a summary of it if a file is written. '-' reads standard input.
+    their type or because they stand at 'full_until' or later, get null. With --mentions the mentions are
+    found first; with --text they are found in a plain text, which is resolved in parts of 2,000 tokens whose
+    entities are not joined, and 'characters' says where each token stands in it. With --json the result is
+    one JSON document, or a summary of it if a file is written. '-' reads standard input.
     """
     if output != STANDARD:
-        check_target("--output", Path(output), input_file, model)
+        check_target("--output", Path(output), input_file, model, mentions)
+    if text and mentions is None:
+        raise click.UsageError("--text needs --mentions: learn to find mentions with `coref mentions` first.")
     check_different({"--output": output, "--report": report})
     check_report(report, no_values, input_file, model)
 
@@ -74,7 +89,11 @@ def command(
     resolver = CoreferenceResolver.load(model, random_state=options.seed, **chosen)
     clock = Clock()
     with clock.part("reading"):
-        documents = given_documents(input_file)
+        documents = _documents_of_text(options, input_file) if text else given_documents(input_file)
+    if mentions is not None:
+        tell_compiling(options)
+        with clock.part("mentions"):
+            documents = _with_mentions(options, documents, mentions)
     notice_repeated(options, documents, shown(input_file))
     together = _together(options, documents, shown(input_file), resolver)
     tell_compiling(options)
@@ -116,6 +135,27 @@ def command(
     if output != STANDARD:
         document["bytes"] = Path(output).stat().st_size
         emit(document, _lines(document), as_json=options.json)
+
+
+def _documents_of_text(options: Options, path: str) -> list[Document]:
+    from factorwise.pipelines.mentions import documents_of_text
+
+    text = read_plain_text(path, "utf-8")
+    if not text.strip():
+        raise DataFileError(f"{shown(path)}: has no text. Check that this is the right file.")
+    documents = documents_of_text(text, "standard input" if path == STANDARD else Path(path).stem)
+    if len(documents) > 1:
+        notice(
+            options, f"{shown(path)} is resolved in {len(documents)} parts, whose entities are not joined."
+        )
+    return documents
+
+
+def _with_mentions(options: Options, documents: Sequence[Document], finder: Path) -> list[Document]:
+    from factorwise.apps.tagging.nested import NestedTagger
+    from factorwise.pipelines.mentions import find_mentions
+
+    return find_mentions(NestedTagger.load(finder, n_jobs=options.threads), documents)
 
 
 def _together(

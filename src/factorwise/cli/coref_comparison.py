@@ -9,6 +9,7 @@ from typing import Any
 
 from factorwise.apps.coreference.documents import Document
 from factorwise.errors import DataFileError
+from factorwise.metrics.coreference import FoundMentionScores, score_found_mentions
 
 Entity = str | int
 _SHOWN = 3  # as many missing ones are named
@@ -54,6 +55,27 @@ def with_kept_truth(documents: Iterable[Document], name: str) -> Iterator[tuple[
                 " true entities with --truth."
             )
         yield document, truth
+
+
+def score_own_mentions(
+    documents: Sequence[Document], others: Sequence[Document], name: str, other_name: str
+) -> FoundMentionScores:
+    """Score entities over mentions that were found, by their places, against the documents with the truth."""
+    known = {document.id: document for document in others}
+    ids = [document.id for document in documents]
+    _check_missing(name, other_name, "document", known, ids)
+    _check_missing(other_name, name, "document", ids, known)
+    for document in documents:
+        if document.tokens != known[document.id].tokens:
+            raise DataFileError(
+                f"{name}: document {document.id!r} has other tokens than in {other_name}, so places cannot be"
+                " compared. Find mentions in the same documents: `coref apply FILE.jsonl --mentions`."
+            )
+    sides = [
+        [{(m.start, m.end): m.entity for m in side.mentions if m.entity is not None} for side in both]
+        for both in ([known[name] for name in ids], documents)
+    ]
+    return score_found_mentions(*sides)
 
 
 def with_truth_of(

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from factorwise.apps.coreference.documents import Scope
-from factorwise.cli.coref_comparison import compared, with_kept_truth, with_truth_of
+from factorwise.cli.coref_comparison import compared, score_own_mentions, with_kept_truth, with_truth_of
 from factorwise.cli.coref_data import SCOPES, given_documents
 from factorwise.cli.coref_scores import each_lines, score_lines, size_of
 from factorwise.cli.files import STANDARD, shown
@@ -31,17 +31,34 @@ from factorwise.metrics.coreference import score_clusterings, score_documents
     show_default=True,
     help="Score each document by itself, or all documents of a topic together; sums are over all.",
 )
+@click.option(
+    "--own-mentions",
+    is_flag=True,
+    help="The mentions of OUT.jsonl were found by `coref apply --mentions`: they count, too.",
+)
 @click.option("--per-document", is_flag=True, help="Scores of each document, or of each topic, too.")
-def command(options: Options, file: str, truth: str | None, scope: Scope, per_document: bool) -> None:
+def command(
+    options: Options, file: str, truth: str | None, scope: Scope, own_mentions: bool, per_document: bool
+) -> None:
     """Score the entities found in OUT.jsonl, as `coref apply` writes it, against the true ones.
 
     Documents are matched by 'id', their mentions by 'id' or, where not all have one, by 'start' and 'end'.
     Mentions without an 'entity' in OUT.jsonl are left out and counted. Precision and recall are those of
-    all documents together: their numerators and denominators are summed. '-' reads standard input.
+    all documents together: their numerators and denominators are summed. With --own-mentions the two files
+    need not have the same mentions, and one that the other file lacks counts as a mistake. '-' reads standard
+    input.
     """
     if file == STANDARD == truth:
         raise click.UsageError("only one of OUT.jsonl and --truth can be standard input.")
     name, documents = shown(file), given_documents(file)
+    if own_mentions:
+        if truth is None or scope == "topic" or per_document:
+            raise click.UsageError(
+                "--own-mentions needs --truth, and goes without --scope topic and --per-document."
+            )
+        scores = score_own_mentions(documents, given_documents(truth), name, shown(truth)).as_dict()
+        emit({"file": name, "scores": scores}, _own_lines(name, scores), as_json=options.json)
+        return
     if truth is None:
         pairs = with_kept_truth(documents, name)
     else:
@@ -69,6 +86,14 @@ def command(options: Options, file: str, truth: str | None, scope: Scope, per_do
             {"id": group.id, **score_clusterings(group.truth, group.found).as_dict()} for group in groups
         ]
     emit(document, _lines(document), as_json=options.json)
+
+
+def _own_lines(name: str, scores: dict[str, Any]) -> Iterator[str]:
+    yield (
+        f"{name}  ({scores['documents']} documents, {scores['true_mentions']} true mentions,"
+        f" {scores['predicted_mentions']} found)"
+    )
+    yield from score_lines(scores)
 
 
 def _lines(document: dict[str, Any]) -> Iterator[str]:

@@ -29,11 +29,15 @@ def size_of(scores: Mapping[str, Any], groups: str) -> str:
 
 def score_lines(scores: Mapping[str, Any]) -> Iterator[str]:
     """Write all metrics in a table."""
-    rows: list[tuple[str, ...]] = [("metric", "precision", "recall", "F1")]
-    for name, title in METRICS.items():
-        rows.append((title, *(f"{scores[name][field]:.4f}" for field in ("precision", "recall", "f1"))))
-    yield from aligned(rows)
-    yield from aligned([(title, f"{scores[name]:.4f}") for name, title in INDICES.items()])
+    there = {"mentions": "mentions", **METRICS}
+    rows = [score_row(title, scores[name]) for name, title in there.items() if name in scores]
+    yield from aligned([("metric", "precision", "recall", "F1"), *rows])
+    yield from aligned([(title, f"{scores[name]:.4f}") for name, title in INDICES.items() if name in scores])
+
+
+def score_row(title: str, score: Mapping[str, float]) -> tuple[str, ...]:
+    """Return a row of the table: precision, recall and F1."""
+    return (title, *(f"{score[field]:.4f}" for field in ("precision", "recall", "f1")))
 
 
 def each_lines(groups: Sequence[Mapping[str, Any]], heading: str) -> Iterator[str]:

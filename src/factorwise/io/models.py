@@ -41,6 +41,7 @@ READERS: Mapping[str, str] = {
     "chain-crf": "factorwise.ChainCRF.load(path)",
     "collective": "factorwise.CollectiveModel.load(path)",
     "coreference": "factorwise.CoreferenceResolver.load(path)",
+    "nested-tagger": "factorwise.tagging.NestedTagger.load(path)",
     "resolution": "factorwise.EntityResolver.load(path)",
     "weights": "factorwise.io.weights.load_weights(path, model)",
 }

@@ -12,7 +12,8 @@ disagree about agree.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import reduce
@@ -80,7 +81,7 @@ class IndexTally:
 
 @dataclass(frozen=True, slots=True)
 class Contingency:
-    """Two clusterings of the same items, reduced to what their clusters share.
+    """Two clusterings, reduced to what their clusters share; items may be missing on either side.
 
     true_size, predicted_size
         Items of each cluster, shape (true clusters,) and (predicted clusters,).
@@ -111,10 +112,45 @@ class Contingency:
             )
         return table
 
+    @classmethod
+    def of_items(cls, truth: Mapping[Any, Hashable], predicted: Mapping[Any, Hashable]) -> Contingency:
+        """Count what clusters share where each side has items of its own, from the label of each item.
+
+        >>> table = Contingency.of_items({"x": "a", "y": "a"}, {"y": 0, "z": 0})
+        >>> table.shared.tolist(), table.true_items, table.predicted_items
+        ([1], 2, 2)
+        """
+        true_number = {label: number for number, label in enumerate(dict.fromkeys(truth.values()))}
+        number = {label: number for number, label in enumerate(dict.fromkeys(predicted.values()))}
+        cells = Counter(
+            (true_number[label], number[predicted[item]])
+            for item, label in truth.items()
+            if item in predicted
+        )
+        sizes, true_sizes = Counter(predicted.values()), Counter(truth.values())
+        pairs = np.array(list(cells), dtype=np.int64).reshape(-1, 2)
+        return cls(
+            np.array([true_sizes[label] for label in true_number], dtype=np.int64),
+            np.array([sizes[label] for label in number], dtype=np.int64),
+            pairs[:, 0],
+            pairs[:, 1],
+            np.array(list(cells.values()), dtype=np.int64),
+        )
+
     @property
     def items(self) -> int:
-        """How many items were clustered."""
+        """How many items both clusterings have."""
         return int(self.shared.sum())
+
+    @property
+    def true_items(self) -> int:
+        """How many items the true clustering has."""
+        return int(self.true_size.sum())
+
+    @property
+    def predicted_items(self) -> int:
+        """How many items the predicted clustering has."""
+        return int(self.predicted_size.sum())
 
     @property
     def swapped(self) -> Contingency:
@@ -233,7 +269,7 @@ def tally_b_cubed(table: Contingency) -> Tally:
     squared = table.shared.astype(np.float64) ** 2
     precision = float((squared / table.predicted_size[table.predicted]).sum())
     recall = float((squared / table.true_size[table.true]).sum())
-    return Tally(precision, table.items, recall, table.items)
+    return Tally(precision, table.predicted_items, recall, table.true_items)
 
 
 def tally_rand(table: Contingency) -> IndexTally:

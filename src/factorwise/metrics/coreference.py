@@ -12,7 +12,7 @@ leave a gap:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import reduce
 from operator import add
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.errors import InvalidArgumentError
 from factorwise.metrics.clustering import (
     ClusterLabels,
     ClusterScore,
@@ -180,6 +181,63 @@ def score_documents(truth: Iterable[ClusterLabels], predicted: Iterable[ClusterL
     return reduce(add, map(ClusteringTally.of, document_tables(truth, predicted))).scores
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundMentionScores:
+    """How well mentions that a program found itself, and their clusters, agree with the true ones.
+
+    mentions
+        Precision and recall of the mentions, whatever their clusters.
+    conll
+        Mean of the F1 of MUC, B-cubed and CEAF-e, as the scorer of the shared tasks computes them: a mention
+        that one side lacks counts against the other.
+    """
+
+    mentions: ClusterScore
+    b_cubed: ClusterScore
+    muc: ClusterScore
+    ceaf_e: ClusterScore
+    lea: ClusterScore
+    conll: float
+    documents: int
+    true_mentions: int
+    predicted_mentions: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values by name, for JSON."""
+        return {
+            name: value._asdict() if isinstance(value, ClusterScore) else value
+            for name, value in asdict(self).items()
+        }
+
+
+def score_found_mentions(
+    truth: Iterable[Mapping[Any, Hashable]], predicted: Iterable[Mapping[Any, Hashable]]
+) -> FoundMentionScores:
+    """Score clusters of mentions that need not be the true mentions, over several documents.
+
+    truth, predicted
+        For each document the cluster of each mention; a mention is known by its place, for instance.
+
+    >>> score_found_mentions([{(0, 1): "a", (3, 4): "a"}], [{(0, 1): 0, (5, 6): 0}]).mentions.recall
+    0.5
+    """
+    tables = [Contingency.of_items(*sides) for sides in zip(truth, predicted, strict=True)]
+    if not any(table.true_items for table in tables):
+        raise InvalidArgumentError("there are no true mentions to compare with: give some.")
+
+    def pooled(tally: Callable[[Contingency], Tally]) -> ClusterScore:
+        return reduce(add, map(tally, tables)).score
+
+    scores = {name: pooled(tally) for name, tally in _FOUND.items()}
+    return FoundMentionScores(
+        **scores,
+        conll=(scores["muc"].f1 + scores["b_cubed"].f1 + scores["ceaf_e"].f1) / 3,
+        documents=len(tables),
+        true_mentions=sum(table.true_items for table in tables),
+        predicted_mentions=sum(table.predicted_items for table in tables),
+    )
+
+
 def muc(truth: ClusterLabels, predicted: ClusterLabels) -> ClusterScore:
     """MUC: the share of the links that hold the clusters together which is found.
 
@@ -225,9 +283,9 @@ def conll_average(truth: ClusterLabels, predicted: ClusterLabels) -> float:
 
 def tally_muc(table: Contingency) -> Tally:
     """Tally of `muc`: each cell of the table is one piece, of a true cluster and of a predicted one."""
-    n_items = table.items
-    found = n_items - len(table.shared)
-    return Tally(found, n_items - len(table.predicted_size), found, n_items - len(table.true_size))
+    kept = table.items - len(table.shared)
+    links = table.predicted_items - len(table.predicted_size)
+    return Tally(kept, links, kept, table.true_items - len(table.true_size))
 
 
 def tally_ceaf_e(table: Contingency) -> Tally:
@@ -240,7 +298,11 @@ def tally_ceaf_e(table: Contingency) -> Tally:
 def tally_ceaf_m(table: Contingency) -> Tally:
     """Tally of `ceaf_m`."""
     best = best_matching(table, table.shared.astype(np.float64))
-    return Tally(best, table.items, best, table.items)
+    return Tally(best, table.predicted_items, best, table.true_items)
+
+
+def _tally_mentions(table: Contingency) -> Tally:
+    return Tally(table.items, table.predicted_items, table.items, table.true_items)
 
 
 def tally_blanc(table: Contingency) -> BlancTally:
@@ -255,7 +317,16 @@ def tally_blanc(table: Contingency) -> BlancTally:
 
 def tally_lea(table: Contingency) -> Tally:
     """Tally of `lea`."""
-    return Tally(_resolved(table.swapped), table.items, _resolved(table), table.items)
+    return Tally(_resolved(table.swapped), table.predicted_items, _resolved(table), table.true_items)
+
+
+_FOUND = {
+    "mentions": _tally_mentions,
+    "b_cubed": tally_b_cubed,
+    "muc": tally_muc,
+    "ceaf_e": tally_ceaf_e,
+    "lea": tally_lea,
+}
 
 
 def _resolved(table: Contingency) -> float:

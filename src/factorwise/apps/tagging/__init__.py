@@ -19,6 +19,7 @@ _HOMES = {
     "constraints": ["SCHEMES"],
     "estimator": ["ChainCRF"],
     "global_constraints": ["ConstraintSet", "GlobalConstraint"],
+    "nested": ["NestedTagger"],
     "prediction": ["UnseenLabelWarning"],
     "templates": ["TemplateSet", "default_templates"],
     "training": ["Step"],
@@ -36,6 +37,7 @@ __all__ = [
     "Field",
     "ForgottenLabelWarning",
     "GlobalConstraint",
+    "NestedTagger",
     "Span",
     "Step",
     "TemplateSet",
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from factorwise.apps.tagging.constraints import SCHEMES
     from factorwise.apps.tagging.estimator import ChainCRF
     from factorwise.apps.tagging.global_constraints import ConstraintSet, GlobalConstraint
+    from factorwise.apps.tagging.nested import NestedTagger
     from factorwise.apps.tagging.prediction import UnseenLabelWarning
     from factorwise.apps.tagging.templates import TemplateSet, default_templates
     from factorwise.apps.tagging.training import Step

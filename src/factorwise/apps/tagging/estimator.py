@@ -429,8 +429,13 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
 
         The settings it was trained with are in ``settings_``; to train again with them, give them again.
         """
+        return cls.of_saved(read_tagger(path), **parameters)
+
+    @classmethod
+    def of_saved(cls, saved: SavedTagger, **parameters: Any) -> Self:
+        """Return an estimator with what a model file holds; ``parameters`` go to the constructor."""
         made = cls(**parameters)
-        made._take_over(read_tagger(path))
+        made._take_over(saved)
         return made
 
     def _take_over(self, saved: SavedTagger) -> None:

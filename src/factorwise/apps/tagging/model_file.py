@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +24,7 @@ from factorwise.learning.chains.structure import ChainStructure, FirstOrder
 from factorwise.validation import check_range, check_starts, check_weights
 
 KIND = "chain-crf"
+NESTED = "nested-tagger"
 _ENCODER = "encoder."
 
 
@@ -42,6 +45,26 @@ def write_tagger(
     provenance: Mapping[str, Any],
 ) -> None:
     """Write a tagger, whole or not at all, without the attributes that L1 left no weight."""
+    metadata, arrays = _parts(tagger, encoder)
+    metadata["settings"] = dict(settings)
+    write_model(path, ModelFile(kind=KIND, metadata=metadata, arrays=arrays, provenance=provenance))
+
+
+def write_levels(
+    path: str | os.PathLike[str],
+    levels: Sequence[tuple[ChainTagger, Encoder]],
+    settings: Mapping[str, Any],
+    provenance: Mapping[str, Any],
+) -> None:
+    """Write the taggers of spans within spans, one for each level, as `write_tagger` does."""
+    parts = [_parts(tagger, encoder) for tagger, encoder in levels]
+    arrays = {f"{level}.{name}": array for level, (_, own) in enumerate(parts) for name, array in own.items()}
+    metadata = {"levels": [own for own, _ in parts], "settings": dict(settings)}
+    write_model(path, ModelFile(kind=NESTED, metadata=metadata, arrays=arrays, provenance=provenance))
+
+
+def _parts(tagger: ChainTagger, encoder: Encoder) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the JSON values and the arrays of which `_restore` makes a tagger again."""
     wrong = [label for label in tagger.labels if not isinstance(label, str)]
     if wrong:
         raise InvalidArgumentError(
@@ -49,47 +72,50 @@ def write_tagger(
             " strings. Train with str(label)."
         )
     tagger, encoder = without_zeros(tagger, encoder)
-    arrays, metadata = encoder.to_arrays()
+    arrays, described = encoder.to_arrays()
     structure = tagger.structure
-    constraints = tagger.constraints.to_json() if isinstance(tagger, GlobalTagger) else []
-    write_model(
-        path,
-        ModelFile(
-            kind=KIND,
-            metadata={
-                "labels": list(tagger.labels),
-                "order": 2 if isinstance(structure, SecondOrder) else 1,
-                "encoder": metadata,
-                "settings": dict(settings),
-                "constraints": constraints,
-            },
-            arrays={
-                **{_ENCODER + name: array for name, array in arrays.items()},
-                **structure.to_arrays(),
-                "feature_start": tagger.features.start,
-                "feature_label": tagger.features.label,
-                "weights": tagger.weights,
-            },
-            provenance=provenance,
-        ),
-    )
+    metadata = {
+        "labels": list(tagger.labels),
+        "order": 2 if isinstance(structure, SecondOrder) else 1,
+        "encoder": described,
+        "constraints": tagger.constraints.to_json() if isinstance(tagger, GlobalTagger) else [],
+    }
+    return metadata, {
+        **{_ENCODER + name: array for name, array in arrays.items()},
+        **structure.to_arrays(),
+        "feature_start": tagger.features.start,
+        "feature_label": tagger.features.label,
+        "weights": tagger.weights,
+    }
 
 
 def read_tagger(path: str | os.PathLike[str]) -> SavedTagger:
     """Read a tagger and check that its parts fit together."""
     model = read_model(path, KIND)
+    with _telling_damage(path):
+        return _restore(model, model.metadata["settings"])
+
+
+def read_levels(path: str | os.PathLike[str]) -> list[SavedTagger]:
+    """Read the taggers that `write_levels` wrote, each with the settings of all."""
+    model = read_model(path, NESTED)
+    with _telling_damage(path):
+        saved = []
+        for level, metadata in enumerate(model.metadata["levels"]):
+            prefix = f"{level}."
+            arrays = {
+                name[len(prefix) :]: array for name, array in model.arrays.items() if name.startswith(prefix)
+            }
+            part = replace(model, metadata=metadata, arrays=arrays)
+            saved.append(_restore(part, model.metadata["settings"]))
+        return saved
+
+
+@contextmanager
+def _telling_damage(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Name the file in errors of what reads its parts."""
     try:
-        encoder = restore_encoder(
-            {
-                name[len(_ENCODER) :]: array
-                for name, array in model.arrays.items()
-                if name.startswith(_ENCODER)
-            },
-            model.metadata["encoder"],
-        )
-        tagger = _tagger(model)
-        _check(tagger, encoder)
-        settings = dict(model.metadata["settings"])
+        yield
     except ModelFileError as error:
         raise ModelFileError(f"{os.fspath(path)}: {error}") from error
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, FactorwiseError) as error:
@@ -97,7 +123,16 @@ def read_tagger(path: str | os.PathLike[str]) -> SavedTagger:
             f"{os.fspath(path)}: its parts do not make up a tagger ({type(error).__name__}: {error}). The"
             " file is damaged: restore it from a copy, or train again."
         ) from error
-    return SavedTagger(tagger, encoder, settings, model.provenance)
+
+
+def _restore(model: ModelFile, settings: Mapping[str, Any]) -> SavedTagger:
+    encoder = restore_encoder(
+        {name[len(_ENCODER) :]: array for name, array in model.arrays.items() if name.startswith(_ENCODER)},
+        model.metadata["encoder"],
+    )
+    tagger = _tagger(model)
+    _check(tagger, encoder)
+    return SavedTagger(tagger, encoder, dict(settings), model.provenance)
 
 
 def _tagger(model: ModelFile) -> ChainTagger:

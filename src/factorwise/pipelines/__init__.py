@@ -1,0 +1,1 @@
+"""Applications put together: plain text to mentions and entities."""
