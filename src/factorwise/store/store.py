@@ -200,11 +200,21 @@ class Store(Database):
             group = np.concatenate([group, rest_group])
             order = np.argsort(rows)
             rows, before = rows[order], before[order]
-            after = keep_ids(before, group[order], self._next_entity())
+            after = self.regroup_all(rows, before, group[order], cause)
+            return self._next("changes", "change") - 1 if (after != before).any() else None
+
+    def regroup_all(self, rows: Ints, before: Ints, labels: Ints, cause: Cause) -> NDArray[np.int64]:
+        """Make records with one label one entity; return the entity of each.
+
+        rows, before
+            All records of the entities that change, ascending, and the entity that each is in.
+        """
+        with self.transaction():
+            after = keep_ids(np.asarray(before, np.int64), np.asarray(labels, np.int64), self._next_entity())
             moved = np.flatnonzero(after != before)
-            if not len(moved):
-                return None
-            return self._move(rows[moved], before[moved], after[moved], cause)
+            if len(moved):
+                self._move(rows[moved], before[moved], after[moved], cause)
+        return after
 
     def last_change(self) -> int | None:
         """Return the last change that is neither undone nor undoes another; None if there is none."""

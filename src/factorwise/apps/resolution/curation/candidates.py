@@ -23,6 +23,7 @@ from factorwise.variables.sparse_rows import take_rows
 
 MERGE, SPLIT, WHOLE = "merge", "split", "whole"
 LOWEST = -7.0  # scores of links between entities that are looked at, below zero
+LOWEST_NEAR = -3.0  # the same right after an answer, when only the most likely ones matter
 MOST_CROSSING = 300_000  # such links: of more the highest are looked at
 WEAKEST = 3  # records of an entity that are asked about one by one
 LARGEST_CUT = 60  # members of an entity that are looked at to find where to cut it
@@ -39,6 +40,8 @@ class Candidates(NamedTuple):
         The mean score of the pairs between the groups, and the highest.
     together : bool[questions]
         Whether the groups are in one entity now.
+    variance : float64[questions]
+        Of the score between left and right, as far as answers leave it open.
     """
 
     left: NDArray[np.int64]
@@ -48,6 +51,7 @@ class Candidates(NamedTuple):
     mean: NDArray[np.float64]
     best: NDArray[np.float64]
     together: NDArray[np.bool_]
+    variance: NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.left)
@@ -61,6 +65,10 @@ class Candidates(NamedTuple):
         columns: Any = (column[chosen] for column in self)
         return Candidates(*columns)
 
+    def rows_of(self, rows: NDArray[np.int64]) -> Candidates:
+        """Return the questions with other names for the records."""
+        return Candidates(rows[self.left], rows[self.right], *self[2:])
+
     def plus(self, other: Candidates) -> Candidates:
         """Return the questions of both."""
         return Candidates(*(np.concatenate(two) for two in zip(self, other, strict=True)))
@@ -73,14 +81,14 @@ def near(records: LinkedRecords, labels: Ints, entities: Ints) -> Candidates:
     inside = chosen[labels]
     rows = np.flatnonzero(inside)
     _, entries = take_rows(records.graph.start, rows)
-    good = records.scores[records.graph.pair[entries]] > LOWEST
+    good = records.scores[records.graph.pair[entries]] > LOWEST_NEAR
     beside = chosen.copy()
     beside[labels[records.graph.neighbor[entries[good]]]] = True
     members = np.flatnonzero(beside[labels])
-    region = records.region(members)
-    found = candidates_of(region, labels[members])
-    found = found.select(inside[members[found.left]] | inside[members[found.right]])
-    return Candidates(members[found.left], members[found.right], *found[2:])
+    merges = merge_candidates(records.region(members), labels[members])
+    merges = merges.select(inside[members[merges.left]] | inside[members[merges.right]])
+    splits = split_candidates(records.region(rows), labels[rows])
+    return merges.rows_of(members).plus(splits.rows_of(rows))
 
 
 def candidates_of(records: LinkedRecords, labels: Ints) -> Candidates:
@@ -121,6 +129,7 @@ def merge_candidates(records: LinkedRecords, labels: Ints) -> Candidates:
         mean=total / (left_size * right_size) + unlinked,
         best=records.scores[pairs[heads]].astype(np.float64),
         together=np.zeros(len(heads), bool),
+        variance=np.zeros(len(heads)),
     )
 
 
@@ -158,6 +167,7 @@ def split_candidates(records: LinkedRecords, labels: Ints, most: int = 100) -> C
         mean=mean[weakest],
         best=best[weakest],
         together=np.ones(len(weakest), bool),
+        variance=np.zeros(len(weakest)),
     )
     large = np.flatnonzero(size >= 4)
     doubt = size[large] / (1.0 + np.exp(np.clip(_entity_means(mean, number, size)[large], -30, 30)))
@@ -236,4 +246,5 @@ def _columns(cuts: list[tuple[float, ...]]) -> Candidates:
     table = np.array(cuts, np.float64).reshape(-1, 6).T
     whole = [column.astype(np.int64) for column in table[:4]]
     together = np.ones(table.shape[1], bool)
-    return Candidates(whole[0], whole[1], whole[2], whole[3], table[4], table[5], together)
+    unknown = np.zeros(table.shape[1])
+    return Candidates(whole[0], whole[1], whole[2], whole[3], table[4], table[5], together, unknown)

@@ -166,13 +166,13 @@ class QuestionEngine:
             if drawn is not None:
                 return drawn
         if self._pool is None:
-            self._pool = self._best_questions(candidates_of(self.records, self.labels), self.records)
+            found = candidates_of(self.records, self.labels)
+            self._pool = self._best_questions(found, self.records, self._teaching)
         pool = self._pool
-        chance = self._chance(pool, self.records)
+        chance = self._chance(pool)
         value = np.where(pool.together, 1.0 - chance, chance) * pool.change()
         if self.strategy == EXPECTED:
-            asked = np.array([self._times(a, b) for a, b in zip(pool.left, pool.right, strict=True)])
-            rank = value * TIRED**asked
+            rank = value * TIRED ** self._times_asked(pool)
         elif self.strategy == UNCERTAIN:
             rank = -np.abs(chance - 0.5)
         else:
@@ -400,24 +400,21 @@ class QuestionEngine:
             said = np.array(self._answered.said)
             self.odds.learn(np.array(mean), np.array(best), np.array(together), said)
 
-    def _chance(
-        self, pool: Candidates, records: LinkedRecords, teaching: Teaching | None = None
-    ) -> NDArray[np.float64]:
+    def _chance(self, pool: Candidates) -> NDArray[np.float64]:
         """Return the probability that the groups of each question are one entity."""
-        teaching = teaching or self._teaching
-        if teaching is None or not len(pool):
-            return self.odds.probability(pool.mean, pool.best, pool.together)
-        link = records.graph.find_pairs(pool.left, pool.right)
-        variance = np.zeros(len(pool))
-        variance[link >= 0] = teaching.variance(records.levels[link[link >= 0]])
-        return self.odds.probability(pool.mean, pool.best, pool.together, variance)
+        return self.odds.probability(pool.mean, pool.best, pool.together, pool.variance)
 
     def _best_questions(
-        self, found: Candidates, records: LinkedRecords, teaching: Teaching | None = None
+        self, found: Candidates, records: LinkedRecords, teaching: Teaching | None
     ) -> Candidates:
+        """Return the questions that are worth most, and how uncertain their scores are."""
         chance = self.odds.probability(found.mean, found.best, found.together)
         value = np.where(found.together, 1.0 - chance, chance) * found.change()
-        return found.select(np.argsort(-value, kind="stable")[:POOL])
+        pool = found.select(np.argsort(-value, kind="stable")[:POOL])
+        if teaching is not None and len(pool):
+            link = records.graph.find_pairs(pool.left, pool.right)
+            pool.variance[link >= 0] = teaching.variance(records.levels[link[link >= 0]])
+        return pool
 
     def _renew(self, entities: Ints) -> None:
         """Put the questions about some entities in the place of those that were about them."""
@@ -427,7 +424,8 @@ class QuestionEngine:
         chosen[entities[entities < len(chosen)]] = True
         pool = self._pool
         stale = chosen[self.labels[pool.left]] | chosen[self.labels[pool.right]]
-        self._pool = pool.select(~stale).plus(near(self.records, self.labels, np.flatnonzero(chosen)))
+        found = near(self.records, self.labels, np.flatnonzero(chosen))
+        self._pool = pool.select(~stale).plus(self._best_questions(found, self.records, self._teaching))
 
     def _widened(self, choice: Choice, pool: Candidates, value: NDArray[np.float64]) -> Choice:
         """Return a question about all doubtful groups around a pair, if it is worth the longer answer."""
@@ -464,5 +462,10 @@ class QuestionEngine:
     def _asked_between(self, one: int, two: int) -> bool:
         return any({int(self.labels[a]), int(self.labels[b])} == {one, two} for a, b in self.verdicts.asked)
 
-    def _times(self, left: int, right: int) -> int:
-        return self._tired.get(int(self.labels[left]), 0) + self._tired.get(int(self.labels[right]), 0)
+    def _times_asked(self, pool: Candidates) -> NDArray[np.float64]:
+        """Return how often the two entities of each question were asked about."""
+        times = np.zeros(int(self.labels.max(initial=0)) + 1)
+        for entity, count in self._tired.items():
+            if entity < len(times):
+                times[entity] = count
+        return np.asarray(times[self.labels[pool.left]] + times[self.labels[pool.right]])

@@ -403,25 +403,29 @@ class Review:
                 return 0
             decision, who = self._last
             try:
+                before = self.engine.labels.copy()
                 with self.store.transaction():
                     changed = self.engine.adopt(lessons)
-                    self._keep_entities(changed, Cause("decision", decision=decision, who=who))
+                    self._keep_entities(before, changed, Cause("decision", decision=decision, who=who))
             except BaseException:
                 self.reload()
                 raise
             return len(changed)
 
-    def _keep_entities(self, changed: Ints, cause: Cause) -> None:
-        """Keep the entities of records that changed; the engine calls them as the store does then."""
+    def _keep_entities(self, before: Ints, changed: Ints, cause: Cause) -> None:
+        """Keep the entities of records that changed; the engine calls them as the store does then.
+
+        before
+            The entity of every record before that.
+        """
         if not len(changed):
             return
-        old = np.unique(self.store.entities_of(changed))
-        left = self.store.members(old).column("record").to_numpy()
-        now = np.zeros(int(self.engine.labels.max()) + 1, np.bool_)
-        now[self.engine.labels[changed]] = True
-        rows = np.union1d(np.flatnonzero(now[self.engine.labels]), left)
-        self.store.regroup(rows, self.engine.labels[rows], cause)
-        self.engine.rename(rows, self.store.entities_of(rows))
+        labels = self.engine.labels
+        old, new = (np.zeros(int(side.max()) + 1, np.bool_) for side in (before, labels))
+        old[before[changed]], new[labels[changed]] = True, True
+        rows = np.flatnonzero(old[before] | new[labels])
+        after = self.store.regroup_all(rows, before[rows], labels[rows], cause)
+        self.engine.rename(rows, after)
 
     def _choose(self) -> Choice | None:
         open_pairs = frozenset(
@@ -456,6 +460,7 @@ class Review:
     ) -> Outcome:
         """Keep a decision and what it changes in one transaction; nothing changes if the disk refuses."""
         decision = {"parts": parts, "context": [side.tolist() for side in context], "answer": answer}
+        before = self.engine.labels.copy()
         try:
             with self.store.transaction():
                 number = self.store.decide(
@@ -468,7 +473,7 @@ class Review:
                     probability=probability,
                 )
                 changed = self.engine.decide(decision, choice)
-                self._keep_entities(changed, Cause("decision", decision=number, who=who))
+                self._keep_entities(before, changed, Cause("decision", decision=number, who=who))
         except BaseException:
             self.reload()
             raise
