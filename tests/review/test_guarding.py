@@ -128,3 +128,28 @@ def test_openrefine_reconciles_a_column(server):
     assert "3" in [one["id"] for one in found["q0"]["result"]]
     assert ask(server, "/reconcile", body="queries=%7B", **kind)[0] == 400
     assert ask(server, "/reconcile", origin="http://evil.example")[0] == 403
+
+
+def test_openrefine_is_offered_suggestions_and_previews(server):
+    manifest = json.loads(ask(server, "/reconcile")[2])
+    assert manifest["suggest"]["entity"]["service_url"] == f"{server.address}reconcile"
+    record = next(one for one in server.review.members(3) if one["id"])
+    paths = {name: manifest["suggest"][name]["service_path"] for name in ("entity", "property")}
+    _, _, body = ask(server, f"/reconcile{paths['entity']}?prefix={quote(record['last'])}")
+    found = json.loads(body)["result"]
+    assert found
+    assert all({"id", "name", "description"} <= one.keys() for one in found)
+    assert json.loads(ask(server, f"/reconcile{paths['entity']}?prefix=")[2]) == {"result": []}
+    _, _, body = ask(server, f"/reconcile{paths['property']}?prefix=LA")
+    assert json.loads(body)["result"] == [{"id": "last", "name": "last"}]
+    evil = next(one["entity"] for one in server.review.entities("window.harmed"))
+    assert manifest["preview"]["url"] == f"{server.address}reconcile/preview?id={{{{id}}}}"
+    status, headers, body = ask(server, f"/reconcile/preview?id={evil}", sec_fetch_site="cross-site")
+    assert status == 200
+    assert b"<script" not in body
+    assert b"&lt;script&gt;" in body
+    assert "frame-ancestors http://127.0.0.1:3333" in headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in ask(server, "/reconcile")[1]["content-security-policy"]
+    assert ask(server, "/reconcile/preview?id=x")[0] == 400
+    assert b"0 records" in ask(server, "/reconcile/preview?id=987654321")[2]
+    assert ask(server, "/reconcile/preview?id=3", origin="http://evil.example")[0] == 403

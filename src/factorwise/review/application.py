@@ -26,8 +26,12 @@ ASSETS = {
 LONGEST = 1_000  # characters of a name or a remark
 
 
-def make_application(review: Review) -> Starlette:
-    """Return the page of a review, without any guard."""
+def make_application(review: Review, address: str) -> Starlette:
+    """Return the page of a review, without any guard.
+
+    address
+        Where it will be served, with the token and a slash at the end.
+    """
     api = _Api(review)
     routes = [
         *(Route(f"/{path}", _asset(*asset)) for path, asset in ASSETS.items()),
@@ -40,7 +44,7 @@ def make_application(review: Review) -> Starlette:
         Route("/api/undo", _writing(api.undo), methods=["POST"]),
         Route("/api/split", _writing(api.split), methods=["POST"]),
         Route("/api/merge", _writing(api.merge), methods=["POST"]),
-        *reconciliation_routes(review),
+        *reconciliation_routes(review, address),
     ]
     return Starlette(routes=routes)
 

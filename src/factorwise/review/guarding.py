@@ -11,10 +11,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:;"
-    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    " base-uri 'none'; form-action 'none'; frame-ancestors "
 )
+PREVIEW = "/reconcile/preview"  # the only page that another one, of a friend, may show inside itself
 SECURE = {
-    "content-security-policy": POLICY,
+    "content-security-policy": f"{POLICY}'none'",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
@@ -53,6 +54,7 @@ class Guard:
             await PlainTextResponse(refusal, 403, headers=SECURE)(scope, receive, send)
             return
         origin = headers.get("origin", "")
+        path = scope["path"][len(self.token) + 1 :]
 
         async def send_secured(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -60,10 +62,11 @@ class Guard:
                 if origin in self.friends:
                     added |= {"access-control-allow-origin": origin, "vary": "Origin"}
                     added["cross-origin-resource-policy"] = "cross-origin"
+                if path == PREVIEW and self.friends:
+                    added["content-security-policy"] = POLICY + " ".join(sorted(self.friends))
                 message["headers"] += [(name.encode(), value.encode()) for name, value in added.items()]
             await send(message)
 
-        path = scope["path"][len(self.token) + 1 :]
         await self.app({**scope, "path": path, "raw_path": path.encode()}, receive, send_secured)
 
     def _refusal(self, scope: Scope, headers: Headers) -> str | None:

@@ -1,18 +1,19 @@
 """The reconciliation service: OpenRefine and others match a column of theirs against the entities of a store.
 
-Follows the reconciliation API of the W3C community group, version 0.2: the manifest and batches of queries.
-Suggestions for entities and properties, and previews, are not offered.
+Follows the reconciliation API of the W3C community group, version 0.2: the manifest, batches of queries,
+suggestions for entities and properties, and previews of entities.
 """
 
 from __future__ import annotations
 
 import json
+from html import escape
 from typing import Any
 from urllib.parse import parse_qsl
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from factorwise.apps.resolution.curation import Review
@@ -22,10 +23,11 @@ SPACE = "urn:factorwise:entity"
 TYPE = {"id": "record", "name": "record"}
 MOST_QUERIES = 100
 MOST_RESULTS = 25
+MOST_SUGGESTED, LONGEST_PREFIX = 10, 200
 
 
-def reconciliation_routes(review: Review) -> list[Route]:
-    """Return the routes of the service."""
+def reconciliation_routes(review: Review, address: str) -> list[Route]:
+    """Return the routes of the service; ``address`` is that of the server, with a slash at the end."""
 
     async def serve(request: Request) -> Response:
         if request.method == "POST":
@@ -34,7 +36,7 @@ def reconciliation_routes(review: Review) -> list[Route]:
             sent = dict(request.query_params)
         queries = sent.get("queries")
         if queries is None:
-            return _json(manifest(review))
+            return _json(manifest(review, f"{address}reconcile"))
         try:
             asked = json.loads(str(queries))
         except ValueError:
@@ -45,11 +47,69 @@ def reconciliation_routes(review: Review) -> list[Route]:
             )
         return _json(await run_in_threadpool(answer_queries, review, asked))
 
-    return [Route("/reconcile", serve, methods=["GET", "POST"])]
+    async def entities(request: Request) -> Response:
+        return _json(await run_in_threadpool(suggest_entities, review, _prefix(request)))
+
+    def columns(request: Request) -> Response:
+        return _json(suggest_columns(review, _prefix(request)))
+
+    async def preview(request: Request) -> Response:
+        number = request.query_params.get("id", "")
+        if not number.isdecimal():
+            return _json({"status": "error", "message": "id must be the number of an entity."}, 400)
+        return HTMLResponse(await run_in_threadpool(preview_entity, review, int(number)))
+
+    return [
+        Route("/reconcile", serve, methods=["GET", "POST"]),
+        Route("/reconcile/suggest/entity", entities),
+        Route("/reconcile/suggest/property", columns),
+        Route("/reconcile/preview", preview),
+    ]
 
 
-def manifest(review: Review) -> dict[str, Any]:
-    """Return what a client must know of the service."""
+def suggest_entities(review: Review, prefix: str) -> dict[str, Any]:
+    """Return entities with a record that holds what was typed."""
+    names = review.compared_columns()
+    found = review.entities(prefix, most=MOST_SUGGESTED) if prefix.strip() else []
+    return {
+        "result": [
+            {
+                "id": str(one["entity"]),
+                "name": " ".join(str(one["example"].get(name) or "") for name in names).strip()[:200],
+                "description": f"{one['records']} records, such as {one['example']['id']}",
+                "notable": [TYPE],
+            }
+            for one in found
+        ]
+    }
+
+
+def suggest_columns(review: Review, prefix: str) -> dict[str, Any]:
+    """Return the compared columns that hold what was typed in their names."""
+    found = [name for name in review.compared_columns() if prefix.lower() in name.lower()]
+    return {"result": [{"id": name, "name": name} for name in found]}
+
+
+def preview_entity(review: Review, entity: int) -> str:
+    """Return a page with some records of an entity; what records say is escaped."""
+    records = review.members(entity)
+    names = list(records[0]) if records else []
+    rows = [
+        "".join(f"<td>{escape('' if value is None else str(value))}</td>" for value in record.values())
+        for record in records[:MOST_SUGGESTED]
+    ]
+    head = "".join(f"<th>{escape(name)}</th>" for name in names)
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    title = f"Entity {entity}: {len(records)} records"
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>'
+        f"<body><p>{title}</p><table><tr>{head}</tr>{body}</table></body></html>"
+    )
+
+
+def manifest(review: Review, address: str) -> dict[str, Any]:
+    """Return what a client must know of the service at an address."""
+    suggested = {"service_url": address}
     return {
         "versions": VERSIONS,
         "name": f"factorwise: {review.store.path.stem}",
@@ -57,6 +117,11 @@ def manifest(review: Review) -> dict[str, Any]:
         "schemaSpace": f"{SPACE}:columns",
         "defaultTypes": [TYPE],
         "batchSize": MOST_QUERIES,
+        "suggest": {
+            "entity": {**suggested, "service_path": "/suggest/entity"},
+            "property": {**suggested, "service_path": "/suggest/property"},
+        },
+        "preview": {"url": f"{address}/preview?id={{{{id}}}}", "width": 500, "height": 300},
     }
 
 
@@ -89,6 +154,10 @@ def _results(review: Review, query: Any) -> list[dict[str, Any]]:
         }
         for match in found
     ]
+
+
+def _prefix(request: Request) -> str:
+    return request.query_params.get("prefix", "")[:LONGEST_PREFIX]
 
 
 def _json(document: dict[str, Any], status: int = 200) -> Response:

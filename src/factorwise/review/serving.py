@@ -46,7 +46,7 @@ class Server:
         self.token = secrets.token_urlsafe(24)
         self.address = f"http://{LOOPBACK}:{chosen}/{self.token}/"
         hosts = (f"{LOOPBACK}:{chosen}", f"localhost:{chosen}")
-        guarded = Guard(make_application(review), self.token, hosts, friends)
+        guarded = Guard(make_application(review, self.address), self.token, hosts, friends)
         settings = uvicorn.Config(
             guarded, log_level="warning", access_log=False, server_header=False, lifespan="off"
         )
