@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError, StoreError
+from factorwise.store.columns import find_places, join_chunks, record_column
 from factorwise.store.database import Database
 from factorwise.store.entities import NONE, Cause, keep_ids
 from factorwise.store.index import IndexTables
@@ -132,19 +133,19 @@ class Store(Database):
         else:
             found = self.query(
                 f"SELECT {wanted} FROM record_values v SEMI JOIN wanted w USING (record)",
-                wanted=_column(rows),
+                wanted=record_column(rows),
             )
-            found = found.take(pa.array(_places(found.column("record"), rows)))
+            found = found.take(pa.array(find_places(found.column("record"), rows)))
         return found.drop_columns(["record"]).rename_columns(names)
 
     def ids(self, rows: Ints | None = None) -> pa.Array:
         """Return the ids of records; None for all, in their order."""
         if rows is None:
-            return _joined(self.query("SELECT id FROM record_ids ORDER BY record").column("id"))
+            return join_chunks(self.query("SELECT id FROM record_ids ORDER BY record").column("id"))
         found = self.query(
-            "SELECT record, id FROM record_ids SEMI JOIN wanted USING (record)", wanted=_column(rows)
+            "SELECT record, id FROM record_ids SEMI JOIN wanted USING (record)", wanted=record_column(rows)
         )
-        return _joined(found.column("id")).take(pa.array(_places(found.column("record"), rows)))
+        return join_chunks(found.column("id")).take(pa.array(find_places(found.column("record"), rows)))
 
     def find_ids(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """Return the numbers of records by their ids; refuse ids that no record has."""
@@ -176,10 +177,11 @@ class Store(Database):
     def entities_of(self, rows: Ints) -> NDArray[np.int64]:
         """Return the entities of some records, -1 where one has none."""
         found = self.query(
-            "SELECT record, entity FROM membership SEMI JOIN wanted USING (record)", wanted=_column(rows)
+            "SELECT record, entity FROM membership SEMI JOIN wanted USING (record)",
+            wanted=record_column(rows),
         )
         entity = np.append(found.column("entity").to_numpy(), NONE)
-        return entity[_places(found.column("record"), rows, missing=True)]
+        return entity[find_places(found.column("record"), rows, missing=True)]
 
     def regroup(self, rows: Ints, labels: Ints, cause: Cause) -> int | None:
         """Make records with one label one entity; return the number of the change, None if there was none.
@@ -388,24 +390,3 @@ class Store(Database):
 
 def _now() -> datetime:
     return datetime.now(UTC).replace(tzinfo=None)
-
-
-def _column(rows: Ints) -> pa.Table:
-    return pa.table({"record": pa.array(np.unique(np.asarray(rows, np.int64)))})
-
-
-def _places(records: pa.ChunkedArray, rows: Ints, *, missing: bool = False) -> NDArray[np.int64]:
-    """Return where each of ``rows`` stands among ``records``; -1 where it does not, if that may be."""
-    there = records.to_numpy()
-    order = np.argsort(there, kind="stable")
-    wanted = np.asarray(rows, np.int64)
-    place = np.searchsorted(there[order], wanted)
-    inside = np.minimum(place, max(len(there) - 1, 0))
-    fits = (there[order][inside] == wanted) if len(there) else np.zeros(len(wanted), bool)
-    if not missing and not fits.all():
-        raise InvalidArgumentError(f"there is no record number {int(wanted[~fits][0])}.")
-    return np.where(fits, order[inside] if len(there) else 0, -1)
-
-
-def _joined(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if column.num_chunks else pa.array([], column.type)

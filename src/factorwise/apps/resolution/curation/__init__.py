@@ -1,6 +1,7 @@
 """A person in the loop: records in a store, questions worth asking, and what answers change."""
 
 from factorwise.apps.resolution.curation.curator import Curator, Match
-from factorwise.apps.resolution.curation.review import Question, Review
+from factorwise.apps.resolution.curation.questions import Question
+from factorwise.apps.resolution.curation.review import Review
 
 __all__ = ["Curator", "Match", "Question", "Review"]

@@ -14,7 +14,6 @@ import threading
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +28,8 @@ from factorwise.apps.resolution.curation.candidates import (
     near,
     sides,
 )
-from factorwise.apps.resolution.curation.regions import CHUNK, LinkedRecords
+from factorwise.apps.resolution.curation.regions import LinkedRecords
+from factorwise.apps.resolution.curation.strata import LinkStrata
 from factorwise.apps.resolution.curation.teaching import (
     GroupOdds,
     LabelledLinks,
@@ -43,10 +43,9 @@ from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
 from factorwise.kernels.graphs.components import component_numbers
 from factorwise.store.store import ALL_BUT, DIFFERENT, SAME, UNSURE
-from factorwise.types import Bools, Ints
+from factorwise.types import Ints
 
 EXPECTED, UNCERTAIN, RANDOM, AGAIN = "expected change", "nearest to one half", "random", "disagreement"
-STRATA = (-4.0, -1.5, 0.0, 1.5, 4.0)  # scores between which random links are drawn
 POOL = 2_000  # questions that are kept ready
 TIRED = 0.5  # what a question is worth less for each one about the same entity before
 MOST_SHOWN = 12  # records of a question about whole entities
@@ -140,7 +139,7 @@ class QuestionEngine:
     ) -> None:
         self.records = records
         self.base = records.weights
-        self.base_scores = records.scores
+        self.strata = LinkStrata(records.scores)
         self.labels = np.asarray(labels, np.int64).copy()
         self.verdicts = Verdicts()
         self.odds = GroupOdds()
@@ -200,9 +199,8 @@ class QuestionEngine:
 
     def random_link(self, skip: frozenset[tuple[int, int]] = frozenset()) -> Choice | None:
         """Return a question about a link drawn by strata of its score, whatever the entities are now."""
-        for _ in range(20 if len(self.strata) else 0):
-            links = self._links_by_stratum[int(self._random.integers(len(self._links_by_stratum)))]
-            link = int(links[self._random.integers(len(links))])
+        for _ in range(20 if len(self.records.scores) else 0):
+            link = self.strata.draw(self._random)
             left, right = int(self.records.graph.first[link]), int(self.records.graph.second[link])
             low, high = min(left, right), max(left, right)
             if self.verdicts.known(left, right) is not None or (low, high) in self.verdicts.asked:
@@ -211,31 +209,6 @@ class QuestionEngine:
                 continue
             return self.describe(left, right, RANDOM)
         return None
-
-    @cached_property
-    def strata(self) -> NDArray[np.int8]:
-        """The stratum of each link: by its score before any answer."""
-        return np.searchsorted(np.array(STRATA, np.float32), self.base_scores).astype(np.int8)
-
-    @cached_property
-    def _links_by_stratum(self) -> list[NDArray[np.int64]]:
-        found = [np.flatnonzero(self.strata == k) for k in range(len(STRATA) + 1)]
-        return [links for links in found if len(links)]
-
-    def expected_shares(self, together: Bools) -> NDArray[np.float32]:
-        """Return the probability of each link, before any random answer, that it is within an entity."""
-        apart, inside = self._shares
-        return np.where(together, inside, apart)
-
-    @cached_property
-    def _shares(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        odds, found = GroupOdds(), np.empty((2, len(self.base_scores)), np.float32)
-        for low in range(0, len(self.base_scores), CHUNK):
-            scores = self.base_scores[low : low + CHUNK].astype(np.float64)
-            for together in (0, 1):
-                flags = np.full(len(scores), bool(together))
-                found[together, low : low + CHUNK] = odds.probability(scores, scores, flags)
-        return found[0], found[1]
 
     def describe(self, left: int, right: int, reason: str) -> Choice:
         """Return a question about two records as it stands now."""

@@ -9,103 +9,33 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from html import escape
+from dataclasses import replace
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.apps.resolution.curation.browsing import Browser
 from factorwise.apps.resolution.curation.candidates import WHOLE
 from factorwise.apps.resolution.curation.curator import (
     BASE_MODEL,
     Curator,
-    Match,
     load_model,
     load_records,
     save_model,
 )
 from factorwise.apps.resolution.curation.engine import AGAIN, RANDOM, Choice, Lessons, QuestionEngine
 from factorwise.apps.resolution.curation.estimates import Quality, estimate_quality
+from factorwise.apps.resolution.curation.questions import Question, number_in_order, parts_of_answer
 from factorwise.errors import InvalidArgumentError, StoreError
 from factorwise.kernels.compile.threads import Team
 from factorwise.store import Cause, Store
-from factorwise.store.store import ALL_BUT, ANSWERS, DIFFERENT, SAME, UNSURE
+from factorwise.store.store import ANSWERS, DIFFERENT, SAME, UNSURE
 from factorwise.types import Ints
 
 SHOWN = 20  # other members of a group that are shown
 TOGETHER, APART = ", together", ", apart"  # what is added to the reason of a random question
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Question:
-    """Two records, each with the group that it stands for: are they of one entity?
-
-    A question of kind ``whole`` shows whole entities: are all these records one, and who does not belong?
-
-    number
-        Of the question in this review.
-    ids, records
-        The two records: their ids, and their columns by name.
-    context
-        Other members of the two groups, each with its id and columns; twenty at most.
-    sizes
-        How many records the groups have.
-    together
-        Whether the two are in one entity now.
-    probability
-        That they belong there.
-    evidence
-        What each comparison adds to the score of the pair, the largest first; empty if they are not linked.
-    kind, reason
-        Whether entities would be merged or split, or ``whole``; why it is asked.
-    shown
-        All records of a question about whole entities, each with its id and columns; else none.
-    entities
-        For each of these the number of its entity now: 0 for the first one that is shown.
-    """
-
-    number: int
-    ids: tuple[str, str]
-    records: tuple[dict[str, Any], dict[str, Any]]
-    context: tuple[list[dict[str, Any]], ...]
-    sizes: tuple[int, int]
-    together: bool
-    probability: float
-    evidence: tuple[tuple[str, float], ...]
-    kind: str
-    reason: str
-    shown: tuple[dict[str, Any], ...]
-    entities: tuple[int, ...]
-    choice: Choice
-
-    def _repr_html_(self) -> str:
-        """Return a table of the records, the differences of two marked, for notebooks."""
-        if self.kind == WHOLE:
-            return self._table_of_all()
-        rows = []
-        for name in self.records[0]:
-            one, two = (record.get(name) for record in self.records)
-            mark = ' style="background:#fff3c4"' if one != two else ""
-            cells = "".join(f"<td{mark}>{escape('' if v is None else str(v))}</td>" for v in (one, two))
-            rows.append(f"<tr><th>{escape(name)}</th>{cells}</tr>")
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.ids)
-        evidence = "".join(f"<li>{escape(name)}: {value:+.2f}</li>" for name, value in self.evidence[:6])
-        return (
-            f"<table><tr><th></th>{head}</tr>{''.join(rows)}</table>"
-            f"<p>probability {self.probability:.2f}</p><ul>{evidence}</ul>"
-        )
-
-    def _table_of_all(self) -> str:
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.shown[0])
-        rows = [
-            f"<tr><td>{number}</td>"
-            + "".join(f"<td>{escape('' if v is None else str(v))}</td>" for v in record.values())
-            + "</tr>"
-            for number, record in zip(self.entities, self.shown, strict=True)
-        ]
-        return f"<table><tr><th>entity now</th>{head}</tr>{''.join(rows)}</table>"
 
 
 class Outcome(NamedTuple):
@@ -115,7 +45,7 @@ class Outcome(NamedTuple):
     moved: int
 
 
-class Review:
+class Review(Browser):
     """Questions worth asking about the records of a store, and what answers do.
 
     ``next`` returns a question, ``answer`` keeps the answer. When ``answer`` returns, the answer is on the
@@ -143,18 +73,18 @@ class Review:
         random_state: int = 0,
         n_jobs: int = 1,
     ) -> None:
-        self.store = store if isinstance(store, Store) else Store.open(store)
-        self.curator = Curator(self.store, n_jobs=n_jobs, random_state=random_state)
-        base = self.store.fact(BASE_MODEL)
+        opened = store if isinstance(store, Store) else Store.open(store)
+        base = opened.fact(BASE_MODEL)
         self._base_number = int(base) if base else None
-        self._base = load_model(self.store, self._base_number).for_size(self.store.n_records)
-        self._lock = threading.RLock()
+        self._base = load_model(opened, self._base_number).for_size(opened.n_records)
+        curator = Curator(opened, n_jobs=n_jobs, random_state=random_state)
+        super().__init__(opened, curator, self._base.fields, threading.RLock())
         self._open: dict[str, Question] = {}
         self._taken: dict[int, Question] = {}
         self._numbers = 0
         model, provenance = self.store.model_provenance()
         self._taught = model if model != self._base_number else None  # the model that answers have made
-        self._learned_from = int(provenance.get("answers") or 0)
+        self._learned_from = provenance.get("decisions", [])
         self.engine = QuestionEngine(
             load_records(self.store, self._base),
             self.store.membership(),
@@ -173,6 +103,11 @@ class Review:
         if background:
             self._learner = threading.Thread(target=self._learn_in_background, daemon=True)
             self._learner.start()
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """The entity of every record."""
+        return self.engine.labels
 
     def reload(self) -> None:
         """Read entities and decisions anew."""
@@ -219,7 +154,7 @@ class Review:
             if asked is None:
                 raise InvalidArgumentError(f"question {number} is not open: it was answered already.")
             try:
-                parts = _parts(asked, answer, taken_out)
+                parts = parts_of_answer(asked, answer, taken_out)
             except InvalidArgumentError:
                 self._taken[number] = asked
                 raise
@@ -230,7 +165,10 @@ class Review:
                 reason += TOGETHER if choice.together else APART
             context = []
             if choice.kind != WHOLE:
-                context = [self.engine.context(*pair) for pair in _both(choice.left, choice.right)]
+                context = [
+                    self.engine.context(*pair)
+                    for pair in ((choice.left, choice.right), (choice.right, choice.left))
+                ]
             if reason == AGAIN:
                 self._withdraw_others(parts, answer)
             outcome = self._decide(parts, context, answer, who, why, reason, choice.probability, choice)
@@ -293,7 +231,7 @@ class Review:
                 for one in self.store.decisions()
                 if str(one["asked"]).startswith(RANDOM) and one["answer"] in (SAME, DIFFERENT)
             ]
-        graph, strata = engine.records.graph, engine.strata
+        graph, strata = engine.records.graph, engine.strata.of_links
         left, right, same = (np.array([row[k] for row in drawn], np.int64) for k in range(3))
         link = graph.find_pairs(left, right)
         was_together = np.array([str(row[3]).endswith(TOGETHER) for row in drawn], np.bool_)
@@ -301,62 +239,12 @@ class Review:
         cell = 2 * strata[link[known]].astype(np.int64) + was_together[known]
         together = labels[graph.first] == labels[graph.second]
         return estimate_quality(
-            2 * strata + together, engine.expected_shares(together), cell, same[known] == 1, link[known]
+            2 * strata + together,
+            engine.strata.expected_shares(together),
+            cell,
+            same[known] == 1,
+            link[known],
         )
-
-    def entities(self, search: str = "", *, most: int = 50) -> list[dict[str, Any]]:
-        """Return entities with a record that holds some text, the largest first: id, size and one record."""
-        with self._lock:
-            rows = self._holding(search)
-            labels = self.engine.labels
-            names, first = np.unique(labels[rows], return_index=True)
-            sizes = np.bincount(labels)[names]
-            order = np.argsort(-sizes, kind="stable")[:most]
-            shown = self._described(rows[first[order]])
-            return [
-                {"entity": int(names[k]), "records": int(sizes[k]), "example": one}
-                for k, one in zip(order.tolist(), shown, strict=True)
-            ]
-
-    def members(self, entity: int) -> list[dict[str, Any]]:
-        """Return the records of an entity, each with its id and columns."""
-        with self._lock:
-            return self._described(np.flatnonzero(self.engine.labels == entity))
-
-    def history(self, entity: int) -> list[dict[str, Any]]:
-        """Return what happened to an entity: see `Store.history`."""
-        with self._lock:
-            return self.store.history(entity)
-
-    def decisions(self, *, most: int = 100) -> list[dict[str, Any]]:
-        """Return the last decisions that count, the newest first, with the ids of their parts."""
-        with self._lock:
-            last = self.store.decisions()[-most:][::-1]
-            rows = np.unique([row for one in last for part in one["parts"] for row in part]).astype(np.int64)
-            names = (
-                dict(zip(rows.tolist(), self.store.ids(rows).to_pylist(), strict=True)) if len(rows) else {}
-            )
-            kept = ("decision", "made", "who", "answer", "why", "asked", "probability")
-            return [
-                {name: one[name] for name in kept}
-                | {"parts": [[names[row] for row in part] for part in one["parts"]]}
-                for one in last
-            ]
-
-    def lookup(self, record: dict[str, Any], *, most: int = 5) -> list[Match]:
-        """Return the entities that a record may be of: see `Curator.lookup`."""
-        with self._lock:
-            return self.curator.lookup(record, most=most)
-
-    def compared_columns(self) -> list[str]:
-        """Return the columns that are compared."""
-        return [field.name for field in self._base.fields if field.kind != "ignore"]
-
-    def name_of(self, record: str, columns: Sequence[str]) -> str:
-        """Return what a record is called: all that it has in some columns."""
-        with self._lock:
-            values = self.store.records(self.store.find_ids([record]), columns).to_pylist()[0]
-        return " ".join(str(value) for value in values.values() if value not in (None, ""))[:200] or record
 
     def close(self) -> None:
         """Keep what the weights have learned as the current model, and close the store."""
@@ -365,12 +253,12 @@ class Review:
             self._lesson.set()
             self._learner.join()
         with self._lock:
-            decided = len(self._decided())
+            decided = self._decided()
             if not self.store.read_only and decided != self._learned_from:
                 training = {**self._base.training, "records": self.store.n_records}
                 weights = self.engine.records.weights
                 knowledge = replace(self._base, weights=weights, training=training)
-                save_model(self.store, knowledge, {"answers": decided}, in_place_of=self._taught)
+                save_model(self.store, knowledge, {"decisions": decided}, in_place_of=self._taught)
             self.store.close()
 
     @property
@@ -485,9 +373,9 @@ class Review:
         left, right = choice.left, choice.right
         sides, rows = [np.zeros(0, np.int64)] * 2, np.array(choice.records, np.int64)
         if choice.kind != WHOLE:
-            sides = [self.engine.context(*pair) for pair in _both(left, right)]
+            sides = [self.engine.context(*pair) for pair in ((left, right), (right, left))]
             rows = np.concatenate([[left, right], *(side[:SHOWN] for side in sides)]).astype(np.int64)
-        described = self._described(rows)
+        described = self.describe_records(rows)
         by_row = dict(zip(rows.tolist(), described, strict=True))
         pair = [dict(by_row[left]), dict(by_row[right])]
         return Question(
@@ -502,7 +390,7 @@ class Review:
             kind=choice.kind,
             reason=choice.reason,
             shown=tuple(described) if choice.kind == WHOLE else (),
-            entities=_numbered(self.engine.labels[rows]) if choice.kind == WHOLE else (),
+            entities=number_in_order(self.engine.labels[rows]) if choice.kind == WHOLE else (),
             choice=choice,
         )
 
@@ -519,60 +407,3 @@ class Review:
         ]
         steps = [("linked", records.weights.link), *steps]
         return tuple(sorted((one for one in steps if one[1]), key=lambda one: -abs(one[1])))
-
-    def _described(self, rows: Ints) -> list[dict[str, Any]]:
-        if not len(rows):
-            return []
-        ids = self.store.ids(rows).to_pylist()
-        records = self.store.records(rows).to_pylist()
-        return [
-            {"id": name} | {k: v for k, v in one.items() if k != "id"}
-            for name, one in zip(ids, records, strict=True)
-        ]
-
-    def _holding(self, search: str) -> NDArray[np.int64]:
-        """Return the records that hold some text in a column or in their id."""
-        if not search:
-            return np.arange(len(self.engine.labels))
-        columns = range(len(self.store.columns))
-        texts = " || ' ' || ".join(["r.id", *(f"coalesce(v.c{k}::VARCHAR, '')" for k in columns)])
-        found = self.store.execute(
-            f"SELECT r.record FROM record_ids r JOIN record_values v USING (record)"
-            f" WHERE contains(lower({texts}), lower(?)) ORDER BY r.record",
-            [search],
-        )
-        return np.array([row for (row,) in found], np.int64)
-
-
-def _parts(question: Question, answer: str, taken_out: Sequence[str]) -> list[list[int]]:
-    """Return the groups of records that an answer speaks of."""
-    choice = question.choice
-    if choice.kind != WHOLE:
-        if answer == ALL_BUT:
-            raise InvalidArgumentError(f"{ALL_BUT!r} answers questions about whole entities only.")
-        return [[choice.left], [choice.right]]
-    rows = list(choice.records)
-    if answer == SAME:
-        return [rows]
-    if answer != ALL_BUT:
-        return [[row] for row in rows]
-    ids = [str(record["id"]) for record in question.shown]
-    unknown = sorted(set(taken_out) - set(ids))
-    if unknown:
-        raise InvalidArgumentError(f"question {question.number} does not show a record {unknown[0]!r}.")
-    out = [row for row, name in zip(rows, ids, strict=True) if name in taken_out]
-    if not 0 < len(out) < len(rows):
-        raise InvalidArgumentError(
-            f"{ALL_BUT!r} takes some of the records out, but not all: {len(out)} of {len(rows)} were given."
-        )
-    return [[row for row in rows if row not in out], *([row] for row in out)]
-
-
-def _numbered(labels: Ints) -> tuple[int, ...]:
-    """Number labels from 0 on, in the order in which they come."""
-    names = list(dict.fromkeys(labels.tolist()))
-    return tuple(names.index(label) for label in labels.tolist())
-
-
-def _both(left: int, right: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    return (left, right), (right, left)

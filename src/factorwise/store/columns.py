@@ -1,0 +1,33 @@
+"""Columns of record numbers, and where records stand in them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from factorwise.errors import InvalidArgumentError
+from factorwise.types import Ints
+
+
+def record_column(rows: Ints) -> pa.Table:
+    """Return a table of different records, to join with."""
+    return pa.table({"record": pa.array(np.unique(np.asarray(rows, np.int64)))})
+
+
+def find_places(records: pa.ChunkedArray, rows: Ints, *, missing: bool = False) -> NDArray[np.int64]:
+    """Return where each of ``rows`` stands among ``records``; -1 where it does not, if that may be."""
+    there = records.to_numpy()
+    order = np.argsort(there, kind="stable")
+    wanted = np.asarray(rows, np.int64)
+    place = np.searchsorted(there[order], wanted)
+    inside = np.minimum(place, max(len(there) - 1, 0))
+    fits = (there[order][inside] == wanted) if len(there) else np.zeros(len(wanted), bool)
+    if not missing and not fits.all():
+        raise InvalidArgumentError(f"there is no record number {int(wanted[~fits][0])}.")
+    return np.where(fits, order[inside] if len(there) else 0, -1)
+
+
+def join_chunks(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array."""
+    return column.combine_chunks() if column.num_chunks else pa.array([], column.type)
