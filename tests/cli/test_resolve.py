@@ -19,6 +19,7 @@ from factorwise.inference.mcmc.shards import component_search
 from factorwise.inference.mcmc.shards import search as linkage_search
 from factorwise.inference.mcmc.shards.search import Progress
 from factorwise.io.models import read_model
+from factorwise.io.tables import read_table
 from factorwise.metrics.clustering import b_cubed
 from record_cases import people, read_csv, without, write_csv
 
@@ -517,3 +518,16 @@ def test_a_search_by_groups_goes_on_after_a_kill(apply, run, folder, tmp_path, k
     apply(*words)
     assert (tmp_path / "o.csv").read_bytes() == whole
     assert list((tmp_path / "kept").iterdir()) == []
+
+
+def test_entities_are_also_written_in_parts_and_read_from_an_address(run, folder, tmp_path):
+    records = tmp_path / "few.parquet"
+    pq.write_table(read_table(folder / "few.csv"), records)
+    words = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / "o.parquet", "--json")
+    done = run("resolve", "apply", f"file://{records}", *words, "--parts", tmp_path / "parts")
+    assert done.code == 0, done.err
+    assert (tmp_path / "parts" / "_SUCCESS").exists()
+    assert read_table(tmp_path / "parts").equals(read_table(tmp_path / "o.parquet"))
+    again = run("resolve", "apply", records, *words, "--parts", tmp_path / "parts")
+    assert again.code == 2
+    assert "has files, such as '_SUCCESS'" in again.err

@@ -38,7 +38,7 @@ from factorwise.cli.resolve_data import (
 from factorwise.cli.resolve_onto import Known, all_content, placed, placements, read_known
 from factorwise.cli.resolve_progress import WalkBar, telling
 from factorwise.cli.resolve_request import Request
-from factorwise.cli.resolve_shards import is_kept, made_where, opened_executor, ray_option
+from factorwise.cli.resolve_shards import is_kept, made_where, opened_executor, ray_option, write_parts
 from factorwise.cli.resolve_unlabelled import (
     about_option,
     unlabelled_entry,
@@ -77,6 +77,11 @@ _path = click.Path(path_type=Path)
 @click.option("-o", "--output", type=_path, metavar="OUT", help="Entities of the records.  [required]")
 @click.option("--fields", type=_path, metavar="FIELDS.toml", help="Kinds of columns, without a model.")
 @about_option
+@click.option(
+    "--parts",
+    metavar="FOLDER",
+    help="Write OUT as a folder of Parquet files, too: a path, or an address such as s3://bucket/entities.",
+)
 @click.option("--must-link", metavar="FILE", help="Pairs of ids that are of one entity: two columns.")
 @click.option("--cannot-link", metavar="FILE", help="Pairs of ids that are not of one entity.")
 @one_per_source_option
@@ -226,6 +231,9 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
 
     with clock.part("writing"):
         written = _write(request, content, found)
+        if request.parts is not None:
+            write_parts(request.parts, found.table(), request.ray, options.threads)
+            written.append(request.parts)
     if request.checkpoint is not None and reason in ENDED:
         from factorwise.apps.resolution.resolving import Keeping
 

@@ -36,6 +36,7 @@ class Request:
     files: tuple[str, ...]
     model: Path | None
     output: Path | None
+    parts: str | None
     fields: Path | None
     about: tuple[str, ...]
     must_link: str | None
@@ -118,6 +119,10 @@ class Request:
                     "--one-per-source with --onto needs --source COLUMN, a column of new and old records."
                 )
             check_sources(self.one_per_source, None, self.files)
+        if self.parts is not None:
+            from factorwise.io.table_parts import begin_parts
+
+            begin_parts(self.parts)
         if self.checkpoint_seconds is not None and self.checkpoint is None:
             raise click.UsageError("--checkpoint-seconds says how often: give --checkpoint FOLDER, too.")
         if self.checkpoint is None or check_checkpoint_address(self.checkpoint):

@@ -14,6 +14,8 @@ from factorwise.cli.options import Options
 from factorwise.cli.progress import peak_memory
 
 if TYPE_CHECKING:  # numba and Arrow take their time to load
+    import pyarrow as pa
+
     from factorwise.distributed.executors import Executor
     from factorwise.distributed.mixing import Mixer
 
@@ -105,3 +107,14 @@ def opened_mixer(ray: str | None, shards: int | None, threads: int | None) -> It
         from factorwise.distributed.mixing import Mixer
 
         yield Mixer(executor or LocalExecutor(threads), DEFAULT_SHARDS if shards is None else shards)
+
+
+def write_parts(folder: str, table: pa.Table, ray: str | None, threads: int | None) -> None:
+    """Write a table as a folder of Parquet files, which tasks write if there is a cluster."""
+    from factorwise.distributed.executors import LocalExecutor
+    from factorwise.io.table_parts import cut_parts, end_parts, write_part
+
+    with opened_executor(ray, threads) as executor:
+        tasks = ((folder, number, part) for number, part in enumerate(cut_parts(table)))
+        names = [name for _, name in (executor or LocalExecutor(threads)).stream(write_part, tasks)]
+    end_parts(folder, names)

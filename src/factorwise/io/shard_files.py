@@ -13,7 +13,6 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +21,8 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from factorwise.errors import DataFileError, MissingExtraError
+from factorwise.errors import DataFileError
+from factorwise.io.addresses import open_address
 from factorwise.validation import as_whole
 
 FORMAT = 1
@@ -160,18 +160,7 @@ class ShardStore:
         return {info.base_name for info in listed}
 
     def _opened(self) -> tuple[pafs.FileSystem, str]:
-        if "://" not in self.address:
-            return pafs.LocalFileSystem(), str(Path(self.address).resolve())
-        try:
-            found: tuple[pafs.FileSystem, str] = pafs.FileSystem.from_uri(self.address)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            return _by_fsspec(self.address)
-        except OSError as error:
-            raise DataFileError(
-                f"{self.address}: cannot be reached ({error}). Check the address, the network and what you"
-                " are allowed, or give a folder."
-            ) from error
-        return found
+        return open_address(self.address)
 
 
 def _part_file(name: object, items: object, hashes: object) -> PartFile:
@@ -179,23 +168,6 @@ def _part_file(name: object, items: object, hashes: object) -> PartFile:
     if not isinstance(name, str) or not _SHARD.fullmatch(name):
         raise ValueError(f"{name!r} is no file of a shard")
     return PartFile(name, as_whole("items", items), as_whole("hashes", hashes, 0, 2**64))
-
-
-def _by_fsspec(address: str) -> tuple[pafs.FileSystem, str]:
-    try:
-        import fsspec
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{address}: Arrow does not know this kind of address; fsspec may. Install it with: pip install"
-            ' "factorwise[ray]"'
-        ) from error
-    try:
-        files, folder = fsspec.core.url_to_fs(address)
-    except (ValueError, ImportError) as error:
-        raise DataFileError(
-            f"{address}: is no address of a folder ({error}). Give one such as s3://bucket/run, or a path."
-        ) from error
-    return pafs.PyFileSystem(pafs.FSSpecHandler(files)), folder
 
 
 def _table(columns: Mapping[str, NDArray[Any]]) -> pa.Table:

@@ -20,9 +20,11 @@ import pyarrow.json as pajson
 import pyarrow.parquet as pq
 
 from factorwise.errors import DataFileError, MissingDataError
+from factorwise.io.addresses import is_address
 from factorwise.io.delimited import opened, read_delimited, refuse_encoding
 from factorwise.io.table_columns import quoted, require_columns
 from factorwise.io.table_formats import table_format
+from factorwise.io.table_parts import read_address
 
 _ODD_LINE = re.compile(rb"\n[ \t\r]*[^{ \t\r\n]")
 _BLOCK = 1 << 24
@@ -32,8 +34,13 @@ _LARGEST_BLOCK = (1 << 31) - 1
 def read_file(source: str, columns: Sequence[str] | None, encoding: str | None) -> pa.Table:
     """Return the Arrow table in a file, or in a table of a DuckDB file given as ``file.duckdb::table``.
 
-    The Parquet files of a folder, or those that a pattern such as ``parts/*.parquet`` names, are one table.
+    The Parquet files of a folder, or those that a pattern such as ``parts/*.parquet`` names, are one table;
+    so are those at an address such as ``s3://bucket/folder``.
     """
+    if is_address(source):
+        if encoding is not None:
+            raise DataFileError(f"encoding={encoding!r} was given, but {source} is Parquet: leave it out.")
+        return read_address(source, columns)
     name, separator, table = source.rpartition("::")
     path = Path(name if separator else source)
     if not separator and (path.is_dir() or (not path.exists() and any(sign in source for sign in "*?["))):

@@ -1,0 +1,48 @@
+"""Folders and files by path, or by an address such as ``s3://`` that Arrow knows or that fsspec does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from factorwise.errors import DataFileError, MissingExtraError
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is the address of a store rather than a path."""
+    return "://" in text
+
+
+def open_address(address: str) -> tuple[pafs.FileSystem, str]:
+    """Return the files of a store, and where an address leads to among them."""
+    if not is_address(address):
+        return pafs.LocalFileSystem(), str(Path(address).resolve())
+    try:
+        found: tuple[pafs.FileSystem, str] = pafs.FileSystem.from_uri(address)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return _by_fsspec(address)
+    except OSError as error:
+        raise DataFileError(
+            f"{address}: cannot be reached ({error}). Check the address, the network and what you are"
+            " allowed, or give a folder."
+        ) from error
+    return found
+
+
+def _by_fsspec(address: str) -> tuple[pafs.FileSystem, str]:
+    try:
+        import fsspec
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{address}: Arrow does not know this kind of address; fsspec may. Install it with: pip install"
+            ' "factorwise[ray]"'
+        ) from error
+    try:
+        files, folder = fsspec.core.url_to_fs(address)
+    except (ValueError, ImportError) as error:
+        raise DataFileError(
+            f"{address}: is no address of a folder ({error}). Give one such as s3://bucket/run, or a path."
+        ) from error
+    return pafs.PyFileSystem(pafs.FSSpecHandler(files)), folder
