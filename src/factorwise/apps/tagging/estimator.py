@@ -35,7 +35,7 @@ from factorwise.apps.tagging.word_lists import make_word_lists
 from factorwise.errors import InvalidArgumentError, require
 from factorwise.io.provenance import provenance
 from factorwise.learning.chains.structure import Supervision
-from factorwise.validation import check_count, check_number
+from factorwise.validation import as_whole, check_count, check_number
 
 
 class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
@@ -445,10 +445,4 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
 
 
 def _seed(random_state: int | None) -> int:
-    if random_state is None:
-        return 0
-    if not isinstance(random_state, int | np.integer) or random_state < 0:
-        raise InvalidArgumentError(
-            f"random_state must be a whole number from 0 on, or None, but {random_state!r} was given."
-        )
-    return int(random_state)
+    return 0 if random_state is None else as_whole("random_state", random_state)
