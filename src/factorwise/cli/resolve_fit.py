@@ -215,6 +215,8 @@ def command(
 
         page = Page(report, options, (*files, fields, pairs, reading["scores"]))
         document["report"] = write_fit_report(page, document, knowledge)
+    for warning in knowledge.training.get("warnings", ()):
+        notice(options, warning)
     if entity is None:
         how = "without labels" if judged is None else "from pairs and from what records look like"
         notice(options, f"no column of entities was given: the weights were found {how}.")

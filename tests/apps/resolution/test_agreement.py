@@ -1,12 +1,15 @@
 """Records beside the columns that a resolver was learned from."""
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
+import factorwise as fw
 from factorwise.apps.resolution.agreement import (
     FEWEST,
     check_columns,
     check_declared,
+    check_sources_meet,
     describe_unread_values,
     extra_columns,
 )
@@ -115,3 +118,16 @@ def test_missing_columns_are_named_with_those_that_are_not_known():
     with pytest.raises(InvalidArgumentError, match=r"there is no column 'b'.* does not know: 'd'\."):
         check_columns(given, fields, ["id"])
     assert extra_columns(given, fields, ["id"]) == ["d"]
+
+
+def test_a_source_without_a_column_in_common_is_refused():
+    """Two tables under one another, of which one has other columns, or none that is filled."""
+    names = pa.table({"name": ["a b", "c d", None, ""], "title": [None, "", "e f", "g h"]})
+    sources = np.array([0, 0, 1, 1])
+    with pytest.raises(InvalidArgumentError, match=r"in common.*it has 'name', others have 'title'"):
+        check_sources_meet(names, ["name", "title"], sources)
+    shared = names.append_column("year", pa.array([1999, None, 2001, None]))
+    check_sources_meet(shared, ["name", "title", "year"], sources)
+    check_sources_meet(names, ["name", "title"], np.zeros(4, int))
+    with pytest.raises(InvalidArgumentError, match="no column in common"):
+        fw.EntityResolver(n_jobs=1).fit(names, constraints=fw.resolution.Constraints(sources=sources))

@@ -6,12 +6,13 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from factorwise.apps.resolution.fields import KINDS, FieldSpec
 from factorwise.apps.resolution.normal_forms import normal_forms
 from factorwise.errors import InvalidArgumentError
 from factorwise.io.listing import some
-from factorwise.types import Bools
+from factorwise.types import Bools, Ints
 
 SAMPLE = 1_000  # values looked at in each column
 MANY_UNREAD = 0.1  # share of the values of a column that cannot be read, from which on to say so
@@ -52,6 +53,40 @@ def check_present(table: pa.Table, fields: Sequence[FieldSpec], hidden: Collecti
             " were when the model was learned, add them, empty if the values are not known, or use another"
             " model."
         )
+
+
+def check_sources_meet(table: pa.Table, columns: Sequence[str], sources: Ints) -> None:
+    """Refuse a source that has nothing to compare with any other: no column has values in both."""
+    n_sources = int(sources.max(initial=0)) + 1
+    if n_sources < 2:
+        return
+    filled = np.zeros((len(columns), n_sources), bool)
+    for place, name in enumerate(columns):
+        if name in table.column_names:
+            filled[place, np.unique(sources[_is_filled(table.column(name))])] = True
+    shared = filled & (filled.sum(axis=1) > 1)[:, None]
+    counts = np.bincount(sources, minlength=n_sources)
+    there = counts >= (1 if n_sources == 2 else FEWEST)  # of many sources, some record may say nothing
+    apart = np.flatnonzero(there & ~shared.any(axis=0))
+    if not len(apart):
+        return
+    mine = [name for name, has in zip(columns, filled[:, apart[0]], strict=True) if has]
+    others = np.delete(filled, apart[0], axis=1)
+    theirs = [name for name, has in zip(columns, others, strict=True) if has.any()]
+    row = int(np.flatnonzero(sources == apart[0])[0]) + 1
+    raise InvalidArgumentError(
+        f"the source of record {row} has no column in common with any other: it has"
+        f" {some(mine, _LISTED) or 'no values'}, others have {some(theirs, _LISTED) or 'no values'}. Give"
+        " columns that say the same the same name, or resolve each source by itself."
+    )
+
+
+def _is_filled(column: pa.ChunkedArray) -> Bools:
+    """Return where a column has a value other than an empty text."""
+    filled = np.asarray(column.is_valid())
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        filled = filled & np.asarray(pc.not_equal(column, "").fill_null(False))
+    return np.asarray(filled, bool)
 
 
 def check_declared(table: pa.Table, fields: Sequence[FieldSpec]) -> None:

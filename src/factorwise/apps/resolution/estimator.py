@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.apps.parameters import ParameterEstimator, not_fitted_error
-from factorwise.apps.resolution.agreement import check_columns, check_declared
+from factorwise.apps.resolution.agreement import check_columns, check_declared, check_sources_meet
 from factorwise.apps.resolution.answers import Resolution
 from factorwise.apps.resolution.blocking import Rule
 from factorwise.apps.resolution.blocking.rule_text import read_rules
@@ -190,6 +190,9 @@ class EntityResolver(ParameterEstimator):
             hints = self._hints(table, hidden, constraints or Constraints())
             hidden += [] if hints.source is None else [hints.source]
         fields = self._fields(table, hidden, alone=table.num_rows == 1 and entity is None)
+        known = sources if hints is None else hints.sources
+        if known is not None:
+            check_sources_meet(table, _described_columns(fields), np.asarray(known))
         rules = None if self.rules is None else read_rules(self.rules, fields)
         labelled = None if pairs is None else labelled_pairs(pairs, _ids(table, id))
         numbers = None if entity is None else entity_numbers(table, entity)
@@ -328,6 +331,9 @@ class EntityResolver(ParameterEstimator):
         ids = _ids(table, id)
         check_columns(table, self.knowledge_.fields, [] if id is None else [id])
         constraints = limits_of(self.knowledge_.unlabelled, table, constraints)
+        if constraints is not None and constraints.sources is not None:
+            columns = _described_columns(self.knowledge_.fields)
+            check_sources_meet(table, columns, np.asarray(constraints.sources))
         if constraints is not None:
             constraints.check(ids)
         seed, search = self._seed(), self._search(table.num_rows)
@@ -427,6 +433,8 @@ class EntityResolver(ParameterEstimator):
         if self.knowledge_.unlabelled is not None and self.knowledge_.unlabelled.source is not None:
             columns.append(self.knowledge_.unlabelled.source)
         table = below(before, after, columns, id)
+        is_new = np.repeat([0, 1], [before.num_rows, after.num_rows])
+        check_sources_meet(table, _described_columns(self.knowledge_.fields), is_new)
         ids = _ids(table, id)
         constraints = limits_of(self.knowledge_.unlabelled, table, constraints)
         if constraints is not None:
@@ -527,3 +535,8 @@ class EntityResolver(ParameterEstimator):
 
 def _ids(table: pa.Table, column: str | None) -> pa.Array:
     return pa.array(np.arange(table.num_rows)) if column is None else ids_of(table, column)
+
+
+def _described_columns(fields: Sequence[FieldSpec]) -> list[str]:
+    """Return the columns that are compared and describe a record by itself."""
+    return [field.name for field in fields if field.kind not in ("ignore", "source", "scores")]

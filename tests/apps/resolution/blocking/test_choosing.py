@@ -15,6 +15,7 @@ from factorwise.apps.resolution.blocking.objectives import (
     true_pairs,
 )
 from factorwise.apps.resolution.blocking.pool import Sample, rule_pool
+from factorwise.apps.resolution.blocking.rule_text import parse_rule
 from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.normal_forms import normalize
 
@@ -190,3 +191,20 @@ def test_a_column_of_yes_and_no_is_no_rule(labelled):
     found = learned_rules(specs, normal, entity) if labelled else default_rules(specs, normal)
     assert all("vip" not in rule.fields or "last" in rule.fields for rule in found)
     assert not labelled or found  # a name that all share may be all that there is
+
+
+def test_codes_meet_however_they_are_written():
+    """Without a hyphen, with one, in two words; with a brand and without."""
+    draws = np.random.default_rng(0)
+    words = ["".join(draws.choice(list("abcdefghijklm"), 7)) for _ in range(500)]
+    titles = []
+    for k in range(300):
+        code = f"{'abcdefghij'[k % 10]}{'kqrstuvwxy'[k // 10 % 10]}", f"{1000 + 7 * k}pc"
+        titles += [f"{words[k]} {'-'.join(code)}", f"{''.join(code)} {words[k + 100]}", " ".join(code)]
+    specs = [FieldSpec("title", "text")]
+    normal = normalize(pa.table({"title": titles}), specs)
+    rules = default_rules(specs, normal)
+    assert "rare code of title" in [rule.name for rule in rules]
+    assert parse_rule("rare code of title", specs) in rules
+    found = find_candidates(normal, rules).of_one_entity(np.arange(900) // 3)
+    assert found.sum() == 900  # all three pairs of each code

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.blocking.nearest import RowKeys, neighbor_keys, sketch_keys
 from factorwise.apps.resolution.blocking.rules import Part, Rule
+from factorwise.apps.resolution.comparisons.derived import form_of
 from factorwise.apps.resolution.forms import (
     Form,
     Lists,
@@ -116,7 +117,7 @@ class KeyMaker:
 
     def _of(self, part: Part) -> _PartKeys:
         if part not in self._parts:
-            form = self.normal[part.field][part.form]
+            form = form_of(self.normal, part.field, part.form)
             if part.cut == "nearest":
                 self._parts[part] = self._neighbors(_as(form, Vectors, part), part)
                 return self._parts[part]

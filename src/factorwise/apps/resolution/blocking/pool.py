@@ -17,13 +17,15 @@ from factorwise.apps.resolution.blocking.blocks import blocks_of, drawn_pairs
 from factorwise.apps.resolution.blocking.keys import KeyMaker, share_key
 from factorwise.apps.resolution.blocking.limits import pair_count
 from factorwise.apps.resolution.blocking.rules import Part, Rule
+from factorwise.apps.resolution.comparisons.derived import form_of, has_form
 from factorwise.apps.resolution.fields import FieldSpec
-from factorwise.apps.resolution.forms import NormalTable
+from factorwise.apps.resolution.forms import Form, NormalTable
 
 SAMPLE = 20_000  # rows from which numbers of pairs are estimated
 _BROAD = 1.0  # pairs an item from which on an atom is worth combining with another
 _DRAWN = 300  # pairs of a rule that are looked up in others
 _RARE = 100  # records that may share a rare item
+_LEAST_THERE = {"codes": 0.05}  # share of the records that must have a form for a rule to be made of it
 
 # Atoms by kind: (form, cut, size), and by trait how often it is spoiled.
 _ATOMS: Mapping[str, Sequence[tuple[tuple[tuple[str, str, float], ...], Mapping[str, float]]]] = {
@@ -50,6 +52,7 @@ _ATOMS: Mapping[str, Sequence[tuple[tuple[tuple[str, str, float], ...], Mapping[
         ((("text", "whole", 0),), {"words": 0.3, "spelling": 0.2, "start": 0.2}),
         ((("text", "prefix", 6),), {"start": 0.35}),
         ((("tokens", "items", 4),), {"rare": 0.2}),
+        ((("codes", "items", 4),), {"code": 0.2}),
         ((("tokens", "items", 0), ("tokens", "items", 0)), {"words": 0.2}),
         ((("text", "bands", 3),), {"spelling": 0.2}),
     ),
@@ -180,13 +183,20 @@ def atoms(
         if spec.name not in set(normal):
             continue
         field = normal[spec.name]
-        there = set(field)
+        there = {*field, *(["codes"] if has_form(normal, spec.name, "codes") else [])}
         for forms, traits in _ATOMS.get(spec.kind, ()):
-            if all(form in there for form, _, _ in forms) and not all(
-                field[form].missing.all() for form, _, _ in forms
+            if all(form in there for form, _, _ in forms) and any(
+                _is_there(form_of(normal, spec.name, form), _LEAST_THERE.get(form, 0.0))
+                for form, _, _ in forms
             ):
                 parts = tuple(_part(spec.name, *form, n_items=n_items) for form in forms)
                 yield parts, {(spec.name, trait): error for trait, error in traits.items()}
+
+
+def _is_there(form: Form, least: float) -> bool:
+    """Return whether some records have a form, and at least a share of them."""
+    count = len(form) - int(form.missing.sum())
+    return count > 0 and count >= least * len(form)
 
 
 def _part(field: str, form: str, cut: str, size: float, *, n_items: int) -> Part:

@@ -10,6 +10,7 @@ from factorwise.apps.resolution.blocking.candidates import Candidates, LargeBloc
 from factorwise.apps.resolution.blocking.keys import KeyMaker, share_key
 from factorwise.apps.resolution.blocking.objectives import connected, true_pairs
 from factorwise.apps.resolution.blocking.rules import Part, Rule
+from factorwise.apps.resolution.comparisons.derived import form_of
 from factorwise.apps.resolution.forms import Lists, NormalTable, Strings
 from factorwise.errors import require
 from factorwise.types import Ints
@@ -140,7 +141,7 @@ def _block_text(normal: NormalTable | None, rule: Rule, block: LargeBlock) -> st
 def _shared(normal: NormalTable, part: Part, members: tuple[int, int]) -> str:
     if part.cut in {"nearest", "scored"}:
         return "equal vectors" if part.cut == "nearest" else "a score"
-    form = normal[part.field][part.form].rows(np.array(members))
+    form = form_of(normal, part.field, part.form).rows(np.array(members))
     if isinstance(form, Lists):
         first, second = (set(row or ()) for row in form.to_list())
         common = sorted(first & second)

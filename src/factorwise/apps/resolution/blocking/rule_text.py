@@ -33,7 +33,7 @@ _WHOLE = {
     "source": "source",
 }
 _OF_NAMES = {"first": "given", "last": "last"}  # of columns that hold a part of names
-_LISTS = frozenset({"tokens", "items", "keys"})
+_LISTS = frozenset({"tokens", "items", "keys", "codes"})
 _FORMS = {phrase: form for form, phrase in PHRASES.items() if form != "keys"} | {"item": "items"}
 _FEW, _RARE, _BANDS = 4, 100, 10  # rare items of a record, records that may share one, and bands of a text
 _PREFIX = re.compile(r"first (\d+) letters(?: of (.+))?")

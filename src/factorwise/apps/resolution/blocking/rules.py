@@ -41,6 +41,7 @@ PHRASES = {
     "tokens": "word",
     "local": "name before @",
     "tail": "last digits",
+    "codes": "code",
 }
 _WHOLE_FIELD = frozenset({"text", "code", "number", "date", "days", "email", "phone", "items", "digits"})
 

@@ -36,6 +36,7 @@ from factorwise.apps.resolution.record_items import (
     make_templates,
     weights_by_template,
 )
+from factorwise.apps.resolution.training.chance import describe_chance
 from factorwise.apps.resolution.training.examples import TrainingData
 from factorwise.apps.resolution.training.ladder import Start, climb_ladder
 from factorwise.apps.resolution.training.link_learning import LinkTraining
@@ -126,9 +127,11 @@ def learn(
     sources = limits.source_bits(np.arange(normal.n_rows), normal.n_rows)
     data = TrainingData(graph, levels, entity, _compared(pairs, comparer), own, sources)
     unlabelled = _unlabelled_weights(normal, comparer, data, seed, team)
+    directions = tuple(-1 if one.measure in FALLING else 1 for one in comparisons)
+    doubt = describe_chance(candidates, levels, directions, entity)
     fitted = climb_ladder(
         data,
-        Start(unlabelled, tuple(-1 if one.measure in FALLING else 1 for one in comparisons), seed),
+        Start(unlabelled, directions, seed),
         _first_weights(own, template_weights),
         learner,
         search,
@@ -154,6 +157,9 @@ def learn(
         "methods": {method: score.f1 for method, score in fitted.scores.items()},
         **fitted.calibration.as_dict(),
     }
+    if doubt is not None:
+        tell(doubt)
+        training["warnings"] = [doubt]
     used = fitted.weights.links.used()
     pair_filter = None
     if not own and fitted.context is None:  # both may bring pairs together whose links alone do not

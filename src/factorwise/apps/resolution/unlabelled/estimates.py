@@ -6,6 +6,7 @@ sees what the table does not say, such as two works of one title.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.unlabelled.about import About
 from factorwise.apps.resolution.unlabelled.model import NOT_LINKED, UNLINKED, score_of
+from factorwise.apps.resolution.unlabelled.probes import probe_blocking
 from factorwise.inference.mcmc.shards.link_walk import LinkWalk
 from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
@@ -33,6 +35,10 @@ _FEWEST = 30
 class Estimate(NamedTuple):
     """Estimated B-cubed precision and recall, and how many entities were found.
 
+    recall
+        What blocking loses included.
+    recall_of_candidates
+        The same if blocking lost nothing.
     candidates
         Estimated share of the true pairs that are candidates; None where it cannot be estimated.
     """
@@ -41,6 +47,7 @@ class Estimate(NamedTuple):
     recall: float
     entities: int
     candidates: float | None
+    recall_of_candidates: float
 
 
 def estimate_quality(
@@ -49,21 +56,35 @@ def estimate_quality(
     rules: list[Rule],
     pairs: tuple[Ints, Ints],
     log_odds: Floats,
+    log_odds_of: Callable[[Ints, Ints], Floats],
     limits: Constraints,
     *,
     seed: int,
     team: Team,
 ) -> Estimate:
-    """Estimate how good the clustering of some pairs with these log odds is."""
+    """Estimate how good the clustering of some pairs with these log odds is.
+
+    log_odds_of
+        Log odds of any pairs, by the same model.
+    """
     found, stricter, laxer = (
         _clustered(normal.n_rows, pairs, log_odds, shift, limits, seed, team)
         for shift in (0.0, STRICTER, LAXER)
     )
+    recall, shares = b_cubed(laxer, found).recall, []
+    by_rules = candidate_recall(normal, about, rules, pairs, log_odds, seed)
+    if by_rules is not None:
+        shares.append(by_rules)
+    sources = limits.sources if limits.one_per_source else None
+    lost = probe_blocking(normal, pairs, log_odds, log_odds_of, found, sources, seed=seed)
+    if lost is not None:
+        shares.append(1.0 - lost.pairs)
     return Estimate(
         b_cubed(stricter, found).precision,
-        b_cubed(laxer, found).recall,
+        recall if lost is None else recall * lost.recall,
         len(np.unique(found)),
-        candidate_recall(normal, about, rules, pairs, log_odds, seed),
+        min(shares) if shares else None,
+        recall,
     )
 
 

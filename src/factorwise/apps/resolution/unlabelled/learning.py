@@ -19,7 +19,7 @@ from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.apps.resolution.unlabelled.about import choose_about, identity_rules
 from factorwise.apps.resolution.unlabelled.estimates import estimate_quality
 from factorwise.apps.resolution.unlabelled.fitting import FEWEST_ANCHORS, fit_unlabelled
-from factorwise.apps.resolution.unlabelled.model import UNLINKED, UnlabelledModel
+from factorwise.apps.resolution.unlabelled.model import UNLINKED, PreparedPairs, UnlabelledModel
 from factorwise.apps.resolution.unlabelled.repeating import telling_columns
 from factorwise.apps.resolution.unlabelled.views import views_of
 from factorwise.kernels.clusterings.links import FIXED_WEIGHTS, UNLINKED_WEIGHT
@@ -87,13 +87,16 @@ def learn_from_anchors(
 
     def judged(model: UnlabelledModel) -> tuple[UnlabelledModel, dict[str, Any]]:
         odds = fitted.log_odds(model)
-        found = estimate_quality(normal, about, chosen, fitted.pairs, odds, limits, seed=seed, team=team)
+        log_odds_of = PreparedPairs(model, fitted.views).log_odds
+        found = estimate_quality(
+            normal, about, chosen, fitted.pairs, odds, log_odds_of, limits, seed=seed, team=team
+        )
         figures = {name: _rounded(value) for name, value in found._asdict().items()}
         return replace(model, report={**model.report, **figures}), figures
 
     model, figures = judged(fitted.model)
     doubted = figures
-    if not model.is_safe and min(figures["precision"], figures["recall"]) < TRUSTED:
+    if not model.is_safe and min(figures["precision"], figures["recall_of_candidates"]) < TRUSTED:
         model, figures = judged(replace(model, is_safe=True))
     model = replace(model, report={**model.report, "warnings": warnings_of(model, doubted)})
     values = np.zeros(FIXED_WEIGHTS)
