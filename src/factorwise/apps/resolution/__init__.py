@@ -16,7 +16,7 @@ _HOMES = {
     "blocking.rules": ["Part", "Rule"],
     "constraints": ["Constraints"],
     "estimator": ["EntityResolver"],
-    "fields": ["FieldSpec", "read_fields"],
+    "fields": ["FieldSpec", "OwnLevels", "read_fields"],
     "knowledge": ["Knowledge"],
     "record_items": ["RecordItems"],
     "scored_pairs.clusterer": ["PairClusterer"],
@@ -32,6 +32,7 @@ __all__ = [
     "EntityResolver",
     "FieldSpec",
     "Knowledge",
+    "OwnLevels",
     "PairClusterer",
     "PairColumns",
     "PairConstants",
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from factorwise.apps.resolution.blocking.rules import Part, Rule
     from factorwise.apps.resolution.constraints import Constraints
     from factorwise.apps.resolution.estimator import EntityResolver
-    from factorwise.apps.resolution.fields import FieldSpec, read_fields
+    from factorwise.apps.resolution.fields import FieldSpec, OwnLevels, read_fields
     from factorwise.apps.resolution.knowledge import Knowledge
     from factorwise.apps.resolution.pair_scores import add_pair_scores
     from factorwise.apps.resolution.record_items import RecordItems

@@ -15,17 +15,19 @@ kind = "ignore"
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from factorwise.errors import DataFileError, InvalidArgumentError, MissingDataError
-from factorwise.validation import as_text
+from factorwise.validation import as_number, as_text
 
 KINDS: Mapping[str, str] = MappingProxyType(
     {
@@ -64,6 +66,35 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True)
+class OwnLevels:
+    """Levels and weights of one comparison of a field, given instead of learned.
+
+    compare
+        The comparison, as it is named where weights are listed: ``edits of phone``.
+    starts
+        Values of the measure from which on each weight holds, ascending; lower values weigh nothing.
+    weights
+        What each level adds to the score of a pair: natural logarithms of odds.
+    """
+
+    compare: str
+    starts: tuple[float, ...]
+    weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        as_text("compare", self.compare)
+        for name in ("starts", "weights"):
+            values = tuple(as_number(name, value) for value in getattr(self, name))
+            object.__setattr__(self, name, values)
+        ascending = all(a < b for a, b in pairwise(self.starts))
+        if not self.starts or not ascending or len(self.starts) != len(self.weights):
+            raise InvalidArgumentError(
+                f"levels of {self.compare!r} need ascending values from which on each of as many weights"
+                f" holds, but from {list(self.starts)} and weights {list(self.weights)} were given."
+            )
+
+
+@dataclass(frozen=True, slots=True)
 class FieldSpec:
     """One field of the records.
 
@@ -75,12 +106,18 @@ class FieldSpec:
         What is known beyond the kind, as in `OPTIONS`; what is not said has its default.
     note
         Why the field was taken for this kind; not part of what the field is.
+    weight
+        What all that the field says is multiplied by, once it is learned.
+    levels
+        Comparisons whose weights are given instead of learned.
     """
 
     name: str
     kind: str
     options: Mapping[str, str] = field(default_factory=dict, hash=False)
     note: str = field(default="", compare=False)
+    weight: float = 1.0
+    levels: tuple[OwnLevels, ...] = ()
 
     def __post_init__(self) -> None:
         as_text("name", self.name)
@@ -104,6 +141,10 @@ class FieldSpec:
                 raise InvalidArgumentError(
                     f"field {self.name!r}: {key} must be {wanted}, but {value!r} was given."
                 )
+        if not 0.0 <= as_number("weight", self.weight) < math.inf:
+            raise InvalidArgumentError(
+                f"field {self.name!r}: weight must be a number from 0 on, but {self.weight!r} was given."
+            )
         object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
 
     def option(self, key: str) -> str:
@@ -151,10 +192,23 @@ def fields_from(content: Mapping[str, Any], columns: Sequence[str] | None = None
         options = {
             key: str(value) if key == "length" and isinstance(value, int) else value
             for key, value in table.items()
-            if key != "kind"
+            if key not in ("kind", "weight", "levels")
         }
-        specs.append(FieldSpec(name, table["kind"], options))
+        levels = tuple(_own_levels(name, entry) for entry in table.get("levels", ()))
+        specs.append(FieldSpec(name, table["kind"], options, weight=table.get("weight", 1.0), levels=levels))
     return specs
+
+
+def _own_levels(name: str, entry: object) -> OwnLevels:
+    if not isinstance(entry, Mapping) or set(entry) != {"compare", "from", "weights"}:
+        raise InvalidArgumentError(
+            f'each [[fields.{_key(name)}.levels]] needs compare = "edits of phone" or another comparison,'
+            f" from = [...] and weights = [...], but {entry!r} was given."
+        )
+    starts, weights = entry["from"], entry["weights"]
+    if not isinstance(starts, list) or not isinstance(weights, list):
+        raise InvalidArgumentError(f"[[fields.{_key(name)}.levels]]: from and weights must be lists.")
+    return OwnLevels(entry["compare"], tuple(starts), tuple(weights))
 
 
 def fields_to_toml(specs: Iterable[FieldSpec]) -> str:
@@ -163,6 +217,10 @@ def fields_to_toml(specs: Iterable[FieldSpec]) -> str:
     for spec in specs:
         note = [f"# {line}" for line in spec.note.splitlines()]
         lines = [f"{key} = {_quoted(value)}" for key, value in {"kind": spec.kind, **spec.options}.items()]
+        lines += [] if spec.weight == 1.0 else [f"weight = {spec.weight:g}"]
+        for own in spec.levels:
+            lines += [f"[[fields.{_key(spec.name)}.levels]]", f"compare = {_quoted(own.compare)}"]
+            lines += [f"from = {list(own.starts)}", f"weights = {list(own.weights)}"]
         sections.append("\n".join([*note, f"[fields.{_key(spec.name)}]", *lines]) + "\n")
     return "\n".join(sections)
 

@@ -40,6 +40,11 @@ from factorwise.apps.resolution.training.chance import describe_chance
 from factorwise.apps.resolution.training.examples import TrainingData
 from factorwise.apps.resolution.training.ladder import Start, climb_ladder
 from factorwise.apps.resolution.training.link_learning import LinkTraining
+from factorwise.apps.resolution.training.own_weights import (
+    impose_weights,
+    refuse_own_levels,
+    with_own_levels,
+)
 from factorwise.apps.resolution.unlabelled.learning import Hints, learn_from_anchors
 from factorwise.apps.resolution.unsupervised import Mixture, fit_mixture, weights_of
 from factorwise.distributed.mixing import Mixer
@@ -119,6 +124,7 @@ def learn(
     if not len(candidates.first):
         raise InvalidArgumentError("no two records have anything in common that the blocking rules look at.")
     comparisons = planned(normal, *sampled(candidates, seed), candidates, labels=True)
+    comparisons = with_own_levels(comparisons, fields, normal)
     comparer = Comparer(normal, comparisons, candidates)
     levels = comparer.all_levels(candidates.first, candidates.second, team)
     tell(f"{len(comparisons)} comparisons of each pair")
@@ -160,10 +166,11 @@ def learn(
     if doubt is not None:
         tell(doubt)
         training["warnings"] = [doubt]
-    used = fitted.weights.links.used()
+    links = impose_weights(fitted.weights.links, comparisons, fields)
+    used = links.used()
     pair_filter = None
     if not own and fitted.context is None:  # both may bring pairs together whose links alone do not
-        scores, same = fitted.weights.links.link_scores(levels), candidates.of_one_entity(entity)
+        scores, same = links.link_scores(levels), candidates.of_one_entity(entity)
         pair_filter = learn_filter(
             normal, candidates.first, candidates.second, scores, same, fitted.calibration.temperature
         )
@@ -171,7 +178,7 @@ def learn(
         tuple(fields),
         tuple(chosen),
         tuple(comparisons[place] for place in used),
-        fitted.weights.links.only(used),
+        links.only(used),
         fitted.calibration.temperature,
         thrifty,
         training,
@@ -258,6 +265,7 @@ def learn_without_labels(
         What the user says of the table.
     """
     own = _own_templates(table, templates)
+    refuse_own_levels(fields)
     if pairs is None and table.num_rows > 1:
         knowledge = learn_from_anchors(
             table,
@@ -287,7 +295,7 @@ def learn_without_labels(
         tuple(fields),
         tuple(chosen),
         tuple(comparisons),
-        weights_of(mixture, comparisons),
+        impose_weights(weights_of(mixture, comparisons), comparisons, fields),
         training=training,
         further=weights_by_template(own, _first_weights(own, template_weights)),
     )

@@ -36,16 +36,20 @@ class ColumnEvidence:
 
     edges
         Where levels begin, if that depends on the table that was learned from.
+    factor
+        What the column counts for, as the user said.
     """
 
     name: str
     weights: NDArray[np.float64]
     edges: tuple[float, ...] = ()
+    factor: float = 1.0
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for the model file."""
         edges = {"edges": list(self.edges)} if self.edges else {}
-        return {"name": self.name, "weights": self.weights.tolist(), **edges}
+        factor = {} if self.factor == 1.0 else {"factor": self.factor}
+        return {"name": self.name, "weights": self.weights.tolist(), **edges, **factor}
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> ColumnEvidence:
@@ -53,7 +57,8 @@ class ColumnEvidence:
         edges = tuple(as_number("edges", edge) for edge in content.get("edges", ()))
         if list(edges) != sorted(edges):
             raise InvalidArgumentError(f"its edges must ascend, but are {edges}")
-        return cls(str(content["name"]), np.asarray(content["weights"], np.float64), edges)
+        factor = as_number("factor", content.get("factor", 1.0))
+        return cls(str(content["name"]), np.asarray(content["weights"], np.float64), edges, factor)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,7 +179,7 @@ def weigh(
     found[equal] -= frequency.logs[witness.code[rows[equal]]]
     if witness.top > 1:
         found[equal] = np.maximum(found[equal], column.weights[witness.top - 1])
-    return np.clip(found, LEAST, MOST)
+    return np.asarray(column.factor * np.clip(found, LEAST, MOST))
 
 
 def fit_column(
@@ -194,7 +199,7 @@ def fit_column(
     logs[-1] = np.log(m[-1])
     shrink = seen / (seen + 10.0)
     logs[:-1] *= shrink
-    return ColumnEvidence(witness.name, np.append(0.0, logs), witness.edges)
+    return ColumnEvidence(witness.name, np.append(0.0, logs), witness.edges, witness.factor)
 
 
 def calibrate(anchors: Floats, weight: Floats, null: Floats) -> Calibration:

@@ -80,6 +80,10 @@ def learn_from_anchors(
     on_candidates(candidates, normal, None)
     columns = telling_columns(table, normal, about)
     views = views_of(normal, about, columns, hints.sources, hints.counts)
+    factors = {field.name: field.weight for field in fields}
+    views = views._replace(
+        witnesses=[one._replace(factor=factors.get(one.name, 1.0)) for one in views.witnesses]
+    )
     fitted = fit_unlabelled(
         views, about, candidates, source=hints.source, one_per_source=hints.one_per_source, seed=seed
     )

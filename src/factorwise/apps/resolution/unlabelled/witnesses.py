@@ -41,6 +41,8 @@ class Witness(NamedTuple):
         Where levels begin, if that depends on the table that was learned from: of vectors.
     background
         Share of all pairs of records that have each level, from 1 on, where it is known: of scored pairs.
+    factor
+        What the column counts for, as the user said.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Witness(NamedTuple):
     is_code: bool = False
     edges: tuple[float, ...] = ()
     background: tuple[float, ...] = ()
+    factor: float = 1.0
 
     def share_rare_value(self, first: Ints, second: Ints) -> Bools:
         """Return which pairs share a value that few records have, where most values are different."""
