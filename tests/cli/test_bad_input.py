@@ -127,7 +127,7 @@ OWN = [
     ("resolve apply", "-o=/proc/o.csv", "--output '/proc/o.csv': the folder '/proc' cannot be written to."),
     ("resolve apply", "--must-link=parted.csv", "parted.csv: records 100 and 103 must be"),
     ("resolve apply", "records.csv=-", "tables are not read from standard input. Give a file."),
-    ("resolve score", "resolve-found.csv=labelled.csv::t", "labelled.csv: is no DuckDB file, of which"),
+    ("resolve score", "resolve-found.csv=labelled.csv::t", "labelled.csv: is no DuckDB or SQLite file"),
     ("resolve apply", "--seconds 0", "'--seconds': 0.0 is not in the range x>0"),
     ("resolve apply", "--onto resolve-found.csv", "and --old FILE (their records) go together"),
     ("resolve score", "--id=persn", "labelled.csv has no column 'persn'. Did you mean 'person'?"),

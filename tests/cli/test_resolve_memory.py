@@ -11,6 +11,7 @@ import pytest
 
 from factorwise.cli import main
 from factorwise.io import columns
+from factorwise.io.tables import read_table, write_table
 from resolution_cases import people_table
 
 STAGES = {
@@ -134,3 +135,15 @@ def test_an_output_is_needed_unless_only_counted(folder, scratch, capsys):
     assert "Missing option '-o'" in capsys.readouterr().err
     assert run(*given, "--dry-run") == 0
     assert "to resolve" in capsys.readouterr().out
+
+
+def test_records_are_read_from_a_database_and_entities_written_back(scratch, tmp_path, capsys):
+    assert run(*words(tmp_path / "out.csv", "--quiet")) == 0
+    database = tmp_path / "people.sqlite"
+    write_table(f"{database}::people", read_table("records.csv"))
+    given = words(f"{database}::entities", "--quiet")
+    given[2] = f"{database}::people"
+    assert run(*given) == 0
+    assert read_table(f"{database}::entities").select(["id", "entity"]).to_pylist() == (
+        read_table(tmp_path / "out.csv").select(["id", "entity"]).to_pylist()
+    )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from factorwise.cli.files import check_tables, reading, speaking_of, write_output
+from factorwise.cli.files import check_tables, reading, speaking_of, write_output, written_bytes
 from factorwise.cli.numbers import Real, Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
@@ -212,7 +212,7 @@ def cluster(options: Options, request: Request) -> dict[str, Any]:
     constants = clusterer.constants_
     document = {
         "output": request.output.name,
-        "bytes": request.output.stat().st_size,
+        "bytes": written_bytes(request.output),
         "records": len(found.ids),
         "scored_pairs": len(scored.first),
         "columns": list(scored.columns),

@@ -206,6 +206,11 @@ def write_output(path: Path, table: pa.Table, *, for_spreadsheets: bool = False)
         raise unwritten(path, error) from error
 
 
+def written_bytes(path: Path) -> int:
+    """Return the size of a file that was written, or of the database that a table was written to."""
+    return Path(str(path).rpartition("::")[0] or path).stat().st_size
+
+
 def unwritten(output: str | Path, error: OSError) -> DataFileError:
     """Return the error that tells that a file was not written."""
     return DataFileError(

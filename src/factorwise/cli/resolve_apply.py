@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.trust import describe_calibration
 from factorwise.cli.blocking_report import blocking_report
-from factorwise.cli.files import speaking_of, write_output
+from factorwise.cli.files import speaking_of, write_output, written_bytes
 from factorwise.cli.learned import RESOLUTION, check_kind
 from factorwise.cli.numbers import Real, Whole
 from factorwise.cli.options import Options, verb
@@ -133,15 +133,16 @@ _path = click.Path(path_type=Path)
 def command(options: Options, **given: Any) -> None:
     """Find which of the records in RECORDS are of the same entity.
 
-    RECORDS is a CSV, Parquet or JSON lines file, a folder or a quoted pattern of Parquet files, or
-    FILE.duckdb::TABLE; of several files the records are linked with one another. Writes a row for each
-    record with the columns id, entity (the smallest id of its records) and confidence. Without --model,
-    weights are found from what the records look like. Before the walk it prints the blocking rules with
-    sizes of blocks and numbers of pairs. Ctrl-C ends the walk with what was found so far. All files are
-    written by their ending (.csv, .parquet, .jsonl), whole or not at all. A --report of up to a million
-    records draws other clusterings, too. With --checkpoint, a run that was killed goes on where it was
-    when it is started again. With --onto, RECORDS are new ones that are placed into known entities; the
-    rows of the old ones come first.
+    RECORDS is a CSV, Parquet or JSON lines file, a folder or a quoted pattern of Parquet files, a table in a
+    database (FILE.duckdb::TABLE, FILE.sqlite::TABLE, postgres://USER@HOST/BASE::TABLE), an Excel file, or the
+    address of Parquet in an object store; of several the records are linked with one another. Writes a row
+    for each record with the columns id, entity (the smallest id of its records) and confidence. Without
+    --model, weights are found from what the records look like. Before the walk it prints the blocking rules
+    with sizes of blocks and numbers of pairs. Ctrl-C ends the walk with what was found so far. All files are
+    written by their ending (.csv, .parquet, .jsonl, .sqlite::TABLE, .duckdb::TABLE), whole or not at all. A
+    --report of up to a million records draws other clusterings, too. With --checkpoint, a run that was killed
+    goes on where it was when it is started again. With --onto, RECORDS are new ones that are placed into
+    known entities; the rows of the old ones come first.
     """
     names = {name: given.pop(name) for name in Request.__dataclass_fields__ if name != "reading"}
     if names["output"] is None and not names["dry_run"]:
@@ -241,7 +242,7 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
     assert request.output is not None
     document = {
         "output": request.output.name,
-        "bytes": request.output.stat().st_size,
+        "bytes": written_bytes(request.output),
         "records": len(found.ids),
         "entities": found.n_entities,
         "model": None if request.model is None else request.model.name,

@@ -21,10 +21,19 @@ import pyarrow.parquet as pq
 
 from factorwise.errors import DataFileError, MissingDataError
 from factorwise.io.addresses import is_address
+from factorwise.io.databases import (
+    POSTGRES,
+    is_sqlite,
+    read_excel,
+    read_postgres,
+    read_sqlite,
+    refuse_credentials,
+)
 from factorwise.io.delimited import opened, read_delimited, refuse_encoding
 from factorwise.io.table_columns import quoted, require_columns
 from factorwise.io.table_formats import table_format
 from factorwise.io.table_parts import read_address
+from factorwise.io.table_values import column_of
 
 _ODD_LINE = re.compile(rb"\n[ \t\r]*[^{ \t\r\n]")
 _BLOCK = 1 << 24
@@ -35,11 +44,15 @@ def read_file(source: str, columns: Sequence[str] | None, encoding: str | None) 
     """Return the Arrow table in a file, or in a table of a DuckDB file given as ``file.duckdb::table``.
 
     The Parquet files of a folder, or those that a pattern such as ``parts/*.parquet`` names, are one table;
-    so are those at an address such as ``s3://bucket/folder``.
+    so are those at an address such as ``s3://bucket/folder``. Tables of SQLite files and of PostgreSQL, and
+    sheets of Excel files, are named as those of DuckDB files are.
     """
     if is_address(source):
         if encoding is not None:
-            raise DataFileError(f"encoding={encoding!r} was given, but {source} is Parquet: leave it out.")
+            raise DataFileError(f"encoding={encoding!r} was given, but {source} has its own: leave it out.")
+        refuse_credentials(source)
+        if source.startswith(POSTGRES):
+            return read_postgres(source, columns)
         return read_address(source, columns)
     name, separator, table = source.rpartition("::")
     path = Path(name if separator else source)
@@ -51,14 +64,18 @@ def read_file(source: str, columns: Sequence[str] | None, encoding: str | None) 
         raise DataFileError(f"{path} is a folder. Give the file in it that holds the records.")
     if path.stat().st_size == 0:
         raise DataFileError(f"{path}: the file is empty. A table with at least one record is needed.")
-    form = "duckdb" if separator else table_format(path)
+    form = _content_format(path, named=bool(separator))
     if encoding is not None and form != "csv":
         raise DataFileError(f"encoding={encoding!r} was given, but {path} is {form}, which has its own.")
+    if form == "sqlite":
+        return read_sqlite(path, table if separator else None, columns)
+    if form == "excel":
+        return read_excel(path, table if separator else None, columns)
     if form == "duckdb":
         if separator and not _is_database(path):
             raise DataFileError(
-                f"{path}: is no DuckDB file, of which '::{table}' would name a table. Leave it out, or give a"
-                " DuckDB file."
+                f"{path}: is no DuckDB or SQLite file, of which '::{table}' would name a table. Leave it out,"
+                " or give such a file."
             )
         return read_database(path, table if separator else None, columns)
     if form == "parquet":
@@ -66,6 +83,14 @@ def read_file(source: str, columns: Sequence[str] | None, encoding: str | None) 
     if form == "json":
         return read_json_lines(path)
     return read_delimited(path, columns, encoding)
+
+
+def _content_format(path: Path, *, named: bool) -> str:
+    """Return the format of a file; one whose tables are ``named`` is a database or a workbook."""
+    form = table_format(path)
+    if form == "excel" or not (named or form in ("duckdb", "sqlite")):
+        return form
+    return "sqlite" if is_sqlite(path) else "duckdb"
 
 
 def _read_parts(path: Path, columns: Sequence[str] | None, encoding: str | None) -> pa.Table:
@@ -186,7 +211,7 @@ def records_table(records: Iterable[Mapping[str, Any]], origin: str) -> pa.Table
         rows += 1
     for values in columns.values():
         values.extend([None] * (rows - len(values)))
-    return pa.table({name: _column(values) for name, values in columns.items()})
+    return pa.table({name: column_of(values) for name, values in columns.items()})
 
 
 def _no_file(path: Path) -> str:
@@ -275,20 +300,3 @@ def _json_array(path: Path) -> list[Any]:
     except ValueError as error:
         raise DataFileError(f"{path}: not JSON: {error}. Give an array of objects or one per line.") from None
     return records
-
-
-def _column(values: list[Any]) -> pa.Array:
-    """Arrow array of Python values; text if they are of several types."""
-    try:
-        return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        if all(value is None or isinstance(value, list) for value in values):
-            texts = [None if value is None else [_as_text(item) for item in value] for value in values]
-            return pa.array(texts, pa.list_(pa.string()))
-        return pa.array([_as_text(value) for value in values], pa.string())
-
-
-def _as_text(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False, default=str)

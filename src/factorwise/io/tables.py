@@ -1,8 +1,10 @@
 """Tables of records, from wherever they come, as Arrow tables.
 
-A *source* is the path of a file (delimited text, Parquet, JSON lines; ``file.duckdb::table`` for a table in
-a DuckDB file), a pandas or polars DataFrame, any object that offers an Arrow stream, a list of mappings, or
-a mapping of columns. The strings of a table stay in Arrow: nothing here looks at single values in Python.
+A *source* is the path of a file (delimited text, Parquet, JSON lines; ``file.duckdb::table`` or
+``file.sqlite::table`` for a table in a database, ``file.xlsx::sheet``), an address (Parquet in an object
+store, ``postgres://user@host/base::table``), a pandas or polars DataFrame, any object that offers an Arrow
+stream, a list of mappings, or a mapping of columns. The strings of a table stay in Arrow: nothing here looks
+at single values in Python.
 
 >>> table = read_table([{"id": "a", "name": "Ann Lee"}, {"id": "b", "name": "A. Lee"}])
 >>> ids_of(table, "id").to_pylist()
@@ -28,6 +30,7 @@ import pyarrow.parquet as pq
 
 from factorwise.errors import DataFileError, InvalidArgumentError, require
 from factorwise.io.atomic import atomic_binary
+from factorwise.io.databases import write_database
 from factorwise.io.table_columns import refuse_repeated, require_columns
 from factorwise.io.table_files import read_file, records_table
 from factorwise.io.table_formats import is_packed, written_format
@@ -136,6 +139,10 @@ def write_table(path: str | os.PathLike[str], table: pa.Table, *, for_spreadshee
     """
     target = Path(path)
     form = written_format(target)
+    if form in ("duckdb", "sqlite"):
+        base, _, name = str(target).rpartition("::")
+        write_database(Path(base), name, table)
+        return
     with atomic_binary(target) as stream, _packing(stream, target) as sink:
         if form == "parquet":
             pq.write_table(table, sink)

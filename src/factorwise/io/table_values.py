@@ -1,0 +1,25 @@
+"""Values of Python as columns of Arrow."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+
+
+def column_of(values: list[Any]) -> pa.Array:
+    """Return an Arrow array of Python values; text if they are of several types."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        if all(value is None or isinstance(value, list) for value in values):
+            texts = [None if value is None else [_as_text(item) for item in value] for value in values]
+            return pa.array(texts, pa.list_(pa.string()))
+        return pa.array([_as_text(value) for value in values], pa.string())
+
+
+def _as_text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)
