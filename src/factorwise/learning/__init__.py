@@ -39,6 +39,7 @@ _HOMES = {
     "projections.scores": ["GivenScores", "LinearScores"],
     "likelihood.pseudo_likelihood": ["PseudoLikelihood"],
     "samplerank.ranking_bounds": ["largest_margin", "noisy_bound", "sample_size", "separable_bound"],
+    "samplerank.span_preferences": ["SpanPreference"],
     "samplerank.learner": ["Learned", "PassRecord", "SampleRank"],
     "networks.tables": ["TableNetwork", "fit_tables"],
     "updates": ["AdaGrad", "Arow", "ConfidenceWeighted", "Mira", "OwnRule", "PassiveAggressive", "Unit"],
@@ -74,6 +75,7 @@ __all__ = [
     "PseudoLikelihood",
     "SampleRank",
     "SequenceLikelihood",
+    "SpanPreference",
     "StructuredPerceptron",
     "TableNetwork",
     "TargetPreference",
@@ -129,6 +131,7 @@ if TYPE_CHECKING:
         sample_size,
         separable_bound,
     )
+    from factorwise.learning.samplerank.span_preferences import SpanPreference
     from factorwise.learning.samplerank.walkers import TrainingWorld
     from factorwise.learning.updates import (
         AdaGrad,

@@ -179,6 +179,18 @@ class SpanCounter:
         )
 
     @property
+    def boundaries(self) -> tuple[Bools, Bools, NDArray[np.int32]]:
+        """Whether a span begins, or ends, between one label (row) and the next, and the type of each label.
+
+        bool[labels + 1, labels + 1]; the last label stands for what is outside of a sentence. By the lenient
+        reading.
+        """
+        count = len(self.label_names) + 1
+        prefix, type_ = self._prefix[:count], self._type[:count]
+        pair = (prefix[:, None] * len(_ALPHABET) + prefix) * 2 + (type_[:, None] != type_)
+        return self._start[pair], self._end[pair], self._type[: count - 1]
+
+    @property
     def goes_on(self) -> Bools:
         """Whether a span whose last label so far is one (row) takes in the next token, labelled another.
 
