@@ -212,9 +212,9 @@ def kernels(block: Block, pair: Floats, group: Floats, pairs: NDArray[Any]) -> d
     regraft = mcmc.Mixture([mcmc.RegraftToCandidate.from_pairs(n, pairs), mcmc.Regroup()], [0.9, 0.1])
     alone = fw.Partition.singletons(n)
     return {
-        "pairs": (mcmc.Metropolis(flat, mcmc.PartitionMixture(relocate, [0.9, 0.1])), alone),
+        "pairs": (mcmc.Metropolis(flat, mcmc.Mixture(relocate, [0.9, 0.1])), alone),
         "pairs, merges": (
-            mcmc.Metropolis(flat, mcmc.PartitionMixture([*relocate, *whole], [0.9, 0.1, 0.05, 0.05])),
+            mcmc.Metropolis(flat, mcmc.Mixture([*relocate, *whole], [0.9, 0.1, 0.05, 0.05])),
             alone,
         ),
         "hierarchy": (mcmc.Metropolis(tree, regraft), fw.Hierarchy.singletons(n)),

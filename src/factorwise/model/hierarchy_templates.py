@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from factorwise.errors import InvalidArgumentError, ShapeError
+from factorwise.errors import ShapeError
 from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.structures import subtree_bags as kernels
 from factorwise.model.target_templates import WholeWorldTemplate
@@ -32,6 +32,7 @@ class SubtreeCosine(WholeWorldTemplate):
     """
 
     size = 1
+    worlds = (Hierarchy,)
 
     def __init__(self, name: str, vectors: ArrayLike) -> None:
         self.name = name
@@ -63,10 +64,6 @@ class SubtreeCosine(WholeWorldTemplate):
         return SparseVector.from_dense([sum(cosines)])
 
     def _check(self, world: Hierarchy) -> None:
-        if not isinstance(world, Hierarchy):
-            raise InvalidArgumentError(
-                f"template {self.name!r} is for hierarchies, but a {type(world).__name__} was given."
-            )
         if world.n_items != len(self.vectors):
             raise ShapeError(
                 f"template {self.name!r} has vectors of {len(self.vectors)} items, but the world has"
@@ -104,6 +101,7 @@ class HierarchyCounts(WholeWorldTemplate):
     """
 
     size = 2
+    worlds = (Hierarchy,)
 
     def __init__(self, name: str = "counts") -> None:
         self.name = name

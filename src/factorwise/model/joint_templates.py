@@ -14,6 +14,7 @@ from factorwise.model.target_templates import WholeWorldTemplate
 from factorwise.model.template import AnyTemplate, Template
 from factorwise.model.weights import SparseVector
 from factorwise.world.joint import Joint, JointDiff
+from factorwise.world.kinds import check_kind
 
 
 class Within(Template[Joint, JointDiff]):
@@ -37,13 +38,18 @@ class Within(Template[Joint, JointDiff]):
         """Return what the template calls the weight."""
         return self.inner.weight_name(index)
 
+    def _one(self, world: Joint) -> Any:
+        check_kind(self, world)
+        check_kind(self.inner, world.part(self.part))
+        return world.part(self.part)
+
     def statistics(self, world: Joint) -> SparseVector:
         """Statistics of the one world."""
-        return self.inner.statistics(world.part(self.part))
+        return self.inner.statistics(self._one(world))
 
     def constant(self, world: Joint) -> float:
         """Score of the one world that no weight multiplies."""
-        return self.inner.constant(world.part(self.part))
+        return self.inner.constant(self._one(world))
 
     def _own(self, world: Joint, diff: JointDiff) -> list[tuple[Any, Any]]:
         """Return the diffs of the one world, each with the world before it."""
@@ -71,6 +77,8 @@ class _LabelsInClusters(WholeWorldTemplate):
     clusters, labels
         Names of a `Partition` and an `Assignment` or another world with a value for each item.
     """
+
+    worlds = (Joint,)
 
     def __init__(self, name: str, clusters: str, labels: str, size: int) -> None:
         self.name, self.clusters, self.labels, self.size = name, clusters, labels, size

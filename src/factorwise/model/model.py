@@ -14,6 +14,7 @@ from factorwise.model.contributions import Contributions
 from factorwise.model.template import AnyTemplate, Template
 from factorwise.model.weights import Blocks, SparseVector
 from factorwise.views import html_table
+from factorwise.world.kinds import check_kind
 
 
 class Model:
@@ -109,6 +110,8 @@ class Model:
             raise InvalidArgumentError(
                 f"a model scores worlds, such as a Partition or Assignment, not {world!r}."
             )
+        for template in self.templates:
+            check_kind(template, world)
         constant = sum(template.constant(world) for template in self.templates)
         return self.statistics(world).dot(self._weights) + constant
 

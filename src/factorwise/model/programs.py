@@ -12,6 +12,7 @@ from factorwise.errors import TemplateError
 from factorwise.kernels.compile.programs import WHOLE, Program
 from factorwise.model.model import Model
 from factorwise.model.template import AnyTemplate
+from factorwise.world.kinds import check_kind
 
 
 class ModelPrograms(NamedTuple):
@@ -84,6 +85,7 @@ def _programs(
     found: list[Program] = []
     layouts: dict[Any, Any] = {}
     for template, offset in templates:
+        check_kind(template, world)
         if hasattr(template, "program"):
             more = {"groups": groups} if getattr(template, "asks_for_groups", False) else {}
             found.append(template.program(world, offset, scored, **more))

@@ -14,6 +14,7 @@ from factorwise.kernels.structures import targets as kernels
 from factorwise.model.template import Template
 from factorwise.model.weights import SparseVector
 from factorwise.validation import as_array
+from factorwise.world.hierarchy import Hierarchy
 from factorwise.world.targets import Changes, TargetWorld
 
 
@@ -40,6 +41,9 @@ class _PairStatistics(WholeWorldTemplate):
     statistic_names
         What each number means, for people.
     """
+
+    worlds = (TargetWorld,)
+    except_for = (Hierarchy,)
 
     def __init__(
         self, name: str, pairs: ArrayLike, values: ArrayLike, statistic_names: Sequence[str] = ()
@@ -165,15 +169,19 @@ class FollowTemplate(_PairStatistics):
 
     def statistics(self, world: TargetWorld) -> SparseVector:
         """Sum over all positions but the last."""
+        self._check_order(world)
         order = world.arrays.holder
         return self._sum(order[:-1], order[1:])
 
     def program(self, world: TargetWorld, offset: int, weights: NDArray[np.float64]) -> Program:
         """Look up the items around the two positions that change."""
+        self._check_order(world)
+        gain, gradient = kernels.gain_of_neighbors, kernels.gradient_of_neighbors
+        return self._program(world.n_items, offset, weights, 8, gain=gain, gradient=gradient)
+
+    def _check_order(self, world: TargetWorld) -> None:
         if not world.exchanges:
             raise TemplateError(
                 f"template {self.name!r} is for items in an order, but the world is {world!r}: give a"
                 " Permutation."
             )
-        gain, gradient = kernels.gain_of_neighbors, kernels.gradient_of_neighbors
-        return self._program(world.n_items, offset, weights, 8, gain=gain, gradient=gradient)

@@ -8,7 +8,7 @@ template's ``constant``.
 
 from __future__ import annotations
 
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar, get_args, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,15 @@ class Template(Generic[WorldType, DiffType]):
     size: int
     #: What lays out templates of this kind for a walk, where they have a method ``add_to``.
     layout: Any
+    #: The kinds of worlds that it is for, by default those of ``Template[world, diff]``; none for any.
+    worlds: ClassVar[tuple[type[Any], ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for base in vars(cls).get("__orig_bases__", ()):
+            kind = get_args(base)[0] if get_origin(base) is Template else Any
+            if isinstance(kind, type) and kind is not Any:
+                cls.worlds = (kind,)
 
     def statistics(self, world: WorldType) -> SparseVector:
         """Sum of the statistics of all factors in ``world``; indices are local to the block."""

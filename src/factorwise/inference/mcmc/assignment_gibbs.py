@@ -60,6 +60,7 @@ class Gibbs:
     evaluator: FactorSampler = EXACT
 
     changes = "one"
+    worlds = (Assignment,)
     walks_over = ("variables",)
 
     def __post_init__(self) -> None:
@@ -137,6 +138,7 @@ class BlockGibbs:
         self._checked: Variables | None = None
 
     changes = "many"
+    worlds = (Assignment,)
     walks_over = ("variables",)
 
     def programs(self, parts: Surroundings) -> dict[str, Program]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from factorwise.inference.mcmc.branches import Branches, Tap, every_path
 from factorwise.inference.mcmc.kernel import Proposal
 from factorwise.kernels.compile.programs import Interpreted, Program
+from factorwise.world.kinds import check_kind
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,12 @@ class ProgramProposer:
 
     #: How many changes a move may have: "one", "many", or the largest number.
     changes: str | int = "one"
+    #: The kinds of worlds that it is for; none for any.
+    worlds: ClassVar[tuple[type[Any], ...]] = ()
+
+    def check(self, world: Any) -> None:
+        """Refuse a world that the proposer was not made for."""
+        check_kind(self, world)
 
     def program(self, parts: Surroundings) -> Program:
         """Return the program, with a function ``draw``, for worlds like that of the surroundings."""
@@ -64,6 +71,7 @@ class ProgramProposer:
 
     def _drawing(self, world: Any, stream: Any) -> Callable[[], Proposal]:
         """Return what draws from ``stream``, in ``world`` as it is at each time."""
+        check_kind(self, world)
         frame = world.frame(np.zeros(2, np.uint64), many=self.changes not in ("one", 1))
         drawn = Interpreted(self.program(self._surroundings(world)), frame, stream).entry("draw")
         step = frame.step

@@ -20,6 +20,7 @@ from factorwise.kernels.walks.loops import ACCEPTED
 from factorwise.model.model import Model
 from factorwise.model.programs import model_programs
 from factorwise.validation import check_count, check_number
+from factorwise.world.kinds import check_kind
 
 
 class Walk:
@@ -197,6 +198,7 @@ def _has_gain(program: Program) -> bool:
 
 def check_start(kernel: Any, world: Any) -> None:
     """Refuse a world that the kernel's blocks or candidates do not fit."""
+    check_kind(kernel, world)
     proposer: Any = getattr(kernel, "proposer", None)
     if hasattr(proposer, "check"):
         proposer.check(world)

@@ -13,6 +13,8 @@ from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.kernels.compile.programs import Pointers, Program
 from factorwise.kernels.walks import joints
 from factorwise.learning.samplerank.preferences import ProgramPreference
+from factorwise.world.joint import Joint
+from factorwise.world.kinds import check_kind
 
 
 class JointPreference(ProgramPreference):
@@ -23,6 +25,8 @@ class JointPreference(ProgramPreference):
     shares
         By what each is multiplied; 1 by default.
     """
+
+    worlds = (Joint,)
 
     def __init__(
         self, preferences: Mapping[str, ProgramPreference], shares: Mapping[str, float] | None = None
@@ -39,6 +43,7 @@ class JointPreference(ProgramPreference):
         programs: list[Program] = []
         told: list[dict[str, Any]] = [{} for _ in range(world.n_changes)]
         for number, (name, preference) in enumerate(self.preferences.items()):
+            check_kind(preference, world.part(name))
             own = preference.program(replace(parts, world=world.part(name)))
             programs.append(own.copy_with(own.functions, own.worlds, part=name))
             if (

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from numbers import Integral
-from typing import Any, Literal, Protocol, Self
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,8 @@ from factorwise.rng import Stream
 from factorwise.validation import as_array, check_number
 from factorwise.world.assignment import Assignment
 from factorwise.world.diff import NEW, Transfer
+from factorwise.world.hierarchy import Hierarchy
+from factorwise.world.kinds import check_kind
 from factorwise.world.partition import Partition
 from factorwise.world.targets import TargetWorld, whole_numbers
 
@@ -107,12 +109,16 @@ class ProgramPreference:
         How good the world is; for reports.
     """
 
+    #: The kinds of worlds that it is for; none for any.
+    worlds: ClassVar[tuple[type[Any], ...]] = ()
+
     def program(self, parts: Surroundings) -> Program:
         """Return the program, with a function ``judge``, for worlds like that of the surroundings."""
         raise NotImplementedError(f"{type(self).__name__} does not say what its program is")
 
     def watch(self, world: Any) -> ProgramJudge:
         """Start judging a walk from ``world``."""
+        check_kind(self, world)
         return ProgramJudge(self.program(Surroundings(world)), world)
 
 
@@ -192,6 +198,8 @@ class TruthPreference(ProgramPreference):
     0.0
     """
 
+    worlds = (Partition,)
+
     @check_types
     def __init__(
         self,
@@ -234,6 +242,8 @@ class AccuracyPreference(ProgramPreference):
         and those that the world observes, are left out.
     """
 
+    worlds = (Assignment,)
+
     @check_types
     def __init__(self, truth: Assignment | Sequence[int] | NDArray[np.integer[Any]]) -> None:
         given = as_array("truth", truth.values if isinstance(truth, Assignment) else truth)
@@ -267,6 +277,9 @@ class TargetPreference(ProgramPreference):
     truth
         A world of the same kind, or a target for each item with -1 where it is unknown.
     """
+
+    worlds = (TargetWorld,)
+    except_for = (Hierarchy,)
 
     def __init__(self, truth: TargetWorld | Sequence[int] | NDArray[np.integer[Any]]) -> None:
         given = truth.values if isinstance(truth, TargetWorld) else truth

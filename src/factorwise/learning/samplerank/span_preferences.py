@@ -33,6 +33,8 @@ class SpanPreference(ProgramPreference):
     (``truth_starts=0.5``).
     """
 
+    worlds = (Assignment,)
+
     def __init__(self, truth: Assignment, chains: ArrayLike | None = None, *, smoothing: float = 1.0) -> None:
         if not isinstance(truth, Assignment) or len(truth.variables.columns) != 1:
             raise InvalidArgumentError(

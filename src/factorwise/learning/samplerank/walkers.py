@@ -43,6 +43,7 @@ from factorwise.learning.samplerank.preferences import Preference
 from factorwise.model.model import Model
 from factorwise.rng import Stream
 from factorwise.validation import check_count, check_number
+from factorwise.world.kinds import check_kind
 
 Accept = str | Acceptance | Callable[..., Any]
 
@@ -239,6 +240,7 @@ def _walker(
                 f"{type(preference).__name__} has no program: give it a method program(parts) that returns"
                 " Program(judge=...), see ProgramPreference, or run with engine='plain'."
             )
+        check_kind(preference, start)
         judge = preference.program(
             Surroundings(start, training.model, weights=settings["weights"], learning=True)
         )

@@ -57,6 +57,8 @@ class AdaptiveSplitMerge(ProgramProposer):
                 f" {list(self.features.names)[:5]}: choose the same features of models built alike."
             )
 
+    worlds = (Partition,)
+
     @property
     def learned(self) -> JumpWeights:
         """The weights, which are always set."""
@@ -69,6 +71,7 @@ class AdaptiveSplitMerge(ProgramProposer):
 
     def check(self, world: Partition) -> None:
         """Refuse a world too large, or whose clusters have types: a merge would have to choose one."""
+        super().check(world)
         if world.n_types > 1:
             raise InvalidArgumentError(
                 f"adaptive jumps are for clusters without types, but the world has {world.n_types}: mix"

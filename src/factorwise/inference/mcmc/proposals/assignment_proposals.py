@@ -101,6 +101,8 @@ class UniformRelabel(ProgramProposer):
     Draws: the variable, the label.
     """
 
+    worlds = (Assignment,)
+
     def program(self, parts: Surroundings) -> Program:
         """Draw a variable and a label that is not its own."""
         return Program(draw=relabels.draw_label, name="uniform relabelling")
@@ -120,6 +122,8 @@ class LocalRelabel(ProgramProposer):
 
     Draws: the variable, the label.
     """
+
+    worlds = (Assignment,)
 
     model: Model
     sharpness: float = 1.0
@@ -155,6 +159,8 @@ class Swap(ProgramProposer):
 
     Draws: the first variable among all that have a partner, the second among the first one's partners.
     """
+
+    worlds = (Assignment,)
 
     changes = 2
 

@@ -12,6 +12,7 @@ from factorwise.errors import ShapeError, require
 from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
 from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.structures import hierarchies
+from factorwise.world.hierarchy import Hierarchy
 from factorwise.world.pairs import candidates_of
 
 
@@ -21,6 +22,8 @@ class Regraft(ProgramProposer):
 
     Below an inner node, beside any node, or to the top: entities merge and split, groups form and dissolve.
     """
+
+    worlds = (Hierarchy,)
 
     def program(self, parts: Surroundings) -> Program:
         """Draw a node and a place."""
@@ -37,6 +40,8 @@ class RegraftToCandidate(ProgramProposer):
         The candidates of item i are ``candidate[start[i]:start[i + 1]]``.
     """
 
+    worlds = (Hierarchy,)
+
     start: NDArray[np.int64]
     candidate: NDArray[np.integer[Any]]
 
@@ -47,6 +52,7 @@ class RegraftToCandidate(ProgramProposer):
 
     def check(self, world: Any) -> None:
         """Refuse a world of other items."""
+        super().check(world)
         if len(self.start) != world.n_items + 1:
             raise ShapeError(
                 f"the candidates are those of {len(self.start) - 1} items, but the world has {world.n_items}."
@@ -65,6 +71,8 @@ class Regroup(ProgramProposer):
     most
         How many children a new inner node may have, and one that is dropped.
     """
+
+    worlds = (Hierarchy,)
 
     most: int = 4
 

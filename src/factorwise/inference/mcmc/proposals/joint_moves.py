@@ -13,6 +13,7 @@ from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
 from factorwise.kernels.compile.programs import Pointers, Program
 from factorwise.kernels.walks.joints import draw_both, draw_within
 from factorwise.kernels.walks.layouts import CHANGE
+from factorwise.world.joint import Joint
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ class Within(ProgramProposer):
         A proposer for worlds of its kind.
     """
 
+    worlds = (Joint,)
+
     part: str
     proposer: Any
 
@@ -35,6 +38,7 @@ class Within(ProgramProposer):
 
     def check(self, world: Any) -> None:
         """Refuse a world that the proposer was not made for."""
+        super().check(world)
         if hasattr(self.proposer, "check"):
             self.proposer.check(world.part(self.part))
 
@@ -45,6 +49,7 @@ class Within(ProgramProposer):
                 f"{type(self.proposer).__name__} has no program, so it cannot move one of several worlds:"
                 " give it a method program(parts) that returns Program(draw=...)."
             )
+        self.check(parts.world)
         first = parts.world.first(self.part)
         inner = self.proposer.program(replace(parts, world=parts.world.part(self.part), first=first))
         arrays = {"inner": Pointers([inner], ("draw",)), "first": [first]}
@@ -59,6 +64,8 @@ class Together(ProgramProposer):
         Each a `Within` another world. What one draws must not depend on what another changes.
     """
 
+    worlds = (Joint,)
+
     proposers: Sequence[Within]
 
     changes = "many"
@@ -72,6 +79,7 @@ class Together(ProgramProposer):
 
     def check(self, world: Any) -> None:
         """Refuse a world that a proposer was not made for."""
+        super().check(world)
         for proposer in self.proposers:
             proposer.check(world)
 

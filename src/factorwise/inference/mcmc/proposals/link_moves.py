@@ -93,6 +93,7 @@ class LinkedJumps(PartitionMove):
 
     def check(self, world: Partition) -> None:
         """Refuse a world that the links were not made for."""
+        super().check(world)
         check_links(self.links, world)
 
     def program(self, parts: Surroundings) -> Program:

@@ -32,9 +32,7 @@ class PartitionMove(ProgramProposer):
 
     family: str = ""
     crosses_blocks: bool = False
-
-    def check(self, world: Partition) -> None:
-        """Refuse a world that the move was not made for."""
+    worlds = (Partition,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +120,7 @@ class Relocate(PartitionMove):
 
     def check(self, world: Partition) -> None:
         """Refuse a world that the blocks or candidates were not made for."""
+        super().check(world)
         if self.blocks is not None:
             self.blocks.check(world)
         made_for = world.n_items if self.candidates is None else len(self.candidates.start) - 1

@@ -7,11 +7,24 @@ Each is a program (see `factorwise.kernels.structures.moves`), which compiled wa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from factorwise.errors import require
+from factorwise.errors import InvalidArgumentError, require
 from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
 from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.structures import moves
+from factorwise.world.kinds import check_kind
+from factorwise.world.structures import Matching, Tree
+from factorwise.world.targets import TargetWorld
+
+
+def check_order(part: Any, world: Any) -> None:
+    """Refuse a world whose items do not exchange their targets."""
+    check_kind(part, world)
+    if not world.exchanges:
+        raise InvalidArgumentError(
+            f"{type(part).__name__} is for items in an order, but the world is {world!r}: give a Permutation."
+        )
 
 
 @dataclass(frozen=True)
@@ -20,6 +33,8 @@ class Rematch(ProgramProposer):
 
     If the candidate has a partner, the two left items exchange theirs.
     """
+
+    worlds = (Matching,)
 
     changes = 3
 
@@ -32,8 +47,11 @@ class Rematch(ProgramProposer):
 class Exchange(ProgramProposer):
     """Two random items of a `Permutation` exchange their positions."""
 
+    worlds = (TargetWorld,)
+
     def program(self, parts: Surroundings) -> Program:
         """Draw two items."""
+        check_order(self, parts.world)
         return Program(draw=moves.draw_exchange, name="exchanges")
 
 
@@ -44,6 +62,8 @@ class Insert(ProgramProposer):
     reach
         How many positions it goes at most.
     """
+
+    worlds = (TargetWorld,)
 
     reach: int = 3
 
@@ -57,6 +77,7 @@ class Insert(ProgramProposer):
 
     def program(self, parts: Surroundings) -> Program:
         """Draw an item and how far it goes."""
+        check_order(self, parts.world)
         reach = min(self.reach, parts.world.n_items)
         return Program(draw=moves.draw_insertion, arrays={"reach": [reach]}, name="insertions")
 
@@ -64,6 +85,8 @@ class Insert(ProgramProposer):
 @dataclass(frozen=True)
 class Reattach(ProgramProposer):
     """A random item of a `Tree` goes to another parent, with all that is below it."""
+
+    worlds = (Tree,)
 
     def program(self, parts: Surroundings) -> Program:
         """Draw an item and a parent."""
