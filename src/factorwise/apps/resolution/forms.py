@@ -7,7 +7,7 @@ Kernels read the codes, `to_arrow` hands the columns to DuckDB.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -264,10 +264,16 @@ class NormalTable(Mapping[str, NormalField]):
         return NormalTable(len(rows), fields)
 
     def only(self, forms: Iterable[tuple[str, str]]) -> NormalTable:
-        """Return some forms, each named by its field and its own name."""
+        """Return some forms, each named by its field and its own name.
+
+        They, and rows that are taken of them, know how frequent values are in this table.
+        """
         wanted: dict[str, dict[str, Form]] = {}
         for field, form in forms:
-            wanted.setdefault(field, {})[form] = self[field][form]
+            column = self[field][form]
+            if isinstance(column, Strings | Lists):
+                column = replace(column, whole=column.frequencies())
+            wanted.setdefault(field, {})[form] = column
         fields = {name: NormalField(name, self[name].kind, kept) for name, kept in wanted.items()}
         return NormalTable(self.n_rows, fields)
 

@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from factorwise.apps.resolution import linking
 from factorwise.apps.resolution.comparisons import Cuts
-from factorwise.apps.resolution.context import ContextFeature, ContextModel, PairContext
+from factorwise.apps.resolution.context import ContextFeature, ContextModel, PairContext, grouping
 from factorwise.apps.resolution.context.features import LINK_MEASURES, context_features
 from factorwise.apps.resolution.explaining import Explainer, contributions
 from factorwise.apps.resolution.fields import FieldSpec
@@ -17,6 +18,7 @@ from factorwise.apps.resolution.linking import link
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.apps.resolution.updating import place
 from factorwise.inference.mcmc.shards.search import LinkSearch
+from factorwise.io.columns import Columns
 from factorwise.kernels.compile.threads import Team
 from factorwise.model.level_weights import LevelWeights
 from resolution_cases import known_of, people_table
@@ -167,6 +169,25 @@ def test_links_have_the_scores_of_their_context_and_explanations_add_up_to_them(
     assert explainer.placing(int(first[0]), second[:1]).linked[0][1] == pytest.approx(
         linked.scores[0], abs=1e-4
     )
+
+
+@pytest.mark.parametrize("in_files", [False, True])
+def test_scores_in_context_do_not_depend_on_how_many_pairs_are_scored_at_a_time(known, monkeypatch, in_files):
+    linked = link(PEOPLE, known, team=ALONE)
+    pairs = linked.candidates
+    everything = PairContext(
+        linked.normal, pairs.first, pairs.second, linked.first_pass.scores, linked.first_pass.labels
+    )
+    np.testing.assert_allclose(linked.scores, known.context.scores(everything), rtol=1e-5, atol=1e-6)
+    monkeypatch.setattr(linking, "PAIRS_AT_ONCE", 40)
+    monkeypatch.setattr(grouping, "STRETCH", 33)
+    parts = list(
+        grouping.cluster_parts(pairs, np.unique(linked.first_pass.labels, return_inverse=True)[1], 40)
+    )
+    assert len(parts) > 3
+    assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(len(pairs)))
+    again = link(PEOPLE, known, team=ALONE, columns=Columns.in_scratch() if in_files else Columns())
+    np.testing.assert_allclose(again.scores, linked.scores, rtol=1e-5, atol=1e-6)
 
 
 def test_pairs_that_are_no_candidates_have_no_context(known):
