@@ -1,11 +1,15 @@
 """A store that is resolved, added to, looked up, and reviewed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from curation_cases import answer_by_truth, make_store, people
+from factorwise import EntityResolver
 from factorwise.apps.resolution.curation import Curator, Review
+from factorwise.apps.resolution.curation.curator import ONE_PER_SOURCE
 from factorwise.apps.resolution.curation.estimates import estimate_quality
 from factorwise.apps.resolution.curation.teaching import fit_around
 from factorwise.apps.resolution.curation.verdicts import Verdicts
@@ -302,3 +306,42 @@ def test_intervals_cover_the_truth():
         covered += quality.precision.low <= precision <= quality.precision.high
         covered += quality.recall.low <= recall <= quality.recall.high
     assert covered >= 340
+
+
+def test_a_model_is_put_in_with_what_is_not_used_told_and_follows_the_size(table, tmp_path):
+    resolver = EntityResolver(n_jobs=1).fit(table.slice(0, 60), "person", id="id")
+    fitted = resolver.knowledge_
+    resolver.knowledge_ = replace(fitted, further={"tally": np.ones(3)})
+    told = []
+    records = table.drop_columns(["person"])
+    with Store.create(tmp_path / "s.duckdb") as store:
+        curator = Curator(store)
+        ids = records.column("id").combine_chunks()
+        curator.resolve(records, ids, source="a", resolver=resolver, on_message=told.append)
+        assert ["tally" in text for text in told] == [True]
+        larger = np.log(table.num_rows / 60)
+        assert curator.knowledge.weights.link == pytest.approx(fitted.weights.link - larger)
+        again = Curator(store).knowledge  # read from the store: nothing is taken off twice
+        np.testing.assert_allclose(again.weights.values, curator.knowledge.weights.values)
+        new = pa.array([f"new {k}" for k in range(len(ids))])
+        curator.add(records, new, source="b")
+        twice = Curator(store).knowledge.weights.link
+        assert twice == pytest.approx(again.weights.link - np.log(2))
+
+
+def test_one_per_source_holds_in_a_store_unless_a_person_says_otherwise(tmp_path, table):
+    rows = people(60, each=1).to_pylist()
+    shops = [row | {"id": f"{shop}{row['id']}", "source": shop} for shop in "ab" for row in rows]
+    records = pa.Table.from_pylist(shops)
+    ids = records.column("id").combine_chunks()
+    with Store.create(tmp_path / "s.duckdb") as store:
+        Curator(store).resolve(records.drop_columns(["person"]), ids, source="x", leave_out=("id",))
+        store.set_fact(ONE_PER_SOURCE, "source")
+        again = pa.Table.from_pylist([row | {"id": f"again {row['id']}"} for row in shops[:10]])
+        new = again.column("id").combine_chunks()
+        Curator(store).add(again.drop_columns(["person"]), new, source="y")
+        labels = store.membership()
+        assert labels[0] != labels[len(ids)]  # the same record once more, of the same shop
+        review = Review(store)
+        review.merge([ids[0].as_py(), new[0].as_py()])
+        assert len(np.unique(store.membership()[[0, len(ids)]])) == 1
