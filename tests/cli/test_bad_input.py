@@ -115,8 +115,6 @@ SAID = {
 #: What is wrong with lines in ways of their own: words put in place of others or behind, and what is said.
 OWN = [
     ("resolve fit", "--entity=persn", "labelled.csv has no column 'persn'. Did you mean 'person'?"),
-    ("resolve fit", "--passes 0", "'--passes': 0 is not in the range x>=1"),
-    ("resolve fit", "--shards 0", "'--shards': 0 is not in the range 1<=x<=10000"),
     ("resolve apply", "--id=ids", "records.csv has no column 'ids'. Did you mean 'id'? Its columns are"),
     ("resolve apply", "--id=town", "column 'town' has no id in"),
     ("resolve apply", "--id=surname", "ids that stand more than once: 'Lee' (records 1 and 2)"),

@@ -14,7 +14,7 @@ from command_lines import whole_folder
 
 MOMENTS = int(os.environ.get("FACTORWISE_TEST_ENDINGS", "100")) // 4
 LINES = {
-    "resolve fit": "resolve fit labelled.csv --id id --entity person --passes 1 --steps 5 --model {out}",
+    "resolve fit": "resolve fit labelled.csv --id id --entity person --model {out}",
     "resolve apply": "resolve apply records.csv --id id --model resolve.fw --rounds 4 -o {out}"
     " --checkpoint {kept} --checkpoint-seconds 0",
     "tag fit": "tag fit tags.txt --max-iterations 20 --model {out}",

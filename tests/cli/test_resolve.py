@@ -11,6 +11,7 @@ from factorwise.apps.resolution.blocking import joins
 from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.merge_odds import MergeLine, MergeOdds
+from factorwise.apps.resolution.training import ladder
 from factorwise.cli import main, resolve_apply, resolve_progress
 from factorwise.cli.learned import TOP
 from factorwise.cli.resolve_fit import bottleneck
@@ -23,7 +24,6 @@ from factorwise.io.tables import read_table
 from factorwise.metrics.clustering import b_cubed
 from record_cases import people, read_csv, without, write_csv
 
-FAST = ("--passes", 2, "--steps", 20)
 RECORDS = people(120)
 FEW = people(24)
 PAIRS = [
@@ -46,7 +46,7 @@ def folder(tmp_path_factory):
     write_csv(place / "labelled.csv", RECORDS)
     write_csv(place / "few.csv", without(FEW, "person"))
     words = ("--id", "id", "--entity", "person", "--quiet", "--model", place / "m.fw")
-    quietly("resolve", "fit", place / "labelled.csv", *words, *FAST)
+    quietly("resolve", "fit", place / "labelled.csv", *words)
     words = ("--id", "id", "--quiet", "--model", place / "m.fw", "-o", place / "out.csv")
     quietly("resolve", "apply", place / "few.csv", *words)
     return place
@@ -57,7 +57,7 @@ def fit(run, folder, tmp_path):
     """Learn from the labelled records with more options; return the summary."""
 
     def fit(*words, data=folder / "labelled.csv", more=()):
-        words = ("--id", "id", "--model", tmp_path / "m.fw", "--json", *FAST, *words)
+        words = ("--id", "id", "--model", tmp_path / "m.fw", "--json", *words)
         result = run("resolve", "fit", data, *more, *words)
         assert (result.code, result.err) == (0, "")
         return json.loads(result.out)
@@ -119,7 +119,7 @@ def test_candidates_are_called_the_bottleneck_where_they_lose_half_of_what_recal
 
 
 def test_text_tells_the_same_with_recall_and_held_out_quality(run, folder, tmp_path):
-    words = ("--id", "id", "--entity", "person", "--model", tmp_path / "m.fw", *FAST)
+    words = ("--id", "id", "--entity", "person", "--model", tmp_path / "m.fw")
     result = run("resolve", "fit", folder / "labelled.csv", *words)
     assert (result.code, result.err) == (0, "")
     lines = result.out.splitlines()
@@ -157,7 +157,6 @@ def test_without_entities_weights_are_found_from_the_records(run, folder, tmp_pa
     assert "the weights were found without labels" in result.err
     document = json.loads(result.out)
     assert (document["data"]["entities"], document["training"]["labelled"]) == (None, 0)
-    assert document["curve"] == []
     assert "recall" not in document["blocking"]
 
 
@@ -177,12 +176,12 @@ def test_labelled_pairs_are_learned_from_with_and_without_entities(run, fit, fol
     assert len(other) != len(alone) or (other != alone).any()
 
 
-def test_verbose_tells_of_each_pass_and_of_all_weights(run, folder, tmp_path):
-    words = ("--id", "id", "--entity", "person", "--model", tmp_path / "m.fw", "--verbose", "--json", *FAST)
+def test_verbose_tells_of_each_training_method_and_of_all_weights(run, folder, tmp_path):
+    words = ("--id", "id", "--entity", "person", "--model", tmp_path / "m.fw", "--verbose", "--json")
     result = run("resolve", "fit", folder / "labelled.csv", *words)
     document = json.loads(result.out)
     assert "candidate pairs by" in result.err
-    assert "walk 1, pass 1: " in result.err
+    assert "unlabelled weights, scaled: B-cubed F1 " in result.err
     assert len(document["weights"]["largest"]) == document["weights"]["all"]
 
 
@@ -193,22 +192,22 @@ def test_provenance_names_the_data_and_the_seed(fit, tmp_path):
 
 
 def test_an_interrupt_while_learning_leaves_nothing(run, folder, tmp_path, monkeypatch):
-    def interrupt(bar, record):
+    def interrupt(*given, **more):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(resolve_progress.PassBar, "__call__", interrupt)
-    words = ("--id", "id", "--entity", "person", "--model", tmp_path / "m.fw", *FAST)
+    monkeypatch.setattr(ladder, "cluster_by", interrupt)
+    words = ("--id", "id", "--entity", "person", "--model", tmp_path / "m.fw")
     result = run("resolve", "fit", folder / "labelled.csv", *words)
     assert (result.code, result.out) == (130, "")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_bar_shows_the_passes_and_the_rounds(run, folder, tmp_path, monkeypatch):
+def test_learning_says_how_it_goes_and_a_bar_shows_the_rounds(run, folder, tmp_path, monkeypatch):
     monkeypatch.setattr(resolve_progress, "show_progress", lambda options: True)
-    words = ("--id", "id", "--entity", "person", "--model", tmp_path / "m.fw", *FAST)
+    words = ("--id", "id", "--entity", "person", "--model", tmp_path / "m.fw")
     err = run("resolve", "fit", folder / "labelled.csv", *words).err
-    assert "learning" in err
-    assert "B-cubed" in err
+    assert "unlabelled weights, scaled: B-cubed F1 " in err
+    assert "comparisons of each pair" in err
     words = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / "o.csv")
     err = run("resolve", "apply", folder / "few.csv", *words).err
     assert "walking" in err

@@ -18,7 +18,7 @@ def folder(tmp_path_factory):
     write_csv(place / "labelled.csv", FEW)
     data = write_csv(place / "in.csv", [*without(FEW, "person"), STRANGER])
     for words in (
-        ("fit", place / "labelled.csv", "--entity", "person", "--passes", 3, "--model", place / "m.fw"),
+        ("fit", place / "labelled.csv", "--entity", "person", "--model", place / "m.fw"),
         ("apply", data, "--model", place / "m.fw", "-o", place / "out.csv"),
     ):
         with pytest.raises(SystemExit) as left:

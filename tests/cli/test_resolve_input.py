@@ -19,7 +19,7 @@ def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("input")
     write_csv(place / "labelled.csv", FEW)
     write_csv(place / "in.csv", RECORDS)
-    words = ("--id", "id", "--entity", "person", "--model", place / "m.fw", "--passes", 2, "--quiet")
+    words = ("--id", "id", "--entity", "person", "--model", place / "m.fw", "--quiet")
     with pytest.raises(SystemExit) as left:
         main.main([str(word) for word in ("resolve", "fit", place / "labelled.csv", *words)])
     assert left.value.code == 0
@@ -49,7 +49,7 @@ def unlearned(run, folder, tmp_path):
     def unlearned(*words, data=(folder / "labelled.csv",), entity="person"):
         place = tmp_path / "out"
         place.mkdir(exist_ok=True)
-        command = ("--id", "id", "--entity", entity, "--model", place / "m.fw", "--passes", 2, *words)
+        command = ("--id", "id", "--entity", entity, "--model", place / "m.fw", *words)
         result = run("resolve", "fit", *data, *command)
         assert (result.code, result.out) == (2, "")
         assert list(place.iterdir()) == []

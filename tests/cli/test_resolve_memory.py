@@ -48,7 +48,6 @@ def folder(tmp_path_factory):
     pacsv.write_csv(table, place / "people.csv")
     pacsv.write_csv(table.drop_columns(["person"]), place / "records.csv")
     given = ["resolve", "fit", "people.csv", "--id", "id", "--entity", "person"]
-    given += ["--passes", "1", "--steps", "5"]
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(place)
         with pytest.raises(SystemExit) as end:

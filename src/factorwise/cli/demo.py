@@ -104,7 +104,7 @@ class _Authors:
         train = [record for record in records if record["person"] in known]
         self.test = [record for record in records if record["person"] not in known]
         truth = [record["person"] for record in self.test]
-        self.resolver = EntityResolver(passes=2, steps=15, random_state=options.seed, n_jobs=options.threads)
+        self.resolver = EntityResolver(random_state=options.seed, n_jobs=options.threads)
         self.resolver.fit(pa.Table.from_pylist(train), "person", id="id")
         self.table = pa.Table.from_pylist(
             [{name: value for name, value in record.items() if name != "person"} for record in self.test]

@@ -48,10 +48,9 @@ def largest(weights: Mapping[str, float], top: int | None) -> list[dict[str, Any
     return [{"name": name, "weight": weight} for name, weight in list(weights.items())[:top]]
 
 
-def curve_lines(passes: Sequence[Mapping[str, Any]], metric: str, of: str = "") -> Iterator[str]:
-    """Write the learning curve for people, a line a pass, and what it is the curve ``of``."""
-    title = f"learning curve of {of}" if of else "learning curve"
-    yield title if passes else f"{title}: none"
+def curve_lines(passes: Sequence[Mapping[str, Any]], metric: str) -> Iterator[str]:
+    """Write the learning curve for people, a line a pass."""
+    yield "learning curve" if passes else "learning curve: none"
     if passes:
         head = ("pass", "steps", "updates", "misranked", "accepted", metric)
         rows: list[tuple[str, ...]] = [head, *map(_pass_row, passes)]

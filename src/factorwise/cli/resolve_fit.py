@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from factorwise.apps.resolution.trust import describe_calibration
 from factorwise.cli.blocking_report import BlockingReport, blocking_report
 from factorwise.cli.files import files_among, speaking_of, writing
-from factorwise.cli.learned import TOP, curve, curve_lines, weight_lines
-from factorwise.cli.numbers import Whole
+from factorwise.cli.learned import TOP, weight_lines
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory, tell_compiling
@@ -38,8 +37,7 @@ from factorwise.cli.resolve_model import (
     filter_text,
     weight_entries,
 )
-from factorwise.cli.resolve_progress import PassBar, telling
-from factorwise.cli.resolve_shards import opened_mixer, shard_options
+from factorwise.cli.resolve_progress import telling
 from factorwise.cli.resolve_unlabelled import (
     about_option,
     unlabelled_entry,
@@ -92,23 +90,8 @@ LOST = 0.01  # share of the links in entities that candidates may lose before it
 @click.option(
     "--no-context", is_flag=True, help="Leave out what the clusters of two records say of the pair."
 )
-@click.option(
-    "--passes",
-    type=Whole(min=1),
-    default=2,
-    show_default=True,
-    help="Times to walk over the labelled records, from each by itself and from the true entities.",
-)
-@click.option(
-    "--steps",
-    type=Whole(min=1),
-    default=25,
-    show_default=True,
-    help="Steps of a walk for each record, in each pass.",
-)
 @rule_option
 @report_options
-@shard_options
 def command(
     options: Options,
     files: tuple[str, ...],
@@ -120,12 +103,8 @@ def command(
     about: tuple[str, ...],
     one_per_source: bool,
     no_context: bool,
-    passes: int,
-    steps: int,
     report: Path | None,
     no_values: bool,
-    ray: str | None,
-    shards: int | None,
     rule: tuple[str, ...],
     **reading: Any,
 ) -> None:
@@ -133,12 +112,10 @@ def command(
 
     LABELLED is a CSV, Parquet or JSON lines file, or FILE.duckdb::TABLE; several are put under one another.
     What the columns are is inferred (see --write-fields). Blocking rules are chosen that find the pairs of
-    one entity; weights are learned from labelled pairs, or by SampleRank from the steps of walks over
-    clusterings (--passes, --steps), whichever does clearly best on entities that are held out; these also
-    say how good the weights are and how sure to be. Labelled pairs of --pairs are learned from too. Without
-    --entity, weights are found from what the records look like, and from the pairs if there are any. With
-    --shards or --ray, walks are taken in shards of entities and their weights mixed after each pass. The
-    model is written whole or not at all.
+    one entity; weights are learned from labelled pairs as far as entities that are held out are better for
+    it; these also say how good the weights are and how sure to be. Labelled pairs of --pairs are learned from
+    too. Without --entity, weights are found from what the records look like, and from the pairs if there are
+    any. The model is written whole or not at all.
     """
     check_report(report, no_values)
     check_sources(one_per_source, reading["source"], files)
@@ -165,8 +142,6 @@ def command(
         rules=rule or None,
         about=about,
         context=not no_context,
-        passes=passes,
-        steps=steps,
         random_state=options.seed,
         n_jobs=options.threads,
     )
@@ -174,9 +149,7 @@ def command(
     reports: list[BlockingReport] = []
     with (
         clock.part("learning"),
-        opened_mixer(ray, shards, options.threads) as mixer,
         speaking_of(records.name),
-        PassBar(options, passes) as bar,
     ):
         resolver.fit(
             records.table,
@@ -185,9 +158,7 @@ def command(
             id=reading["id_column"],
             leave_out=records.leave_out,
             constraints=Constraints(sources=records.sources, one_per_source=one_per_source),
-            mixer=mixer,
             tell=telling(options),
-            watch=bar,
             blocked=lambda *found: reports.append(blocking_report(*found)),
         )
     knowledge = resolver.knowledge_
@@ -204,7 +175,6 @@ def command(
         "temperature": knowledge.temperature,
         "filter": filter_entry(knowledge),
         "without_labels": unlabelled_entry(knowledge),
-        "curve": curve(resolver.history_),
         "weights": weight_entries(knowledge, None if options.verbose else TOP),
         "seconds": clock.seconds(),
         "peak_memory": peak_memory(),
@@ -281,8 +251,6 @@ def _lines(document: dict[str, Any], blocking: list[str]) -> Iterator[str]:
     yield from aligned([*rows, *report_row(document["report"]), *cost_rows(document)])
     yield from field_lines(document["fields"])
     yield from blocking
-    if document["curve"]:
-        yield from curve_lines(document["curve"], "b-cubed", "the walks")
     yield from weight_lines(weights["largest"])
 
 

@@ -1,21 +1,19 @@
-"""How finding entities goes: what is being done, passes of learning, rounds of the walk."""
+"""How finding entities goes: what is being done, and rounds of the walk."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import click
 from tqdm import tqdm
 
-from factorwise.cli.learned import pass_text
 from factorwise.cli.options import Options
 from factorwise.cli.progress import show_progress
 
 if TYPE_CHECKING:  # numba takes its time to load
     from factorwise.inference.mcmc.shards.search import Progress
-    from factorwise.learning.samplerank.learner import PassRecord
 
 
 def telling(options: Options) -> Callable[[str], None]:
@@ -29,43 +27,8 @@ def telling(options: Options) -> Callable[[str], None]:
     return tell
 
 
-class _Bar:
-    """A bar that is gone when its block ends."""
-
-    _bar: tqdm[Any]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar.close()
-
-
-class PassBar(_Bar):
-    """Shows passes of learning: a bar where somebody looks on, a line for each with ``--verbose``."""
-
-    def __init__(self, options: Options, passes: int) -> None:
-        self._verbose, self._walks = options.verbose, 0
-        shown = show_progress(options) and not options.verbose
-        self._bar = tqdm(
-            total=passes, desc="learning", unit="pass", disable=not shown, leave=False, mininterval=0
-        )
-
-    def __call__(self, record: PassRecord) -> None:
-        """Show one pass; the first one of a further walk begins anew."""
-        self._walks += record.number == 1
-        if self._verbose:
-            click.echo(f"walk {self._walks}, {pass_text(record, 'b-cubed')}", err=True)
-        if record.number == 1:
-            self._bar.reset()
-        self._bar.set_postfix_str(f"B-cubed {record.value:.4f}", refresh=False)
-        self._bar.update()
-
-
-class WalkBar(_Bar):
-    """Shows rounds of the walk: a bar where somebody looks on, a line for each with ``--verbose``.
+class WalkBar:
+    """Shows rounds of the walk until its block ends: a bar if somebody looks on, lines with ``--verbose``.
 
     rounds
         That are walked in any case; more may follow until nothing is gained.
@@ -81,6 +44,14 @@ class WalkBar(_Bar):
             total=rounds, desc="walking", disable=not shown, leave=False, bar_format=form, mininterval=0
         )
         self._first: Progress | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.close()
 
     def __call__(self, progress: Progress) -> None:
         """Show one round."""

@@ -16,7 +16,6 @@ from factorwise.cli.reports import (
     MOST_MEMBERS,
     Page,
     facts_of,
-    learning_curve,
     probability_bars,
     reliability_chart,
     run_facts,
@@ -43,7 +42,7 @@ QUALITY = {"precision": "precision", "recall": "recall", "b_cubed": "F1"}
 
 
 def write_fit_report(page: Page, document: Mapping[str, Any], knowledge: Knowledge) -> dict[str, Any]:
-    """Write what was learned: data, quality, curve, weights."""
+    """Write what was learned: data, quality, weights."""
     training = document["training"]
     sections: list[Section] = [
         Facts(
@@ -68,8 +67,6 @@ def write_fit_report(page: Page, document: Mapping[str, Any], knowledge: Knowled
                 rows=rows,
             )
         )
-    if document["curve"]:
-        sections.append(learning_curve(document["curve"], "value", "pass", "B-cubed F1 of the walk"))
     if training.get("reliability"):
         sections.append(calibration_of(training))
     fields = [[one["name"], one["kind"], one["note"]] for one in document["fields"]]

@@ -1,4 +1,4 @@
-"""What ``resolve fit`` and ``resolve apply`` say about clusters, shards and checkpoints."""
+"""What ``resolve apply`` says about clusters and checkpoints."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ if TYPE_CHECKING:  # numba and Arrow take their time to load
     import pyarrow as pa
 
     from factorwise.distributed.executors import Executor
-    from factorwise.distributed.mixing import Mixer
 
-DEFAULT_SHARDS = 16
 MANIFESTS = "manifest-??????.json"  # in the folder of a checkpoint of shards
 
 
@@ -29,17 +27,6 @@ ray_option = click.option(
     help="Work in tasks of a Ray cluster: one that runs at ADDRESS, the one that this machine is part of, or"
     " one started here for the run. All its machines must reach the files by the same paths.",
 )
-
-
-def shard_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of learning in shards."""
-    shards = click.option(
-        "--shards",
-        type=click.IntRange(1, 10_000),
-        metavar="K",
-        help="Take the walks that learn in K shards of entities.  [default: 16 with --ray, else all in one]",
-    )
-    return shards(ray_option(command))
 
 
 def check_checkpoint_address(checkpoint: str) -> bool:
@@ -94,19 +81,6 @@ def opened_executor(ray: str | None, threads: int | None) -> Iterator[Executor |
 
     with RayExecutor(ray, threads) as executor:
         yield executor
-
-
-@contextmanager
-def opened_mixer(ray: str | None, shards: int | None, threads: int | None) -> Iterator[Mixer | None]:
-    """Yield who takes walks that learn in shards, if there are to be any."""
-    with opened_executor(ray, threads) as executor:
-        if executor is None and shards is None:
-            yield None
-            return
-        from factorwise.distributed.executors import LocalExecutor
-        from factorwise.distributed.mixing import Mixer
-
-        yield Mixer(executor or LocalExecutor(threads), DEFAULT_SHARDS if shards is None else shards)
 
 
 def write_parts(folder: str, table: pa.Table, ray: str | None, threads: int | None) -> None:

@@ -43,7 +43,6 @@ from factorwise.apps.resolution.training import (
     learn_without_labels,
 )
 from factorwise.apps.resolution.training.entity_samples import sample_entities
-from factorwise.apps.resolution.training.ladder import BY_WALKS
 from factorwise.apps.resolution.training.link_learning import LinkTraining
 from factorwise.apps.resolution.unlabelled.learning import Hints
 from factorwise.apps.resolution.unlabelled.sources import infer_source, limits_of, number_sources
@@ -85,8 +84,9 @@ class EntityResolver(ParameterEstimator):
         Whether a second pass may score pairs by what the clusters of their records say, too; it is used where
         held-out entities are better for it. Not used beside templates of your own.
     passes, steps
-        SampleRank walks over the labelled records ``passes`` times, each time from every record by itself and
-        from the true entities, ``steps`` steps for each record.
+        To learn the weights of templates of your own, SampleRank walks over the labelled records ``passes``
+        times, each time from every record by itself and from the true entities, ``steps`` steps for each
+        record.
     rounds, sweeps, seconds
         The search cools down in so many rounds of so many sweeps (None for twelve of two, and for six of one
         from half a million records on), and begins no further round after so many seconds.
@@ -103,8 +103,8 @@ class EntityResolver(ParameterEstimator):
         The model of the records that it was fitted on, or of those last resolved where it was read from a
         file: links with levels in each comparison, and the templates of your own, with the weights learned.
     history_
-        One `PassRecord` per pass of the walks that the weights are from; none where they are not from walks.
-        Of the ways that were tried before, ``knowledge_.training["ways"]`` has the quality.
+        One `PassRecord` per pass of the walks that taught templates of your own; none without any. Of the
+        training methods that were compared, ``knowledge_.training["methods"]`` has the quality.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class EntityResolver(ParameterEstimator):
             are known, and whether each source has an entity once, as in `resolve`. Without labels, the
             sources are by default those of a column whose header says so, and one per source is looked for.
         mixer
-            Take the walks that learn in shards, by an executor, and mix their weights.
+            Take the walks that teach templates in shards, by an executor, and mix their weights.
         tell, blocked, watch
             Called with a line on what is being done, with the candidates, the normal forms and the entities
             of the records that they are of, and after each pass.
@@ -258,8 +258,8 @@ class EntityResolver(ParameterEstimator):
                     blocked=blocked,
                     on_pass=note,
                 )
-                if self.templates or BY_WALKS in self.knowledge_.training["method"]:
-                    self.history_ = passes[-self.passes :]  # the weights that were taken are walked last
+                if self.templates:
+                    self.history_ = passes[-self.passes :]  # the weights of templates are walked last
         if differ:
             training = {**self.knowledge_.training, EQUAL_DIFFER: True}
             self.knowledge_ = replace(self.knowledge_, training=training)

@@ -73,6 +73,19 @@ def test_a_large_entity_does_not_outvote_many_small_ones():
     assert together < alone
 
 
+def test_known_pairs_of_two_entities_stand_for_those_with_unknown_ones():
+    """Of 30 blocks of two entities both are known in 10, one in the other 20."""
+    whole = training_data()
+    entity = np.where((whole.entity % 2 == 1) & (whole.entity > 20), -1, whole.entity).astype(np.int32)
+    part = TrainingData(whole.graph, whole.levels, entity)
+    for data, known in ((whole, 60), (part, 40)):
+        _, same, share = data.known_pairs(EVERYONE)
+        assert share[same].sum() == known
+        pairs_of_two = 120 if data is whole else 40
+        assert (~same).sum() == pairs_of_two
+        np.testing.assert_allclose(share[~same].sum() / share[same].sum(), 1.0)
+
+
 def test_a_sample_has_as_many_of_either_kind_as_can_be_and_keeps_the_sums_of_shares():
     same = np.arange(1_000) < 100
     share = np.where(same, 1.0, 0.1) * (1.0 + np.arange(1_000) % 3)

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.apps.resolution.training import ladder
+from factorwise.apps.resolution.training.boosted_tables import boost_tables
 from factorwise.apps.resolution.training.calibration import Calibration
 from factorwise.apps.resolution.training.folds import Judgement
 from factorwise.apps.resolution.training.ladder import (
-    BY_WALKS,
     RUNGS,
     Rung,
     Start,
@@ -17,11 +18,12 @@ from factorwise.apps.resolution.training.ladder import (
     unlinked_pair_weight,
 )
 from factorwise.apps.resolution.training.link_learning import LinkTraining, Weights
+from factorwise.apps.resolution.training.pair_regression import regress_levels
 from factorwise.inference.mcmc.shards.search import Found, LinkSearch
 from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.clustering import b_cubed
 from factorwise.model.level_weights import LevelWeights
-from resolution_cases import training_data
+from resolution_cases import FIELDS, people_table, training_data
 
 ALONE = Team(1)
 LEARNER = LinkTraining(passes=1, steps=2, fewest=200)
@@ -53,16 +55,6 @@ def test_the_first_rung_that_none_above_does_clearly_better_than_is_taken(monkey
     assert (found.calibration.temperature, found.held_out) == (0.5, 120)
 
 
-def test_walks_and_context_are_put_on_top_where_held_out_entities_are_better_for_it(monkeypatch):
-    monkeypatch.setattr(ladder, "RUNGS", [Rung("poor", lambda pairs, start: POOR)])
-    learner = LinkTraining(passes=2, steps=20)
-    found = climb_ladder(training_data(), START, np.zeros(0), learner, SEARCH, team=ALONE)
-    assert found.method == f"poor{BY_WALKS}"
-    assert found.scores[found.method].f1 > found.scores["poor"].f1
-    table = found.weights.links.tables()[0]
-    assert table[2] > table[1]
-
-
 @pytest.mark.parametrize(
     ("right", "loss", "better"),
     [(60, 1.0, True), (50, 1.0, False), (50, 0.5, True), (49, 0.5, True), (10, 0.5, False)],
@@ -78,11 +70,31 @@ def test_a_method_is_better_by_its_clusters_or_by_its_pairs_if_its_clusters_are_
     assert is_better(judged(right, loss), held) == better
 
 
-def test_the_mean_of_two_rungs_has_the_mean_of_their_weights():
-    given = training_data().pair_examples(np.ones(120, bool))
-    fitted = {rung.name: rung.fit(given, START).values for rung in RUNGS}
-    (mean,) = (rung for rung in RUNGS if rung.mean_of)
-    np.testing.assert_allclose(fitted[mean.name], np.mean([fitted[name] for name in mean.mean_of], axis=0))
+def test_labelled_pairs_teach_the_mean_of_two_methods():
+    given, start = training_data().pair_examples(np.ones(120, bool)), START
+    sizes = start.unlabelled.sizes
+    both = (
+        regress_levels(given, LevelWeights.zeros(sizes), seed=0).values,
+        boost_tables(given, sizes, start.directions, seed=0).values,
+    )
+    np.testing.assert_allclose(RUNGS[-1].fit(given, start).values, np.mean(both, axis=0))
+
+
+@pytest.mark.parametrize(("entities", "tried"), [(99, False), (100, True)])
+def test_the_context_is_tried_where_there_are_many_entities_to_judge_it_on(monkeypatch, entities, tried):
+    asked = []
+    monkeypatch.setattr(ladder, "_add_context", lambda held, *given, **more: asked.append(held) or held)
+    people = people_table(entities)
+    climb_ladder(
+        training_data(entities=entities),
+        START,
+        np.zeros(0),
+        LEARNER,
+        SEARCH,
+        team=ALONE,
+        normal=normalize(people, FIELDS),
+    )
+    assert len(asked) == tried
 
 
 def test_with_few_entities_unlabelled_weights_are_scaled_and_nothing_is_held_out():
@@ -109,8 +121,7 @@ def test_every_rung_learns_a_rule_that_is_in_the_data(rung):
 
 def test_weights_temperature_and_method_come_from_the_data_in_earnest():
     found = climbed()
-    names = [rung.name for rung in RUNGS]
-    assert list(found.scores) == [*names, f"{found.method}{BY_WALKS}"]
+    assert list(found.scores) == [rung.name for rung in RUNGS]
     assert found.scores[found.method].f1 > 0.95
     table = found.weights.links.tables()[0]
     assert table[2] > table[1]

@@ -18,7 +18,7 @@ from factorwise.kernels.clusterings.links import LINK_WEIGHT
 from factorwise.model.level_weights import LevelWeights
 from factorwise.types import Floats, Ints
 
-BOOSTING = Boosting(rounds=80, rate=0.06, least_pairs=60, ridge=5.0)
+BOOSTING = Boosting(rounds=160, rate=0.06, least_pairs=60, ridge=5.0)
 SAMPLE = 200_000  # pairs that say where levels are cut
 
 

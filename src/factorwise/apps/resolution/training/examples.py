@@ -105,15 +105,22 @@ class TrainingData:
 
         The pairs of a record with others of its entity count for one in all, and so do those with others:
         what is learned is neither the ways of the largest entities nor that most candidates are of two.
+        Where few entities are known, many records have all that is of their entity, but hardly any of the
+        others that they are linked with: known pairs of two entities then stand for those, too.
         """
         inside = usable & (self.entity >= 0)
-        known = np.flatnonzero(inside[self.graph.first] & inside[self.graph.second])
-        first, second = self.graph.first[known], self.graph.second[known]
+        one, two = self.graph.first, self.graph.second
+        known = np.flatnonzero(inside[one] & inside[two])
+        first, second = one[known], two[known]
         same = self.entity[first] == self.entity[second]
         share = np.empty(len(same))
         for kind in (same, ~same):
             degree = np.bincount(np.append(first[kind], second[kind]), minlength=len(self.entity))
             share[kind] = 1.0 / np.minimum(degree[first[kind]], degree[second[kind]])
+        apart = self.entity[one] != self.entity[two]
+        have_others = int((_ends(one[apart], two[apart], len(inside)) & inside).sum())
+        with_known = int(_ends(first[~same], second[~same], len(inside)).sum())
+        share[~same] *= have_others / max(with_known, 1)
         return known, same, share
 
     def linked_share(self) -> float:
@@ -130,3 +137,11 @@ class TrainingData:
         found[first[chosen[second]]] = True
         found[second[chosen[first]]] = True
         return found
+
+
+def _ends(first: Ints, second: Ints, count: int) -> Bools:
+    """Return which of so many records have one of the pairs."""
+    found = np.zeros(count, bool)
+    found[first] = True
+    found[second] = True
+    return found

@@ -102,7 +102,7 @@ def learn(
     context
         Whether the clusters of two records may say something of the pair.
     mixer
-        Who takes the walks that learn, in shards; None for one walk here.
+        Who takes the walks that teach templates, in shards; None for one walk here.
     """
     if int((np.bincount(entity[entity >= 0]) > 1).sum()) == 0:
         raise InvalidArgumentError(
@@ -147,6 +147,7 @@ def learn(
         else None,  # templates of one's own say themselves what entities are like
         mixer=mixer,
         on_pass=on_pass,
+        on_message=tell,
     )
     score = fitted.scores[fitted.method]
     training: dict[str, Any] = {

@@ -1,7 +1,7 @@
 """The training methods as a ladder: each rung learns more from labels than the one below it.
 
-Above the rungs stand two further steps, taken on the same terms: walks that correct the weights cluster by
-cluster (SampleRank), and what the clusters of two records say of the pair (the context).
+Above the rungs stands one further step, taken on the same terms: what the clusters of two records say of the
+pair (the context).
 
 The lowest rung is safe with a handful of labelled entities: it keeps the weights that were found without
 labels, and fits two numbers. The highest needs many. The next rung is taken only where it does better on
@@ -40,8 +40,9 @@ from factorwise.types import Floats
 
 CHANCE = 1.0  # standard errors of B-cubed by which a rung must do better than the one that is held
 CLEARLY = 2.0  # standard errors of the loss of pairs by which it may do better instead
+FEWEST_FOR_CONTEXT = 100  # known entities from which the context is learned, and on which it is judged
 ROUNDS = 4  # of a search that compares rungs
-BY_WALKS, IN_CONTEXT = ", by walks", ", in context"  # what the name of a rung is followed by
+IN_CONTEXT = ", in context"  # what follows the name of a rung
 
 
 class Start(NamedTuple):
@@ -59,15 +60,10 @@ class Start(NamedTuple):
 
 
 class Rung(NamedTuple):
-    """A training method: what it is called, and how it learns weights from labelled pairs.
-
-    mean_of
-        Names of lower rungs, if its weights are the mean of theirs.
-    """
+    """A training method: what it is called, and how it learns weights from labelled pairs."""
 
     name: str
     fit: Callable[[PairExamples, Start], LevelWeights]
-    mean_of: tuple[str, ...] = ()
 
     def scorer(self, start: Start) -> Callable[[PairExamples], Scorer]:
         """Return what fits weights to pairs, and scores others by them."""
@@ -82,28 +78,19 @@ def _corrected(examples: PairExamples, start: Start) -> LevelWeights:
     return regress_levels(examples, scale_weights(examples, start.unlabelled), seed=start.seed)
 
 
-def _levels(examples: PairExamples, start: Start) -> LevelWeights:
-    return regress_levels(examples, LevelWeights.zeros(start.unlabelled.sizes), seed=start.seed)
+def _learned(examples: PairExamples, start: Start) -> LevelWeights:
+    """Fit weights by regression and by boosting: their mean is surer than either."""
+    zeros = LevelWeights.zeros(start.unlabelled.sizes)
+    regressed = regress_levels(examples, zeros, seed=start.seed)
+    boosted = boost_tables(examples, zeros.sizes, start.directions, seed=start.seed)
+    return LevelWeights(zeros.sizes, 0.5 * (regressed.values + boosted.values))
 
-
-def _boosted(examples: PairExamples, start: Start) -> LevelWeights:
-    return boost_tables(examples, start.unlabelled.sizes, start.directions, seed=start.seed)
-
-
-def _mean(examples: PairExamples, start: Start) -> LevelWeights:
-    both = [method(examples, start).values for method in (_levels, _boosted)]
-    return LevelWeights(start.unlabelled.sizes, np.mean(both, axis=0))
-
-
-LEVELS, TABLES = "labelled pairs", "boosted tables"
 
 #: From the one that needs the fewest labels to the one that needs most.
 RUNGS = (
     Rung("unlabelled weights, scaled", _scaled),
     Rung("unlabelled weights, corrected", _corrected),
-    Rung(LEVELS, _levels),
-    Rung(TABLES, _boosted),
-    Rung(f"mean of {LEVELS} and {TABLES}", _mean, (LEVELS, TABLES)),
+    Rung("labelled pairs", _learned),
 )
 
 
@@ -128,6 +115,18 @@ class Fitted(NamedTuple):
     scores: dict[str, ClusterScore]
     held_out: int
     context: ContextModel | None = None
+
+
+class _Scores(dict[str, ClusterScore]):
+    """B-cubed of each rung, reported when it is known."""
+
+    def __init__(self, on_message: Callable[[str], None]) -> None:
+        super().__init__()
+        self.on_message = on_message
+
+    def __setitem__(self, method: str, score: ClusterScore) -> None:
+        super().__setitem__(method, score)
+        self.on_message(f"{method}: B-cubed F1 {score.f1:.4f}")
 
 
 class _Held(NamedTuple):
@@ -160,6 +159,7 @@ def climb_ladder(
     normal: NormalTable | None = None,
     mixer: Mixer | None = None,
     on_pass: Callable[[PassRecord], None] | None = None,
+    on_message: Callable[[str], None] = lambda text: None,
 ) -> Fitted:
     """Choose a training method on held-out entities, and learn weights by it from all of them.
 
@@ -168,21 +168,20 @@ def climb_ladder(
         those of links and then by themselves.
     normal
         The records, for what their clusters say; None to leave that out.
-    mixer
-        Who takes these walks, in shards; None for one walk here.
+    mixer, on_pass
+        Who takes the walks, in shards, None for one walk here; and what is called after each pass.
+    on_message
+        Called with how well each rung does.
     """
     seed = start.seed
     unlinked = unlinked_pair_weight(data.linked_share())
     held_out = hold_out(data, seed)
-    scores: dict[str, ClusterScore] = {}
+    scores = _Scores(on_message)
     rung, calibration, number = RUNGS[0], Calibration(), 0
     method, context = rung.name, None
     if held_out is not None:
         held = _climb(held_out, start, unlinked, search, scores, team=team)
-        held = _add_walks(
-            held, held_out, start, unlinked, learner, search, scores, team=team, mixer=mixer, on_pass=on_pass
-        )
-        if normal is not None:
+        if normal is not None and _entities_judged(held_out) >= FEWEST_FOR_CONTEXT:
             held = _add_context(held, held_out, normal, unlinked, search, scores, seed=seed, team=team)
         rung, method, context, number = held.rung, held.method, held.context, int(held_out.judged.sum())
         cases = [Case(held.walk, held_out.among.entity, held_out.judged, held_out.group)]
@@ -195,14 +194,12 @@ def climb_ladder(
     weights = Weights(links, template_weights)
     if data.templates:
         weights = _fit_with_templates(data, weights, learner, seed=seed, mixer=mixer, on_pass=on_pass)
-    elif BY_WALKS in method:
-        weights = learner.fit(data, weights, seed=seed, mixer=mixer, on_pass=on_pass)
     if held_out is None:
         score = weights.links.link_scores(data.levels)
         walk = cluster_by(data, score, weights, search, seed=seed, team=team)
         known = data.entity >= 0
         scores[rung.name] = b_cubed(data.entity[known], walk.labels[known])
-    return Fitted(weights, calibration, method, scores, number, context)
+    return Fitted(weights, calibration, method, dict(scores), number, context)
 
 
 def _fit_with_templates(
@@ -260,21 +257,16 @@ def _climb(
     start: Start,
     unlinked: float,
     search: LinkSearch,
-    scores: dict[str, ClusterScore],
+    scores: _Scores,
     *,
     team: Team,
 ) -> _Held:
     """Return the highest rung that each step up to it was worth; note the score of every rung."""
     quick, among = _quick(search), replace(held_out.among, templates=())
     held: _Held | None = None
-    by_rung: dict[str, Floats] = {}
+    links = _with_unlinked(LevelWeights.zeros(()), unlinked)
     for rung in RUNGS:
-        links = _with_unlinked(LevelWeights.zeros(start.unlabelled.sizes), unlinked)
-        if rung.mean_of:
-            score = np.mean([by_rung[name] for name in rung.mean_of], axis=0)
-        else:
-            score = held_out.out_of_fold_scores(rung.scorer(start))
-        by_rung[rung.name] = score
+        score = held_out.out_of_fold_scores(rung.scorer(start))
         walk = cluster_by(among, score, Weights(links, np.zeros(0)), quick, seed=start.seed, team=team)
         judgement = held_out.judge(walk.labels, score)
         scores[rung.name] = judgement.score
@@ -284,46 +276,13 @@ def _climb(
     return held
 
 
-def _add_walks(
-    held: _Held,
-    held_out: HeldOut,
-    start: Start,
-    unlinked: float,
-    learner: LinkTraining,
-    search: LinkSearch,
-    scores: dict[str, ClusterScore],
-    *,
-    team: Team,
-    mixer: Mixer | None,
-    on_pass: Callable[[PassRecord], None] | None,
-) -> _Held:
-    """Return the rung that is held, corrected by SampleRank if held-out entities are better for it."""
-    data, among = (replace(records, templates=()) for records in (held_out.data, held_out.among))
-
-    def fit(fold: int) -> Scorer:
-        usable = held_out.fold != fold
-        first = _with_unlinked(held.rung.fit(data.pair_examples(usable), start), unlinked)
-        part = data.part(np.flatnonzero(usable))
-        walked = learner.fit(part, Weights(first, np.zeros(0)), seed=start.seed, mixer=mixer, on_pass=on_pass)
-        return walked.links.link_scores
-
-    score = held_out.scores_by_fold(fit)
-    weights = Weights(_with_unlinked(LevelWeights.zeros(()), unlinked), np.zeros(0))
-    walk = cluster_by(among, score, weights, _quick(search), seed=start.seed, team=team)
-    judgement, method = held_out.judge(walk.labels, score), f"{held.method}{BY_WALKS}"
-    scores[method] = judgement.score
-    if not is_better(judgement, held.judgement):
-        return held
-    return _Held(method, held.rung, judgement, walk, score)
-
-
 def _add_context(
     held: _Held,
     held_out: HeldOut,
     normal: NormalTable,
     unlinked: float,
     search: LinkSearch,
-    scores: dict[str, ClusterScore],
+    scores: _Scores,
     *,
     seed: int,
     team: Team,
@@ -341,6 +300,10 @@ def _add_context(
     if not is_better(judgement, held.judgement):
         return held
     return _Held(method, held.rung, judgement, walk, score, training.fit_all())
+
+
+def _entities_judged(held_out: HeldOut) -> int:
+    return len(np.unique(held_out.among.entity[held_out.judged]))
 
 
 def _quick(search: LinkSearch) -> LinkSearch:
