@@ -61,7 +61,7 @@ MODELS = {
 #: Lines that work, in this order: what begins with "out" is written, every other file is read.
 LINES = (
     "resolve fit labelled.csv --id id --entity person --pairs judged.csv --fields fields.toml"
-    " --steps 5 --model out.fw --write-fields out.toml --report out.html",
+    " --model out.fw --write-fields out.toml --report out.html",
     "resolve apply records.csv --id id --model resolve.fw --must-link tied.csv --cannot-link parted.csv"
     " -o out.csv --entities out-entities.csv --canonical out-canonical.csv --pairs out-pairs.csv"
     " --second-best out-second.csv --for-spreadsheets --report out.html",
