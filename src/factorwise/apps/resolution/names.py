@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from factorwise.apps.resolution.forms import MISSING, Lists, Strings, encoded, offsets_of, ranges, sets
 from factorwise.apps.resolution.nicknames import nickname_root
 from factorwise.apps.resolution.phonetics import sounds
+from factorwise.apps.resolution.word_sets import word_set
 from factorwise.apps.resolution.words import (
     WordRows,
     compact,
@@ -37,23 +38,18 @@ from factorwise.apps.resolution.words import (
 )
 from factorwise.types import Bools, Ints
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-PARTICLES = _words(
+PARTICLES = word_set(
     "aan abu af al am auf aus ben bin bint da das de degli dei del dela della delle den der des di do dos du"
     " el la las le lo los of op ten ter tot und van vander vande vom von zu zum zur"
 )
-SUFFIXES = _words("jr junior sr senior ii iii iv 2nd 3rd 4th")
-TITLES = _words("dr doctor mr mrs ms miss prof professor sir")
-DEGREES = _words("phd md msc bsc dds esq frs obe mbe")
-RANKS = _words(
+SUFFIXES = word_set("jr junior sr senior ii iii iv 2nd 3rd 4th")
+TITLES = word_set("dr doctor mr mrs ms miss prof professor sir")
+DEGREES = word_set("phd md msc bsc dds esq frs obe mbe")
+RANKS = word_set(
     "1st 5th 6th 7th 8th 9th baron baronet bishop bt countess duchess duke earl lord marquess viscount"
 )
 # Last names of two letters, which in capitals are no initials.
-SHORT_NAMES = _words(
+SHORT_NAMES = word_set(
     "an bo do du fu ge gu he ho hu ji ke le li lu ma mo na ng oh ou qi qu su vo vu wu xi xu ye yi yu"
 )
 # "Na" and "Nan" are names, unlike elsewhere.

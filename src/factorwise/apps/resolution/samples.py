@@ -15,6 +15,7 @@ from factorwise.apps.resolution.contacts import STREET_WORDS
 from factorwise.apps.resolution.lists import names_apart
 from factorwise.apps.resolution.nicknames import KNOWN_FIRST_NAMES
 from factorwise.apps.resolution.quantities import parse_date
+from factorwise.apps.resolution.word_sets import word_set
 from factorwise.apps.resolution.words import MISSING_TEXTS, normal_words
 
 SAMPLE = 2_000  # values looked at, evenly spread over the rows
@@ -40,7 +41,7 @@ HOUSE = re.compile(r"\s*(?:unit\s+)?\d+[a-z]?\b.*[a-z]", re.I)
 INITIAL = re.compile(r"(?:^|[\s.\-,])[A-Za-z](?:\.|(?=\s|$))")
 
 _NAME_WORD = re.compile(r"[^\W\d_]+(?:['\u2019.\-][^\W\d_]*)*[.,]?")
-_COMMON_NAMES = frozenset(
+_COMMON_NAMES = word_set(
     """
     ahmed ali anderson bauer becker bin bo brown chang chao chen cheng chong chun cohen costa davies davis
     diaz dong evans fan feng ferrari fischer fernandez gao garcia gonzalez green gupta guo han hao harris
@@ -55,16 +56,16 @@ _COMMON_NAMES = frozenset(
     ingrid jan javier joerg jorge juan juergen karin klaus luca manfred marco mario monika olga paolo
     pavel pierre pedro petra rajesh ralf renate sabine sanjay sergey stefan sven ute uwe vijay werner wolfgang
     yusuf emily olivia lachlan
-    """.split()  # noqa: SIM905
+    """
 )
-_NOT_PERSONS = frozenset(
+_NOT_PERSONS = word_set(
     """
     academy and association at bakery bar bistro cafe center centre child children church club co college
     company corp corporation day deli department dept diner for gmbh grill group home hospital hotel house in
     inc inst institute international kitchen lab laboratory labs learning llc ltd museum national natl new of
     on pizza place plc polytechnic press program project public restaurant room school services shop society
     store systems tavern tech technologies the to univ university with
-    """.split()  # noqa: SIM905
+    """
 )
 
 
