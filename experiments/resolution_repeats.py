@@ -57,8 +57,9 @@ def main() -> None:
         for _ in range(2):
             alone, alone_score = measure(texts, entity, labels=labels)
             whole, whole_score = measure([texts[row] for row in rows], entity[rows], labels=labels)
+        how = "half labelled" if labels else "without labels"
         print(
-            f"{'half labelled' if labels else 'without labels'}: {DIFFERENT:,} rows B-cubed {alone_score.f1:.4f},"
+            f"{how}: {DIFFERENT:,} rows B-cubed {alone_score.f1:.4f},"
             f" {alone:.2f} s; {ROWS:,} rows {whole_score.f1:.4f}, {whole:.2f} s, {whole / alone:.2f} times"
         )
 

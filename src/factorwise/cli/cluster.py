@@ -255,6 +255,9 @@ def _read_pairs(request: Request, model: SplinkModel | None) -> ScoredPairs:
     left, right = request.left, request.right
     if model is not None and left is None and right is None:
         left, right = f"{model.id_column}_l", f"{model.id_column}_r"
+    sources = ("source_dataset_l", "source_dataset_r")
+    if model is not None:
+        sources = (f"{model.source_column}_l", f"{model.source_column}_r")
     table = given_table(request.file, encoding=request.encoding)
     records = None if request.records is None else given_table(request.records, encoding=request.encoding)
     if records is not None:
@@ -269,6 +272,7 @@ def _read_pairs(request: Request, model: SplinkModel | None) -> ScoredPairs:
             records=records,
             id=request.id_column,
             source=request.source,
+            pair_sources=sources,
         )
     if request.one_per_source and scored.sources is None:
         raise click.UsageError(

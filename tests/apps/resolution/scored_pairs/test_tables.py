@@ -147,3 +147,12 @@ def test_records_without_a_pair_are_known_and_pairs_of_unknown_records_refused()
     assert (scored.n_records, scored.first.tolist(), scored.second.tolist()) == (3, [1], [2])
     with pytest.raises(DataFileError, match="'c' in pair 1"):
         read_scored_pairs(table, records={"key": ["a", "b"]}, id="key")
+
+
+def test_columns_of_sources_may_have_other_names():
+    """A model of splink may name them otherwise."""
+    rows = [{"id_l": 1, "id_r": 1, "shop_l": "x", "shop_r": "y", "match_weight": 2.0}]
+    assert read_scored_pairs(rows).n_selves == 1
+    found = read_scored_pairs(rows, pair_sources=("shop_l", "shop_r"))
+    assert found.ids.to_pylist() == ["x-__-1", "y-__-1"]
+    assert found.sources.tolist() == [0, 1]

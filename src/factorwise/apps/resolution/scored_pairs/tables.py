@@ -109,6 +109,7 @@ def read_scored_pairs(
     records: Any = None,
     id: str | None = None,  # noqa: A002 - what the command line calls it too
     source: str | None = None,
+    pair_sources: tuple[str, str] = SPLINK_SOURCES,
     encoding: str | None = None,
 ) -> ScoredPairs:
     """Read scored pairs from a table, as `factorwise.io.tables.read_table` takes.
@@ -123,6 +124,8 @@ def read_scored_pairs(
     records, id, source
         A table of all records, so that those without a pair are known too, its column of ids, and the column
         that says where each is from.
+    pair_sources
+        Columns of the pairs that say where their records are from, if they are there: splink's by default.
     encoding
         Of delimited files that are not in UTF-8.
     """
@@ -133,18 +136,16 @@ def read_scored_pairs(
     named = recognise_columns(table.column_names, left, right, score)
     kind = kind or recognise_kind(named.score, table.column(named.score))
     log_odds = as_log_odds(table.column(named.score), named.score, kind)
-    pair_sources = _splink_sources(table)
-    one, two, prefixed = _told_apart(
-        _id_column(table, named.left), _id_column(table, named.right), pair_sources
-    )
+    origins = _sources_of_pairs(table, pair_sources)
+    one, two, prefixed = _told_apart(_id_column(table, named.left), _id_column(table, named.right), origins)
     sources = None
     if records is not None:
         ids, sources = _record_ids(records, id, source, prefixed, encoding)
         rows = [_known_rows(side, ids, name) for side, name in ((one, named.left), (two, named.right))]
     else:
         ids, rows = _numbered_ids(one, two)
-    if sources is None and pair_sources is not None:
-        sources = _sources_of_records(pair_sources, rows, len(ids))
+    if sources is None and origins is not None:
+        sources = _sources_of_records(origins, rows, len(ids))
     first, second, scores, repeated, selves = _each_once(rows[0], rows[1], log_odds, len(ids))
     return ScoredPairs(ids, first, second, scores, sources, named, kind, repeated, selves)
 
@@ -274,11 +275,11 @@ def _id_column(table: pa.Table, name: str) -> pa.Array:
     return ids
 
 
-def _splink_sources(table: pa.Table) -> tuple[pa.Array, pa.Array] | None:
-    """Return the sources of both sides, where a table has splink's columns for them and more than one."""
-    if not set(SPLINK_SOURCES) <= set(table.column_names):
+def _sources_of_pairs(table: pa.Table, columns: tuple[str, str]) -> tuple[pa.Array, pa.Array] | None:
+    """Return the sources of both sides, where a table has columns for them and more than one."""
+    if not set(columns) <= set(table.column_names):
         return None
-    left, right = (table.column(name).combine_chunks().cast(pa.string()) for name in SPLINK_SOURCES)
+    left, right = (table.column(name).combine_chunks().cast(pa.string()) for name in columns)
     if left.null_count or right.null_count:
         return None
     several = pc.count_distinct(pa.concat_arrays([left, right])).as_py() > 1
