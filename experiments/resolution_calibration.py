@@ -126,7 +126,7 @@ def judge(task: Task, seed: int, threads: int) -> tuple[Judged, Judged]:
         labels[:, first] == labels[:, second],
     )
     tree = tree_of_walk(walk)
-    chances = knowledge.merges.chances(tree)
+    chances = knowledge.merges.likely_chances(tree).mean(axis=0)
     decided = decided_merges(tree, truth, np.ones(len(truth), np.bool_))
     of_merges = chances[decided.node]
     outcomes = np.random.default_rng(seed).random((OUTCOMES, len(of_merges))) < of_merges

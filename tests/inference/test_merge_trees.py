@@ -103,6 +103,19 @@ def test_probabilities_and_draws_are_those_of_all_cuts(number):
         assert all(drawn[label] == label <= item for item, label in enumerate(drawn.tolist()))
 
 
+def test_rows_of_probabilities_are_taken_in_turn_and_averaged():
+    graph, scores, labels = case(20)
+    tree = grown(graph, scores, labels)
+    rows = np.random.default_rng(1).random((3, len(tree.mean)))
+    rows[:, :N] = 1.0
+    found = tree.posterior(rows, graph, draws=30, seed=4)
+    each = [tree.posterior(row, graph, draws=30, seed=4) for row in rows]
+    np.testing.assert_allclose(found.together, np.mean([one.together for one in each], axis=0), atol=1e-6)
+    np.testing.assert_allclose(found.whole, np.mean([one.whole for one in each], axis=0), atol=1e-6)
+    for draw in range(30):
+        assert found.labels[draw].tolist() == each[draw % 3].labels[draw].tolist()
+
+
 def test_the_same_seed_draws_the_same_clusterings():
     graph, scores, labels = case(3)
     tree = grown(graph, scores, labels)

@@ -106,15 +106,19 @@ class MergeTree:
         """Draw clusterings, and compute the probabilities of linked pairs and of the clusters found.
 
         whole
-            For each node, the probability that it is a cluster if none above it is.
+            For each node, the probability that it is a cluster if none above it is; or several rows of them,
+            one as likely as the other: draws take them in turn, and probabilities are means over them.
         """
-        split, parent = self.split(whole)
-        own = whole[self.found] * np.where(parent[self.found] < 0, 1.0, split[parent[self.found]])
-        return LinkPosterior(
-            self.draw(whole, parent, draws=draws, seed=seed),
-            self.together(split, parent, graph),
-            own.astype(np.float32),
-        )
+        rows = np.atleast_2d(whole)
+        labels = np.empty((draws, self.n_items), np.int32)
+        together, own = np.zeros(len(graph.first), np.float32), np.zeros(self.n_items)
+        for number, row in enumerate(rows):
+            split, parent = self.split(row)
+            for draw in range(number, draws, len(rows)):
+                labels[draw] = self._draw(row, parent, [seed, draw])
+            together += self.together(split, parent, graph) / np.float32(len(rows))
+            own += row[self.found] * np.where(parent[self.found] < 0, 1.0, split[parent[self.found]])
+        return LinkPosterior(labels, np.minimum(together, 1.0), (own / len(rows)).astype(np.float32))
 
     def split(self, whole: Reals) -> tuple[Reals, NDArray[np.int64]]:
         """Return the probability that no cluster holds all of a node, and the parents that one might hold."""
@@ -134,17 +138,14 @@ class MergeTree:
         pair_chances(graph.first, graph.second, parent, root[: self.n_items], split, chance)
         return chance
 
-    def draw(self, whole: Reals, parent: Nodes, *, draws: int, seed: int) -> NDArray[np.int32]:
-        """Draw clusterings: int32[draws, items]."""
-        labels = np.empty((draws, self.n_items), np.int32)
-        top, items = np.empty(len(whole), np.int64), np.arange(self.n_items, dtype=np.int32)
-        for number in range(draws):
-            random = np.random.default_rng([seed, number]).random(len(whole))
-            cut_trees(parent, random < whole, top)
-            smallest = np.full(len(whole), self.n_items, np.int32)
-            np.minimum.at(smallest, top[: self.n_items], items)
-            labels[number] = smallest[top[: self.n_items]]
-        return labels
+    def _draw(self, whole: Reals, parent: Nodes, seed: list[int]) -> NDArray[np.int32]:
+        """Draw a clustering: int32[items]."""
+        top = np.empty(len(whole), np.int64)
+        random = np.random.default_rng(seed).random(len(whole))
+        cut_trees(parent, random < whole, top)
+        smallest = np.full(len(whole), self.n_items, np.int32)
+        np.minimum.at(smallest, top[: self.n_items], np.arange(self.n_items, dtype=np.int32))
+        return smallest[top[: self.n_items]]
 
 
 def grow_merge_tree(

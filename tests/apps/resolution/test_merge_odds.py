@@ -9,6 +9,7 @@ from factorwise.apps.resolution.merge_odds import (
     DEFAULT_ODDS,
     DEFAULT_STRENGTH,
     FIXED,
+    UNLABELLED_ODDS,
     MergeExamples,
     MergeLine,
     MergeOdds,
@@ -93,8 +94,9 @@ def test_few_cases_leave_the_odds_near_the_defaults_and_the_chances_near_one_hal
     odds = MergeOdds(MergeLine(-4.0, 1.5, 1.5, 0.0), MergeLine(-4.0, 1.5, 1.5, 0.0))
     tree, found = learned(*planted(odds, 1, n=3))
     assert (np.abs(found.values() - DEFAULT_ODDS.values()) < 1.5).all()
-    sure, unsure = (one.chances(tree)[6 : tree.n_inner] for one in (found._replace(covariance=()), found))
-    assert (np.abs(unsure - 0.5) <= np.abs(sure - 0.5) + 1e-12).all()
+    sure, unsure = found.chances(tree)[6 : tree.n_inner], found.likely_chances(tree)[:, 6 : tree.n_inner]
+    assert (np.abs(unsure.mean(axis=0) - 0.5) <= np.abs(sure - 0.5) + 0.02).all()
+    assert (np.ptp(unsure, axis=0) > 0.2).all()
     nothing = fit_merge_odds([MergeExamples(np.zeros((0, FIXED)), np.zeros(0, bool))])
     assert nothing[:3] == DEFAULT_ODDS[:3]
     np.testing.assert_allclose(np.diag(nothing.covariance), [1.0, 0.09, 0.09, 0.09] * 2)
@@ -155,6 +157,16 @@ def test_large_scores_count_by_their_logarithm():
     np.testing.assert_allclose(values, [0.01, -0.01, 2.0 * np.log(400.0)], rtol=1e-4)
 
 
+def test_scores_without_labels_do_not_all_mean_certainty():
+    """Without labels a pair of log odds L scores exp(L) - 1; its probability grows with L, not exp(L)."""
+    log_odds = np.array([0.5, 1.0, 2.0, 4.0, 6.0])
+    first = np.arange(0, 10, 2)
+    walk = walk_of(np.column_stack([first, first + 1]), np.expm1(log_odds), np.repeat(first, 2))
+    chances = np.sort(UNLABELLED_ODDS.chances(tree_of_walk(walk))[10:])
+    np.testing.assert_allclose(chances, 1.0 / (1.0 + np.exp(-log_odds)), atol=0.07)
+    np.testing.assert_allclose(np.log(chances / (1.0 - chances))[-2:], log_odds[-2:], atol=0.05)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_draws_and_probabilities_with_templates_are_those_of_all_cuts(seed):
     rng = np.random.default_rng(seed)
@@ -210,7 +222,18 @@ def test_what_a_template_speaks_strongly_of_is_not_doubted_for_want_of_cases():
     tree, odds = learned(walk, truth)
     for gain, chance in ((-1e6, 0.0), (1e6, 1.0)):
         walk.further.weights = [gain]
-        assert odds.chances(tree_of_walk(walk))[tree.gains["given"] > 0.0] == pytest.approx(chance, abs=1e-3)
+        every = odds.likely_chances(tree_of_walk(walk))[:, tree.gains["given"] > 0.0]
+        assert len(every) == 20
+        assert every == pytest.approx(chance, abs=1e-9)
+
+
+def test_odds_that_are_drawn_have_the_covariance_that_was_learned():
+    _, found = learned(*planted(MergeOdds(), 1, n=200, given=1.0))
+    drawn = np.array([odds.values() for odds in found.draw(4_000)])
+    np.testing.assert_allclose(drawn.mean(axis=0), found.values(), atol=0.01)
+    np.testing.assert_allclose(np.cov(drawn.T), found.covariance, atol=0.05)
+    assert (drawn[:, FIXED] >= 0.25 * found.strengths["given"]).all()
+    assert MergeOdds().draw(20) == [MergeOdds()]
 
 
 def test_what_must_not_be_together_has_no_chance():

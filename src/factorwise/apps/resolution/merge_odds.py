@@ -9,8 +9,8 @@ is hardly ever independent, counts as one piece of evidence; and large scores co
 because what is left to go wrong does not fall with them.
 
 The numbers are those under which the true entities are most probable as cuts of the tree: maximum likelihood,
-with a prior that matters where held-out entities are few. How uncertain they are goes into every probability,
-which is nearer to one half the less is known: the mean of a logistic function of a normal variable.
+with a prior that matters where held-out entities are few. How uncertain they then are goes into the
+posterior: clusterings are drawn by numbers that are drawn themselves.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ ROUNDS = 50  # of Newton's method
 LARGEST_GAIN = 50.0  # of a template, where odds are learned: more would settle nothing more
 UNKNOWN, MIXED = -1, -2
 OFFSET_SPREAD, SLOPE_SPREAD = 1.0, 0.3  # standard deviations of the prior, around the defaults
+LIKELY_ODDS = 20  # that are drawn where it matters how uncertain they are
+MOST_CHANCES = 50_000_000  # in memory, of all nodes by all these odds
+LEAST_STRENGTH = 0.25  # of a template in drawn odds, as a share of the likeliest
 DEFAULT_STRENGTH = 0.8  # of a template: as much as the score of a pair, which is its mean and its best link
 
 
@@ -82,25 +85,48 @@ class MergeOdds(NamedTuple):
         strengths = [self.strengths[name] for name in sorted(self.strengths)]
         return np.array([*self.within, *self.between, *strengths])
 
-    def chances(self, tree: MergeTree) -> NDArray[np.float64]:
+    def chances(self, tree: MergeTree, features: Floats | None = None) -> NDArray[np.float64]:
         """Return for each node the probability that it is one entity, if none above it is.
 
         Of entities that the search has not joined, what is all but impossible is taken to be so: there are
         too many of them.
+
+        features
+            The `merge_features` of the tree, if they are at hand.
         """
-        odds = self.for_templates(tree.gains)
-        features = merge_features(tree)
-        log_odds = features @ odds.values()
-        if odds.covariance:
-            features[:, FIXED:] = squash(features[:, FIXED:])  # a template that forbids shall not be doubted
-            variance = np.einsum("ij,jk,ik->i", features, np.array(odds.covariance), features)
-            log_odds /= np.sqrt(1.0 + np.pi / 8.0 * variance)
+        if features is None:
+            features = merge_features(tree)
+        log_odds = features @ self.for_templates(tree.gains).values()
         chance = 1.0 / (1.0 + np.exp(-np.clip(log_odds, -700.0, 700.0)))
         outer = np.arange(len(chance)) >= tree.n_inner
         chance[outer & (chance < SURE)] = 0.0
         chance[~tree.possible] = 0.0
         chance[: tree.n_items] = 1.0
         return np.asarray(chance, np.float64)
+
+    def likely_chances(self, tree: MergeTree) -> NDArray[np.float64]:
+        """Return rows of `chances`, by odds that are as likely as each other: float[rows, nodes].
+
+        How uncertain the numbers are is the same doubt at every node. So it is told by several rows, and not
+        by probabilities that are nearer to one half each by itself.
+        """
+        odds, features = self.for_templates(tree.gains), merge_features(tree)
+        count = min(LIKELY_ODDS, max(2, MOST_CHANCES // max(len(tree.mean), 1) // 2 * 2))
+        return np.stack([likely.chances(tree, features) for likely in odds.draw(count)])
+
+    def draw(self, count: int) -> list[MergeOdds]:
+        """Draw odds from what is likely, each with its opposite; only themselves where nothing was learned.
+
+        A strength is at least a quarter of the likeliest: what a template forbids shall not be doubted.
+        """
+        if not self.covariance:
+            return [self]
+        center, (variance, axes) = self.values(), np.linalg.eigh(np.array(self.covariance))
+        root = axes * np.sqrt(np.maximum(variance, 0.0))
+        steps = np.random.default_rng(0).normal(size=(count // 2, len(center))) @ root.T
+        drawn = center + np.concatenate([steps, -steps])
+        drawn[:, FIXED:] = np.maximum(drawn[:, FIXED:], LEAST_STRENGTH * center[FIXED:])
+        return [_odds_of(values, sorted(self.strengths)) for values in drawn]
 
     def as_dict(self) -> dict[str, Any]:
         """Return JSON values."""
@@ -129,6 +155,15 @@ class MergeOdds(NamedTuple):
 
 FIXED = 2 * len(MergeLine._fields)  # numbers that all odds have
 DEFAULT_ODDS = MergeOdds()
+
+#: Without labels a pair of log odds L scores exp(L) - 1, of which `squash` makes twice L.
+UNLABELLED_ODDS = MergeOdds(MergeLine(0.0, 0.25, 0.25, 0.0), MergeLine(-2.5, 0.25, 0.25, -0.3))
+
+
+def _odds_of(values: Floats, templates: Sequence[str]) -> MergeOdds:
+    """Return the odds whose `MergeOdds.values` are given."""
+    within, between = (MergeLine(*line.tolist()) for line in np.split(values[:FIXED], 2))
+    return MergeOdds(within, between, dict(zip(templates, values[FIXED:].tolist(), strict=True)))
 
 
 def _row(strengths: Mapping[str, float], name: str) -> int:
@@ -263,10 +298,5 @@ def fit_merge_odds(examples: Sequence[MergeExamples]) -> MergeOdds:
         weights = weights + step / max(1.0, float(np.abs(step).max()))
         if float(np.abs(step).max()) < 1e-8:
             break
-    within, between = np.split(weights[:FIXED], 2)
-    return MergeOdds(
-        MergeLine(*within.tolist()),
-        MergeLine(*between.tolist()),
-        dict(zip(templates, np.maximum(weights[FIXED:], 0.0).tolist(), strict=True)),
-        _as_rows(np.linalg.inv(curvature)),
-    )
+    weights[FIXED:] = np.maximum(weights[FIXED:], 0.0)
+    return _odds_of(weights, templates)._replace(covariance=_as_rows(np.linalg.inv(curvature)))

@@ -193,4 +193,4 @@ def draw_posterior(
         fitting = POSTERIOR_MEMORY // (4 * max(walk.n_items, 1))
         draws = int(np.clip(fitting, FEWEST_DRAWS, DRAWS))
     tree = tree_of_walk(walk)
-    return tree.posterior(merges.chances(tree), walk.graph, draws=draws, seed=seed)
+    return tree.posterior(merges.likely_chances(tree), walk.graph, draws=draws, seed=seed)

@@ -217,7 +217,7 @@ def _out_of_fold_chances(
     seed: int,
 ) -> list[NDArray[np.float64]]:
     """Return the chances of nodes, of each decided one by odds that were learned from other groups."""
-    chances = [merges.chances(tree) for tree in trees]
+    chances = [merges.likely_chances(tree) for tree in trees]
     groups, number = np.unique(np.concatenate([cases.group for cases in decided]), return_inverse=True)
     fold_of = np.random.default_rng([seed, 4]).permutation(len(groups)) % FOLDS
     ends = np.cumsum([len(cases.group) for cases in decided])[:-1]
@@ -226,5 +226,6 @@ def _out_of_fold_chances(
         held = [of == fold for of in folds]
         others = fit_merge_odds([one.part(~some) for one, some in zip(examples, held, strict=True)])
         for tree, cases, some, found in zip(trees, decided, held, chances, strict=True):
-            found[cases.node[some]] = others.chances(tree)[cases.node[some]]
+            held_out = cases.node[some]
+            found[:, held_out] = others.likely_chances(tree)[:, held_out]
     return chances

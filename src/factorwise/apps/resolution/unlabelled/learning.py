@@ -15,6 +15,7 @@ from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
+from factorwise.apps.resolution.merge_odds import UNLABELLED_ODDS
 from factorwise.apps.resolution.normal_forms import normalize
 from factorwise.apps.resolution.unlabelled.about import choose_about, identity_rules
 from factorwise.apps.resolution.unlabelled.estimates import estimate_quality
@@ -113,7 +114,13 @@ def learn_from_anchors(
         "estimate": figures,
     }
     return Knowledge(
-        tuple(fields), tuple(chosen), (), LevelWeights((), values), training=training, unlabelled=model
+        tuple(fields),
+        tuple(chosen),
+        (),
+        LevelWeights((), values),
+        training=training,
+        unlabelled=model,
+        merges=UNLABELLED_ODDS,
     )
 
 
