@@ -1,6 +1,6 @@
 """Named entities of WNUT-17 by a chain and a skip chain with the same features, both learned by SampleRank.
 
-    .venv/bin/python experiments/skip_chain_names.py [--part dev] [--seeds 1] [--preference spans]
+    .venv/bin/python experiments/skip_chain_names.py [--part dev] [--seeds 1] [--preference accuracy]
 
 A skip edge links two occurrences of a word that is always capitalised, if it is rare in its part of the
 corpus: what is clear of one occurrence helps with the other. Learned from the training part; the span F1 of
@@ -120,8 +120,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--passes", type=int, default=8)
     parser.add_argument("--steps", type=int, default=1_000_000)
-    parser.add_argument("--preference", default="spans", choices=["spans", "accuracy"])
-    parser.add_argument("--truth-starts", type=float, default=0.5)
+    parser.add_argument("--preference", default="accuracy", choices=["spans", "accuracy"])
+    parser.add_argument("--truth-starts", type=float, default=0.0)
     options = parser.parse_args()
     train, other = read("train"), read(options.part)
     rows = []
