@@ -180,5 +180,5 @@ def test_vectors_help_without_labels_and_stay_in_the_model_file(records, tmp_pat
 
 def test_nothing_but_vectors_needs_labels(records):
     table, _ = records
-    with pytest.raises(InvalidArgumentError, match="nothing but vectors"):
+    with pytest.raises(InvalidArgumentError, match="none that can be read"):
         fw.EntityResolver(n_jobs=1).fit(table.select(["embedding"]))
