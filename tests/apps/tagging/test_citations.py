@@ -83,6 +83,24 @@ def test_people_of_many_styles(text, names):
     assert read_people(text).names == tuple(Person(*name.split("|")) for name in names)
 
 
+def test_initials_are_not_taken_for_et_al():
+    assert [person.family for person in read_people("Lee, U. A., & Fox, B.").names] == ["Lee", "Fox"]
+    assert read_people("Lee, B. u. a.").others
+
+
+def test_addresses_in_bibtex_are_not_escaped():
+    item = {
+        "id": "a",
+        "type": "webpage",
+        "URL": "http://a.org/b_c%20d}",
+        "DOI": "10.1000/x_y",
+        "custom": {"confidence": {}},
+    }
+    text = to_bibtex([item])
+    assert "  url = {http://a.org/b_c%20d},\n" in text
+    assert "  doi = {10.1000/x_y},\n" in text
+
+
 def test_et_al_is_kept_as_others():
     people = read_people("Baldwin, M., et al. (Eds.).")
     assert people.names == (Person("Baldwin", "M."),)

@@ -139,6 +139,14 @@ def test_what_the_world_says_of_itself():
             ShapeError,
             "those of 4",
         ),
+        (
+            lambda: Walk(
+                Metropolis(make_model(4), RegraftToCandidate(np.array([0, 1, 1, 1, 1]), np.array([9]))),
+                fw.Hierarchy([0, 1, 2, 3]),
+            ),
+            ShapeError,
+            "candidate",
+        ),
         (lambda: Regroup(1), InvalidArgumentError, "at least 2"),
         (lambda: fw.Hierarchy([0, 1]).apply(fw.Changes((fw.Change(2, 3, 0),))), DiffError, "the item is at"),
         (lambda: fw.Hierarchy([0, 1]).apply(fw.Changes((fw.Change(0, 3, 4),))), DiffError, "not allow"),

@@ -14,6 +14,7 @@ from factorwise.apps.resolution.forms import Form, Lists, NormalField, NormalTab
 from factorwise.apps.resolution.pair_values import PairValues
 from factorwise.apps.resolution.unlabelled.texts import TextLevels, set_codes
 from factorwise.apps.resolution.vectors import Vectors
+from factorwise.errors import InvalidArgumentError
 from factorwise.types import Bools, Ints
 
 Levels = NDArray[np.uint8]
@@ -151,6 +152,8 @@ def _of_lists(name: str, form: Lists) -> Witness:
 def _of_vectors(name: str, form: Form, edges: tuple[float, ...]) -> Witness:
     """Prepare vectors; without edges, levels say how few random pairs come as near."""
     assert isinstance(form, Vectors)
+    if len(edges) not in (0, len(NEARER)):
+        raise InvalidArgumentError(f"vectors have {len(NEARER)} edges of levels, but {len(edges)} are given")
     code = form.codes.astype(np.int64)
     known = np.flatnonzero(code >= 0)
     if not edges and len(known) > 1:

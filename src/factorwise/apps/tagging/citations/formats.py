@@ -174,6 +174,9 @@ def _bibtex_entry(item: dict[str, Any]) -> str:
         role: _bibtex_names(item[role]) for role in ("author", "editor", "translator") if role in item
     }
     fields |= {names[name]: _escaped(item[name]) for name in names if name in item}
+    for name in ("DOI", "URL"):  # which BibTeX's styles take as they are
+        if name in item:
+            fields[names[name]] = re.sub(r"[{}\\\s]", "", item[name])
     if "pages" in fields:
         fields["pages"] = fields["pages"].replace("-", "--")
     issued = item.get("issued", {})

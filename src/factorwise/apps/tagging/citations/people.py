@@ -19,7 +19,7 @@ _ROLE_IN_BRACKETS = re.compile(rf"[(\[][\s,]*{_ROLES.pattern}[\s.,]*[)\]]", re.V
 _LAST_ROLE = re.compile(rf"[\s,]+{_ROLES.pattern}[\s.,:]*$", re.VERBOSE | re.IGNORECASE)
 _FIRST_ROLE = re.compile(rf"^[\s,]*(?:{_ROLES.pattern}[\s,:]+)+", re.VERBOSE | re.IGNORECASE)
 _AND_OTHERS = re.compile(
-    r"[\s,;]*(?:\bet\.? al\b|\band others\b|\bu\. ?a\.|\bet coll\b|\u2026|\.\.\.)\.?", re.IGNORECASE
+    r"[\s,;]*(?:\bet\.? al\b|\band others\b|(?-i:\bu\. ?a\.)|\bet coll\b|\u2026|\.\.\.)\.?", re.IGNORECASE
 )
 _AND = re.compile(r"\s*(?:,\s*)?(?:&|\b(?:and|und|et|y|e|en|og|och|with)\b)\s+")
 _CAPITALS = re.compile(r"(?:[^\W\d_][-\u2010 ]?){1,3}\.?|(?:[^\W\d_]\.[-\u2010 ]?)*[^\W\d_]\.?")

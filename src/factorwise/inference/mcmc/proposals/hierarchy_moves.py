@@ -12,6 +12,7 @@ from factorwise.errors import ShapeError, require
 from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
 from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.structures import hierarchies
+from factorwise.validation import check_range, check_starts
 from factorwise.world.hierarchy import Hierarchy
 from factorwise.world.pairs import candidates_of
 
@@ -57,6 +58,8 @@ class RegraftToCandidate(ProgramProposer):
             raise ShapeError(
                 f"the candidates are those of {len(self.start) - 1} items, but the world has {world.n_items}."
             )
+        check_starts("start", self.start, len(self.candidate))
+        check_range("candidate", self.candidate, world.n_items)
 
     def program(self, parts: Surroundings) -> Program:
         """Draw an item, an ancestor of it, a candidate and a place."""
