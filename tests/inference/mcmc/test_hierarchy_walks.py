@@ -132,7 +132,11 @@ def test_what_the_world_says_of_itself():
         (lambda: fw.Hierarchy([["a"]]), InvalidArgumentError, "does not fit"),
         (lambda: SubtreeCosine("w", [1.0]), ShapeError, "a row of finite numbers"),
         (lambda: make_model().score(fw.Hierarchy([0, 1])), ShapeError, "vectors of 4 items"),
-        (lambda: make_model().score(fw.Tree.flat(4)), InvalidArgumentError, "is for hierarchies"),
+        (
+            lambda: make_model().score(fw.Tree.flat(4)),
+            InvalidArgumentError,
+            "of the kind Hierarchy, but a Tree",
+        ),
         (lambda: RegraftToCandidate.from_pairs(3, [(0, 3)]), ShapeError, "between 0 and 2"),
         (
             lambda: Walk(Metropolis(make_model(3), CANDIDATES), fw.Hierarchy([0, 1, 2])),
