@@ -1,5 +1,9 @@
 """Searches over groups of components: the same bits wherever groups are searched, and how they go on."""
 
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -112,6 +116,34 @@ def test_an_interrupt_leaves_what_was_not_searched_by_itself(links, tmp_path):
     last = component_search.find_groups(links).take(4).items
     assert np.array(labels)[last].tolist() == last.tolist()
     assert searched(links, keeping=kept(tmp_path)) == searched(links)
+
+
+def test_an_interrupt_in_the_search_of_a_group_ends_all(links, monkeypatch):
+    searched_groups = []
+
+    def interrupted(group, weights, search, seed):
+        searched_groups.append(group.number)
+        answer = answer_group(group, weights, search, seed)
+        return answer._replace(found=answer.found._replace(reason="interrupted"))
+
+    monkeypatch.setattr(module, "answer_group", interrupted)
+    assert searched(links)[1].reason == "interrupted"
+    assert len(searched_groups) == 1
+
+
+def test_each_group_may_take_what_is_left_of_the_time(links, monkeypatch):
+    begun, left = time.monotonic(), []
+
+    def timed(group, weights, search, seed):
+        left.append(search.seconds)
+        return answer_group(group, weights, search, seed)
+
+    monkeypatch.setattr(module, "answer_group", timed)
+    clock = SimpleNamespace(monotonic=lambda: begun + 10.0 * len(left), thread_time=time.thread_time)
+    monkeypatch.setattr(module, "time", clock)
+    groups = component_search.find_groups(links)
+    search_groups(LocalExecutor(1), groups, replace(SEARCH, seconds=1000.0), 7)
+    assert left == pytest.approx([1000.0 - 10.0 * k for k in range(len(groups))], abs=5.0)
 
 
 def test_after_the_time_no_group_begins(links):

@@ -86,6 +86,8 @@ def search_groups(
     try:
         for place, answer in executor.stream(answer_group, run.tasks(pending, settings)):
             run.add(pending[place], answer)
+            if answer.found.reason == "interrupted":  # the search of a group ends by itself then
+                break
             if keeping is not None and len(run.labels) % keeping.every == 0:
                 run.keep(keeping)
     except KeyboardInterrupt:
@@ -113,9 +115,10 @@ class _Run:
     ) -> Iterator[tuple[ComponentGroup, LinkWeights, LinkSearch, int]]:
         """Yield what a task is given for each group, as long as there is time."""
         weights, search, seed = settings
+        limit = search.seconds
         for number in pending:
-            if search.seconds is not None:
-                left = search.seconds - (time.monotonic() - self.begun)
+            if limit is not None:
+                left = limit - (time.monotonic() - self.begun)
                 if left <= 0.0:
                     self.reason = "time"
                     return

@@ -211,6 +211,8 @@ def _search_groups(
     else:
         tasks = ((groups.take(number), groups.links.weights, SEARCH, 0) for number in numbers)
         for place, answer in executor.stream(answer_group, tasks):
+            if answer.found.reason == "interrupted":
+                raise KeyboardInterrupt
             labels[numbers[place]] = answer.labels
     return groups.labels(iter(labels.items()))
 

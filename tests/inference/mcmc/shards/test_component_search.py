@@ -98,6 +98,34 @@ def test_a_best_clustering_has_the_settled_components_as_clusters(linked, mean, 
     assert settled > 0
 
 
+@pytest.mark.parametrize(("unlinked", "cluster"), [(-1.0, 0.0), (-0.2, 0.3), (-0.7, -0.4), (0.0, 0.2)])
+def test_settled_components_are_best_where_items_stand_for_several_records(unlinked, cluster):
+    settled = 0
+    for seed in range(30):
+        links, _ = drawn(seed, 0.4, 1.0, unlinked, cluster)
+        links.counts[:] = np.random.default_rng(seed).integers(1, 4, ITEMS)
+        groups = find_groups(links)
+        labels, walk = groups.component, links.walk()
+        scores = []
+        for each in ALL:
+            walk.place_items(each)
+            scores.append(walk.score)
+        kept = groups.group[labels] < 0
+        together = ALL[:, :, None] == ALL[:, None]
+        keeps = (together == (labels[:, None] == labels))[:, kept].all(axis=(1, 2))
+        assert np.array(scores)[keeps].max() == pytest.approx(max(scores), abs=1e-4)
+        settled += kept.sum()
+        if not len(groups):
+            assert groups.settled_score == pytest.approx(max(scores), abs=1e-4)
+    assert settled > 0
+
+
+def test_items_of_several_records_that_one_link_ties_are_left_open():
+    groups = find_groups(links_of(3, [(0, 1)], [2.0], -1.0, 0.0, counts=[3, 3, 2]))
+    assert groups.open_items == 2
+    assert groups.settled_score == -1.0
+
+
 def test_a_search_of_groups_finds_what_is_best():
     reached = 0
     for seed in range(20):

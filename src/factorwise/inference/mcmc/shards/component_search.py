@@ -314,7 +314,10 @@ def find_groups(links: ScoredLinks, *, all_open: bool = False) -> ComponentGroup
     inside, score = np.zeros(n_groups, np.int64), np.zeros(1)
     for stretch in links.stretches():
         count_inside(*stretch, component, group, inside, score)
+    # the pairs of records inside an item score as unlinked pairs, wherever the item is
+    counts = links.counts[settled[component]].astype(np.float64)
     alone = links.weights.cluster * int(settled.sum())
+    alone += links.weights.unlinked * float((counts * (counts - 1.0)).sum()) / 2.0
     link_start = np.append(0, np.cumsum(inside))
     return ComponentGroups(links, component, group, float(score[0]) + alone, members, start, link_start)
 
@@ -336,7 +339,8 @@ def _settled(links: ScoredLinks, component: Codes, size: NDArray[np.int64]) -> B
     """Return which components are cliques of positive links that no split would make better.
 
     A split of m items into k clusters cuts at least (k - 1) m / 2 links and adds k - 1 cluster weights. Where
-    a cluster has one record of each source, only items alone are settled.
+    a cluster has one record of each source, only items alone are settled. Where unlinked pairs have a weight
+    below zero, so are items that stand for several records: their linked pairs may cost more than they add.
     """
     if not links.has_components:
         return np.zeros(len(size), np.bool_)
@@ -347,6 +351,8 @@ def _settled(links: ScoredLinks, component: Codes, size: NDArray[np.int64]) -> B
     for stretch in links.stretches():
         count_positive(*stretch, component, positive, weakest)
     closed = positive == size * (size - 1) // 2
+    if links.weights.unlinked < 0.0:
+        closed &= alone | (np.bincount(component, links.counts) == size)
     if links.weights.cluster > 0.0:
         closed &= alone | (weakest * size / 2.0 >= links.weights.cluster)
     return np.asarray(closed)
