@@ -10,6 +10,8 @@ import pytest
 
 from factorwise.errors import DataFileError, InvalidArgumentError
 from factorwise.io import databases
+from factorwise.io.shard_files import ShardStore
+from factorwise.io.table_parts import begin_parts
 from factorwise.io.tables import read_table, write_table
 
 TABLE = pa.table({"id": [1, 2, 3], "name": ["Ann", None, "Zoë's"], "weight": [0.5, None, 2.0]})
@@ -85,6 +87,16 @@ def test_addresses_with_passwords_are_refused_without_repeating_them(address):
     with pytest.raises(InvalidArgumentError, match="command lines are kept") as refused:
         read_table(address)
     assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "address", ["s3://key:hunter2@bucket/run", "abfs://box@account.net/run?sv=1&sig=hunter2"]
+)
+def test_addresses_with_keys_are_refused_wherever_they_are_opened(address):
+    for use in (begin_parts, lambda address: ShardStore(address).reach(), read_table):
+        with pytest.raises(InvalidArgumentError, match="command lines are kept") as refused:
+            use(address)
+        assert "hunter2" not in str(refused.value)
 
 
 def has_extension(name):

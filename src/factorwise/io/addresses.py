@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from factorwise.errors import DataFileError, MissingExtraError
+from factorwise.errors import DataFileError, InvalidArgumentError, MissingExtraError
+
+POSTGRES = ("postgres://", "postgresql://")
+_PASSWORD = re.compile(r"password\s*=|passwd\s*=|secret|token=|\bsig=", re.IGNORECASE)
 
 
 def is_address(text: str) -> bool:
@@ -15,10 +20,22 @@ def is_address(text: str) -> bool:
     return "://" in text
 
 
+def refuse_credentials(address: str) -> None:
+    """Refuse an address that holds a password or a key, because command lines are kept."""
+    parts = urlsplit(address)
+    if parts.password or _PASSWORD.search(parts.query):
+        where = "PGPASSWORD or ~/.pgpass" if address.startswith(POSTGRES) else "the variables of the store"
+        raise InvalidArgumentError(
+            f"the address of {parts.hostname or 'a store'} holds a password or a key, and command lines are"
+            f" kept. Leave it out, and set {where}."
+        )
+
+
 def open_address(address: str) -> tuple[pafs.FileSystem, str]:
     """Return the files of a store, and where an address leads to among them."""
     if not is_address(address):
         return pafs.LocalFileSystem(), str(Path(address).resolve())
+    refuse_credentials(address)
     try:
         found: tuple[pafs.FileSystem, str] = pafs.FileSystem.from_uri(address)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):

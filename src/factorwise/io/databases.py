@@ -1,19 +1,16 @@
 """Tables in databases: SQLite files, PostgreSQL, sheets of Excel files.
 
 SQLite is read and written by Python itself. PostgreSQL and Excel are read by extensions of DuckDB where these
-are installed; nothing is downloaded. Credentials come from the environment or from files of the drivers: an
-address that holds a password is refused, because command lines are kept.
+are installed; nothing is downloaded. Credentials come from the environment or from files of the drivers.
 """
 
 from __future__ import annotations
 
 import difflib
-import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import duckdb
 import pyarrow as pa
@@ -23,19 +20,6 @@ from factorwise.io.table_columns import quoted, require_columns
 from factorwise.io.table_values import column_of
 
 SQLITE_MAGIC = b"SQLite format 3\0"
-POSTGRES = ("postgres://", "postgresql://")
-_PASSWORD = re.compile(r"password\s*=|passwd\s*=|secret|token=", re.IGNORECASE)
-
-
-def refuse_credentials(address: str) -> None:
-    """Refuse an address that holds a password or a key."""
-    parts = urlsplit(address)
-    if parts.password or _PASSWORD.search(parts.query):
-        where = "PGPASSWORD or ~/.pgpass" if address.startswith(POSTGRES) else "the variables of the store"
-        raise InvalidArgumentError(
-            f"the address of {parts.hostname or 'a store'} holds a password or a key, and command lines are"
-            f" kept. Leave it out, and set {where}."
-        )
 
 
 def read_postgres(address: str, columns: Sequence[str] | None) -> pa.Table:

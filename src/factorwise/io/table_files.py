@@ -20,15 +20,8 @@ import pyarrow.json as pajson
 import pyarrow.parquet as pq
 
 from factorwise.errors import DataFileError, MissingDataError
-from factorwise.io.addresses import is_address
-from factorwise.io.databases import (
-    POSTGRES,
-    is_sqlite,
-    read_excel,
-    read_postgres,
-    read_sqlite,
-    refuse_credentials,
-)
+from factorwise.io.addresses import POSTGRES, is_address, refuse_credentials
+from factorwise.io.databases import is_sqlite, read_excel, read_postgres, read_sqlite
 from factorwise.io.delimited import opened, read_delimited, refuse_encoding
 from factorwise.io.table_columns import quoted, require_columns
 from factorwise.io.table_formats import table_format
@@ -50,8 +43,8 @@ def read_file(source: str, columns: Sequence[str] | None, encoding: str | None) 
     if is_address(source):
         if encoding is not None:
             raise DataFileError(f"encoding={encoding!r} was given, but {source} has its own: leave it out.")
-        refuse_credentials(source)
         if source.startswith(POSTGRES):
+            refuse_credentials(source)
             return read_postgres(source, columns)
         return read_address(source, columns)
     name, separator, table = source.rpartition("::")

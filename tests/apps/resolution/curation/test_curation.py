@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from curation_cases import answer_by_truth, make_store, people
@@ -90,6 +91,28 @@ def test_a_record_is_looked_up_with_reasons(store, table):
     assert any("mail" in name for name, _ in best.reasons)
     assert curator.lookup({"first": "zoltan", "last": "quibble"}) == []
     assert curator.lookup({}) == []
+
+
+def test_lookup_follows_answers_what_is_undone_and_new_records(store, table):
+    curator = Curator(store)
+    records = [one for one in table.to_pylist() if one["mail"] and one["born"]]
+    record = records[0]
+    rows = store.find_ids([record["id"], records[-1]["id"]])
+
+    def check():
+        best = curator.lookup(record)[0]
+        assert best.entity == store.entities_of(rows)[0]
+        assert best.records == len(store.members([best.entity]))
+
+    check()
+    review = Review(store)
+    review.merge([record["id"], records[-1]["id"]], who="Ann")
+    check()
+    review.undo(who="Ann")
+    check()
+    new = table.filter(pc.equal(table["id"], record["id"])).drop_columns(["person"])
+    curator.add(new, pa.array(["new"]), source="b.csv")
+    check()
 
 
 def test_draws_keep_to_decisions(store):
@@ -246,6 +269,24 @@ def test_disagreements_are_asked_again(store):
     review.answer(question, "different", who="Cy")
     assert [one["answer"] for one in store.decisions()] == ["different", "different"]
     assert review.engine.verdicts.conflicts == []
+
+
+@pytest.mark.parametrize("answer", ["same", "different", "unsure"])
+@pytest.mark.parametrize("earlier", [[[0, 1]], [[0, 3], [3, 1]]])
+def test_a_disagreement_about_several_records_is_asked_once(store, earlier, answer):
+    for one, two in earlier:
+        store.decide([[one], [two]], "same", who="Ann")
+    disputed = store.decide([[0, 2], [1]], "all but", who="Bo")
+    review = Review(store, random_share=0.0)
+    question = review.next("Cy")
+    assert question.reason == "disagreement"
+    assert (question.choice.left, question.choice.right) == (0, 1)
+    review.answer(question, answer, who="Cy")
+    counted = [one["decision"] for one in store.decisions()]
+    assert (disputed in counted) == (answer != "same" and len(earlier) == 1)  # else it still contradicts them
+    for again in (review, Review(store, random_share=0.0)):
+        following = again.next("Cy")
+        assert following is None or following.reason != "disagreement"
 
 
 def decision(answer, *parts, context=()):

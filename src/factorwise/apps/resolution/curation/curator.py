@@ -212,9 +212,10 @@ class Curator:
         The first call reads keys and frequencies into memory; further ones take milliseconds.
         """
         knowledge = self.knowledge
-        if self._warm is None:
+        if self._warm is None or len(self._warm.ids) != self.store.n_records:
             self._warm = WarmIndex(self.store, knowledge)
         warm = self._warm
+        warm.renew_entities()
         query = warm.table_of(record)
         keys = block_keys(with_frequencies(normalize(query, knowledge.fields), knowledge, warm), knowledge)
         _, partner = find_partners(keys, warm, 1)

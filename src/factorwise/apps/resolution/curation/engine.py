@@ -68,6 +68,8 @@ class Choice(NamedTuple):
         The scores between the two groups.
     records
         All records of a question about whole entities, in the order of their entities.
+    disputed
+        The number of the decision that contradicts others, if that is why the question is asked again.
     """
 
     left: int
@@ -80,6 +82,7 @@ class Choice(NamedTuple):
     mean: float
     best: float
     records: tuple[int, ...] = ()
+    disputed: int | None = None
 
 
 @dataclass(slots=True)

@@ -169,8 +169,8 @@ class Review(Browser):
                     self.engine.context(*pair)
                     for pair in ((choice.left, choice.right), (choice.right, choice.left))
                 ]
-            if reason == AGAIN:
-                self._withdraw_others(parts, answer)
+            if choice.disputed is not None:
+                self._settle_dispute(parts, answer, choice.disputed)
             outcome = self._decide(parts, context, answer, who, why, reason, choice.probability, choice)
         if answer != UNSURE:
             if self._learner is None:
@@ -321,19 +321,27 @@ class Review(Browser):
             for one in self._taken.values()
         )
         for conflict in self.engine.verdicts.conflicts:
-            if len(conflict["parts"]) == 2 and not conflict.get("asked_again"):
+            if len(conflict["parts"]) == 2 and conflict["asked"] != AGAIN:  # ask a second time, not forever
                 left, right = (part[0] for part in conflict["parts"])
                 if (min(left, right), max(left, right)) not in open_pairs:
                     self.engine.verdicts.conflicts.remove(conflict)
-                    return self.engine.describe(left, right, AGAIN)
+                    choice = self.engine.describe(left, right, AGAIN)
+                    return choice._replace(disputed=conflict["decision"])
         return self.engine.next(open_pairs)
 
-    def _withdraw_others(self, parts: list[list[int]], answer: str) -> None:
-        """Take back what was said otherwise of two records, now that someone has looked at it again."""
+    def _settle_dispute(self, parts: list[list[int]], answer: str, disputed: int) -> None:
+        """Take back what was said otherwise of two records, now that someone has looked at it again.
+
+        disputed
+            The decision that contradicts others; it is taken back, too, if it still does.
+        """
         for one in self.store.decisions():
             if sorted(one["parts"]) == sorted(parts) and one["answer"] != answer:
                 self.store.withdraw(one["decision"])
         self.reload()
+        if any(conflict["decision"] == disputed for conflict in self.engine.verdicts.conflicts):
+            self.store.withdraw(disputed)
+            self.reload()
 
     def _decide(
         self,
@@ -360,7 +368,7 @@ class Review(Browser):
                     asked=reason,
                     probability=probability,
                 )
-                changed = self.engine.decide(decision, choice)
+                changed = self.engine.decide(decision | {"decision": number, "asked": reason}, choice)
                 self._keep_entities(before, changed, Cause("decision", decision=number, who=who))
         except BaseException:
             self.reload()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,9 @@ class WarmIndex:
         columns = [field.name for field in knowledge.fields if field.kind != "ignore"]
         self.content = store.records(columns=columns).combine_chunks()
         self.ids = store.ids()
-        self.membership = store.membership()
+        self._store = store
+        self._last_change = -1
+        self.renew_entities()
         keys = store.index.all_keys()
         rule, key = keys.column("rule").to_numpy().astype(np.int64), keys.column("key").to_numpy()
         order = np.lexsort((key, rule))
@@ -38,6 +39,14 @@ class WarmIndex:
         self._form, self._value = form[order].astype(np.int64), value[order]
         self._rows = counts.column("rows").to_numpy()[order]
         self._form_start = np.searchsorted(self._form, np.arange(int(self._form.max(initial=0)) + 2))
+
+    def renew_entities(self) -> None:
+        """Read the entities of the records again if they have changed."""
+        last = self._store.execute("SELECT max(change) FROM changes")[0][0]  # undone ones and undoing count
+        if last != self._last_change:
+            self._last_change = last
+            self.membership = self._store.membership()
+            self._sizes = np.bincount(np.maximum(self.membership, 0))
 
     def table_of(self, record: dict[str, Any]) -> pa.Table:
         """Return a table of one record with the columns that are compared; others are missing."""
@@ -81,7 +90,3 @@ class WarmIndex:
     def sizes(self, entities: Ints) -> NDArray[np.int64]:
         """Return how many records some entities have."""
         return self._sizes[entities]
-
-    @cached_property
-    def _sizes(self) -> NDArray[np.int64]:
-        return np.bincount(np.maximum(self.membership, 0))
