@@ -523,6 +523,11 @@ def test_entities_are_also_written_in_parts_and_read_from_an_address(run, folder
     records = tmp_path / "few.parquet"
     pq.write_table(read_table(folder / "few.csv"), records)
     words = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / "o.parquet", "--json")
+    (tmp_path / "kept").write_text("no folder")
+    wrong = ("--checkpoint", tmp_path / "kept")
+    for further, code in (("--dry-run",), 0), (wrong, 2):
+        assert run("resolve", "apply", records, *words, *further, "--parts", tmp_path / "parts").code == code
+        assert not (tmp_path / "parts").exists()
     done = run("resolve", "apply", f"file://{records}", *words, "--parts", tmp_path / "parts")
     assert done.code == 0, done.err
     assert (tmp_path / "parts" / "_SUCCESS").exists()

@@ -2,6 +2,8 @@
 
 import sqlite3
 from contextlib import closing
+from datetime import date, datetime, time
+from decimal import Decimal
 
 import duckdb
 import pyarrow as pa
@@ -44,10 +46,32 @@ def test_a_table_takes_the_place_of_one_of_its_name_and_leaves_the_others(writte
 def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
     path = tmp_path / "people.sqlite"
     write_table(f"{path}::people", TABLE)
-    broken = pa.table({"id": [1 << 70, None]}, schema=pa.schema([("id", pa.decimal128(38))]))
-    with pytest.raises(DataFileError, match="What was there is unchanged"):
+    broken = pa.table({"id": pa.array([1, 1 << 63], pa.uint64())})
+    with pytest.raises(DataFileError, match=r"beyond 2\*\*63 - 1. What was there is unchanged"):
         write_table(f"{path}::people", broken)
     assert read_table(f"{path}::people").equals(TABLE)
+
+
+def test_columns_of_other_types_come_back_from_sqlite_as_numbers_and_texts(tmp_path):
+    columns = {
+        "sure": [True, None, False],
+        "price": [Decimal("1.50"), None, Decimal(-2)],
+        "born": [date(1822, 1, 2), None, date(2000, 2, 29)],
+        "seen": [datetime(2020, 1, 2, 3, 4, 5), None, None],
+        "hour": [time(3, 4), None, None],
+        "names": [["Ann"], None, []],
+        "bytes": [b"\x00\xff", None, b""],
+    }
+    write_table(f"{tmp_path}/people.sqlite::people", pa.table(columns))
+    assert read_table(f"{tmp_path}/people.sqlite::people").to_pydict() == {
+        "sure": [1, None, 0],
+        "price": ["1.50", None, "-2.00"],
+        "born": ["1822-01-02", None, "2000-02-29"],
+        "seen": ["2020-01-02 03:04:05", None, None],
+        "hour": ["03:04:00", None, None],
+        "names": ["['Ann']", None, "[]"],
+        "bytes": [b"\x00\xff", None, b""],
+    }
 
 
 def test_an_sqlite_file_with_another_ending_is_known_by_its_content(tmp_path):

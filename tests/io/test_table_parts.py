@@ -27,6 +27,8 @@ def test_parts_come_back_in_order_and_attempts_that_were_given_up_are_removed(fo
     write_part(folder, 1, parts[0])  # an attempt whose machine was thought lost
     names = [write_part(folder, number, part) for number, part in enumerate(parts)]
     begin_parts(folder)  # parts that were never finished do not count
+    with pytest.raises(DataFileError, match="has not ended, because _SUCCESS is not there"):
+        read_table(folder)
     end_parts(folder, names)
     assert read_table(folder).equals(TABLE)
     if folder != "path" and "://" in folder:
@@ -46,5 +48,5 @@ def test_what_is_no_table_at_an_address_is_named(tmp_path):
     with pytest.raises(DataFileError, match="Give the address of a Parquet file"):
         read_table(f"file://{tmp_path}/x.parquet")
     pq.write_table(TABLE, tmp_path / "y.parquet")
-    with pytest.raises(DataFileError, match="is Parquet: leave it out"):
+    with pytest.raises(DataFileError, match="has its own: leave it out"):
         read_table(f"file://{tmp_path}/y.parquet", encoding="cp1252")

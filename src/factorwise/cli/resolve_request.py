@@ -119,10 +119,14 @@ class Request:
                     "--one-per-source with --onto needs --source COLUMN, a column of new and old records."
                 )
             check_sources(self.one_per_source, None, self.files)
-        if self.parts is not None:
+        self._check_checkpoint()
+        if self.parts is not None and not self.dry_run:  # last, because it makes the folder
             from factorwise.io.table_parts import begin_parts
 
             begin_parts(self.parts)
+
+    def _check_checkpoint(self) -> None:
+        """Refuse a checkpoint that could not be written."""
         if self.checkpoint_seconds is not None and self.checkpoint is None:
             raise click.UsageError("--checkpoint-seconds says how often: give --checkpoint FOLDER, too.")
         if self.checkpoint is None or check_checkpoint_address(self.checkpoint):

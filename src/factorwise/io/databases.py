@@ -129,6 +129,11 @@ def write_database(path: Path, name: str, table: pa.Table) -> None:
             with duckdb.connect(str(path)) as connection:
                 connection.register("written", table)
                 connection.execute(f"CREATE OR REPLACE TABLE {quoted(name)} AS SELECT * FROM written")
+    except OverflowError as error:
+        raise DataFileError(
+            f"{path}::{name}: could not be written: SQLite has no whole numbers beyond 2**63 - 1. What was"
+            " there is unchanged: make such a column text, or write a DuckDB file."
+        ) from error
     except (sqlite3.Error, duckdb.Error) as error:
         raise DataFileError(
             f"{path}::{name}: could not be written: {str(error).splitlines()[0]}. What was there is"
@@ -137,11 +142,7 @@ def write_database(path: Path, name: str, table: pa.Table) -> None:
 
 
 def _write_sqlite(path: Path, name: str, table: pa.Table) -> None:
-    kinds = {True: "REAL", False: "TEXT"}
-    types = [
-        "INTEGER" if pa.types.is_integer(field.type) else kinds[pa.types.is_floating(field.type)]
-        for field in table.schema
-    ]
+    types = [_sqlite_type(field.type) for field in table.schema]
     made = ", ".join(f"{quoted(field)} {kind}" for field, kind in zip(table.column_names, types, strict=True))
     marks = ", ".join("?" * table.num_columns)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -152,9 +153,9 @@ def _write_sqlite(path: Path, name: str, table: pa.Table) -> None:
             for batch in table.to_batches(max_chunksize=1 << 16):
                 values = [
                     column.to_pylist()
-                    if not pa.types.is_nested(column.type)
+                    if kind != "TEXT"
                     else [None if each is None else str(each) for each in column.to_pylist()]
-                    for column in batch.columns
+                    for column, kind in zip(batch.columns, types, strict=True)
                 ]
                 connection.executemany(
                     f"INSERT INTO {quoted(name)} VALUES ({marks})", zip(*values, strict=True)
@@ -163,3 +164,13 @@ def _write_sqlite(path: Path, name: str, table: pa.Table) -> None:
         except BaseException:
             connection.execute("ROLLBACK")
             raise
+
+
+def _sqlite_type(kind: pa.DataType) -> str:
+    """Return the type of a column in SQLite; what SQLite does not know is written as text."""
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return "INTEGER"
+    if pa.types.is_floating(kind):
+        return "REAL"
+    is_binary = pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+    return "BLOB" if is_binary or pa.types.is_fixed_size_binary(kind) else "TEXT"

@@ -25,7 +25,7 @@ from factorwise.io.databases import is_sqlite, read_excel, read_postgres, read_s
 from factorwise.io.delimited import opened, read_delimited, refuse_encoding
 from factorwise.io.table_columns import quoted, require_columns
 from factorwise.io.table_formats import table_format
-from factorwise.io.table_parts import read_address
+from factorwise.io.table_parts import read_address, refuse_unfinished
 from factorwise.io.table_values import column_of
 
 _ODD_LINE = re.compile(rb"\n[ \t\r]*[^{ \t\r\n]")
@@ -99,6 +99,8 @@ def _read_parts(path: Path, columns: Sequence[str] | None, encoding: str | None)
         if folder:
             raise DataFileError(f"{path} is a folder. {remedy}")
         raise MissingDataError(f"no Parquet file is named by the pattern {str(path)!r}. Check the path.")
+    if folder:
+        refuse_unfinished(str(path), [part.name for part in path.iterdir()])
     if encoding is not None:
         raise DataFileError(f"encoding={encoding!r} was given, but {path} is parquet, which has its own.")
     tables = [read_parquet(part, None) for part in parts]

@@ -68,12 +68,24 @@ def end_parts(address: str, names: Collection[str]) -> None:
         pass
 
 
+def refuse_unfinished(address: str, names: Collection[str]) -> None:
+    """Refuse a folder whose parts were never finished: attempts that were given up may be among them."""
+    if WHOLE not in names and any(map(_PART.fullmatch, names)):
+        raise DataFileError(
+            f"{address}: the run that wrote these parts has not ended, because {WHOLE} is not there. Let it"
+            f" end, or run it again; if only {WHOLE} was not copied, add an empty file of that name."
+        )
+
+
 def read_address(address: str, columns: Sequence[str] | None = None) -> pa.Table:
     """Return the records of a Parquet file, or of all below a folder in the order of their names."""
     import pyarrow.dataset as pads  # which takes its time to load
 
     files, place = open_address(address)
     try:
+        if files.get_file_info(place).type == pafs.FileType.Directory:
+            names = [info.base_name for info in files.get_file_info(pafs.FileSelector(place))]
+            refuse_unfinished(address, names)
         found = pads.dataset(place, filesystem=files, format="parquet")
         wanted = None if columns is None else [name for name in columns if name in found.schema.names]
         return found.to_table(wanted)
