@@ -485,6 +485,46 @@ def test_the_time_left_is_that_of_the_rounds_left():
     assert progress_text(first, None, 20, None).endswith("111 proposals a second, 171 s left")
 
 
+def test_of_groups_the_time_left_is_that_of_all_which_are_left():
+    first = Progress(1, 40, 0.02, 10.0, 7, 0, 9.0, "group")
+    now = Progress(21, 40, 0.02, 20.0, 6, 0, 29.0, "group")
+    assert progress_text(now, first, 12, None) == "score 20.0, 6 clusters, 19 s left"
+    assert progress_text(now._replace(round=5), first, 12, None).endswith("clusters, 175 s left")
+
+
+def test_groups_are_told_as_groups(run, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(component_search, "ITEMS_PER_GROUP", 10)
+    words = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / "o.csv", "--verbose")
+    err = run("resolve", "apply", folder / "few.csv", *words).err
+    groups = [line for line in err.splitlines() if line.startswith("group ")]
+    assert [line.split(":")[0] for line in groups] == [
+        f"group {number} of {len(groups)}" for number in range(1, len(groups) + 1)
+    ]
+    assert len(groups) > 2
+    assert not any("proposals" in line for line in groups)
+    assert "round " not in err
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_ctrl_c_between_groups_says_how_to_go_on(run, folder, tmp_path, monkeypatch, scheme):
+    def interrupt(bar, progress):
+        if progress.round == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(component_search, "ITEMS_PER_GROUP", 10)
+    kept = f"{scheme}{tmp_path / 'kept'}"
+    words = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / "o.csv", "--checkpoint", kept)
+    with monkeypatch.context() as patch:
+        patch.setattr(resolve_progress.WalkBar, "__call__", interrupt)
+        err = run("resolve", "apply", folder / "few.csv", *words).err
+    assert "interrupted after 2 of " in err
+    assert f"goes on from the checkpoint in {kept}" in err
+    assert (
+        "went on from the checkpoint, after group 2."
+        in run("resolve", "apply", folder / "few.csv", *words).err
+    )
+
+
 # looking inside
 
 
@@ -508,7 +548,7 @@ def test_a_search_by_groups_goes_on_after_a_kill(apply, run, folder, tmp_path, k
     apply()
     whole = (tmp_path / "o.csv").read_bytes()
     (tmp_path / "o.csv").unlink()
-    words = ("--checkpoint", tmp_path / "kept")
+    words = ("--checkpoint", tmp_path / "kept", "--checkpoint-seconds", 0)
     command = killed(3, *words)
     assert [path.name for path in (tmp_path / "kept").glob("manifest-*")] == ["manifest-000002.json"]
     refused = run("resolve", "apply", folder / "few.csv", *command, "--seed", 1)

@@ -82,7 +82,8 @@ def test_what_is_told_of_each_group(links):
     labels, found = searched(links, watch=told.append)
     assert [progress.round for progress in told] == list(range(1, len(told) + 1))
     assert all(progress.of == len(told) for progress in told)
-    assert told[-1].score == found.score
+    assert {progress.unit for progress in told} == {"group"}
+    assert told[-1].score == pytest.approx(found.score)
     assert told[-1].clusters == len(set(labels))
 
 
@@ -116,6 +117,31 @@ def test_an_interrupt_leaves_what_was_not_searched_by_itself(links, tmp_path):
     last = component_search.find_groups(links).take(4).items
     assert np.array(labels)[last].tolist() == last.tolist()
     assert searched(links, keeping=kept(tmp_path)) == searched(links)
+
+
+def test_checkpoints_are_written_as_often_as_asked(links, tmp_path, monkeypatch):
+    commits = []
+    monkeypatch.setattr(ShardStore, "commit", lambda store, manifest: commits.append(len(manifest.files)))
+    groups = len(component_search.find_groups(links))
+    searched(links, keeping=ShardKeeping(ShardStore(str(tmp_path)), "this run", 1))
+    assert commits == list(range(1, groups + 1))
+    commits.clear()
+    searched(links, keeping=ShardKeeping(ShardStore(str(tmp_path)), "this run", 1, 1e9))
+    assert commits == [groups]
+
+
+def test_what_is_told_goes_on_from_a_checkpoint(links, tmp_path):
+    whole, told = [], []
+    searched(links, watch=whole.append)
+
+    def stop(progress):
+        if progress.round == 2:
+            raise KeyboardInterrupt
+
+    searched(links, watch=stop, keeping=kept(tmp_path))
+    searched(links, watch=told.append, keeping=kept(tmp_path))
+    assert told[0].round == 3
+    assert [progress.clusters for progress in told] == [progress.clusters for progress in whole[2:]]
 
 
 def test_an_interrupt_in_the_search_of_a_group_ends_all(links, monkeypatch):

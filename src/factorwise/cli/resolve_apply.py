@@ -128,7 +128,7 @@ _path = click.Path(path_type=Path)
 @click.option(
     "--checkpoint-seconds",
     type=Real(min=0),
-    help="How often, where all open questions are one group; else after each group.  [default: 60]",
+    help="How long to wait at least from one checkpoint to the next.  [default: 60]",
 )
 def command(options: Options, **given: Any) -> None:
     """Find which of the records in RECORDS are of the same entity.
@@ -220,7 +220,7 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
     reason = found.found.reason
     interrupted = reason == "interrupted"
     if interrupted:
-        _tell_interrupted(options, request, found)
+        _tell_interrupted(options, request, found, rounds)
     if request.draws(len(found.ids), ended=reason in ENDED):
         with clock.part("draws"):
             found, ended = _drawn(options, resolver, found)
@@ -275,7 +275,7 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
 
 
 def _finite(score: float) -> float | None:
-    """Return the score; None where shards have not had a round, after which it is known."""
+    """Return the score; None for one that is not finite, which JSON cannot hold."""
     return score if math.isfinite(score) else None
 
 
@@ -353,7 +353,8 @@ def _walk(
 
         def watch(progress: Progress) -> None:
             if not rounds and progress.round > 1:
-                notice(options, f"went on from the checkpoint, after round {progress.round - 1}.")
+                done = f"{progress.unit} {progress.round - 1}"
+                notice(options, f"went on from the checkpoint, after {done}.")
             rounds.append(progress)
             bar(progress)
 
@@ -373,15 +374,17 @@ def _walk(
     return found
 
 
-def _tell_interrupted(options: Options, request: Request, found: Resolution) -> None:
+def _tell_interrupted(options: Options, request: Request, found: Resolution, rounds: list[Progress]) -> None:
     """Tell what becomes of a walk that was interrupted; one without a round is nothing to write."""
     if not found.found.rounds:
         raise KeyboardInterrupt
     again = ""
     if request.checkpoint is not None and is_kept(request.checkpoint):
         again = f" Started again, the same command goes on from the checkpoint in {request.checkpoint}."
-    rounds = f"interrupted after {found.found.rounds} rounds"
-    notice(options, f"{rounds}: what was found so far is written.{again}")
+    done = f"{found.found.rounds} rounds"
+    if rounds and rounds[-1].unit == "group":
+        done = f"{rounds[-1].round} of {rounds[-1].of} groups"
+    notice(options, f"interrupted after {done}: what was found so far is written.{again}")
 
 
 def _drawn(options: Options, resolver: EntityResolver, found: Resolution) -> tuple[Resolution, bool]:

@@ -1,4 +1,4 @@
-"""How finding entities goes: what is being done, and rounds of the walk."""
+"""How finding entities goes: what is being done, and rounds of the walk or groups of items."""
 
 from __future__ import annotations
 
@@ -28,12 +28,14 @@ def telling(options: Options) -> Callable[[str], None]:
 
 
 class WalkBar:
-    """Shows rounds of the walk until its block ends: a bar if somebody looks on, lines with ``--verbose``.
+    """Shows rounds of the walk, or groups that are searched one by one, until its block ends.
+
+    That is a bar if somebody looks on, and lines with ``--verbose``.
 
     rounds
         That are walked in any case; more may follow until nothing is gained.
     seconds
-        After which no round begins; None for any time.
+        After which no round or group begins; None for any time.
     """
 
     def __init__(self, options: Options, rounds: int, seconds: float | None) -> None:
@@ -54,12 +56,13 @@ class WalkBar:
         self._bar.close()
 
     def __call__(self, progress: Progress) -> None:
-        """Show one round."""
+        """Show one round or group."""
         text = progress_text(progress, self._first, self._rounds, self._seconds)
         self._first = self._first or progress
         if self._verbose:
-            click.echo(f"round {progress.round} of at most {progress.of}: {text}", err=True)
-        if progress.round > self._rounds:
+            most = "of" if progress.unit == "group" else "of at most"
+            click.echo(f"{progress.unit} {progress.round} {most} {progress.of}: {text}", err=True)
+        if progress.unit == "group" or progress.round > self._rounds:
             self._bar.total = progress.of
         self._bar.set_postfix_str(text, refresh=False)
         self._bar.update(progress.round - self._bar.n)
@@ -69,23 +72,27 @@ def progress_text(progress: Progress, first: Progress | None, rounds: int, secon
     """Say how the walk stands: score, clusters, proposals a second, and the time left.
 
     The time left is that of the rounds that are walked in any case, or at most that of all that may follow.
+    Of groups, it is that of all which are left; their proposals are not counted.
 
     first
-        The first round of the run, which is not counted in the speed: it may have waited for the compiler.
+        The first round or group of the run, which is not counted in the speed: it may have waited for the
+        compiler.
     """
+    by_groups = progress.unit == "group"
     done, proposals, spent = progress.round, progress.proposals, progress.seconds
     if first is not None:
         done, proposals = done - first.round, proposals - first.proposals
         spent -= first.seconds
     spent = max(spent, 1e-9)
-    certain = progress.round < rounds
-    left = ((rounds if certain else progress.of) - progress.round) * spent / max(done, 1)
+    certain = by_groups or progress.round < rounds
+    last = rounds if certain and not by_groups else progress.of
+    left = (last - progress.round) * spent / max(done, 1)
     if seconds is not None:
         left = min(left, max(seconds - progress.seconds, 0.0))
-    rate = proposals / spent
+    rate = "" if by_groups else f"{_short(proposals / spent)} proposals a second, "
     return (
-        f"score {progress.score:,.1f}, {progress.clusters:,} clusters, {_short(rate)} proposals a second,"
-        f" {'' if certain else 'at most '}{left:,.0f} s left"
+        f"score {progress.score:,.1f}, {progress.clusters:,} clusters, {rate}"
+        f"{'' if certain else 'at most '}{left:,.0f} s left"
     )
 
 

@@ -163,7 +163,7 @@ def convergence(rounds: Sequence[Progress]) -> Chart:
     return Chart(
         title="Convergence",
         series=[Series("score", number, [one.score for one in rounds])],
-        x_label="round",
+        x_label=rounds[-1].unit if rounds else "round",
         y_label="score of the clustering",
     )
 

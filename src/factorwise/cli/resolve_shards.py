@@ -1,4 +1,4 @@
-"""What ``resolve apply`` says about clusters and checkpoints."""
+"""Where ``resolve apply`` works, and where it leaves checkpoints and parts: clusters, folders and stores."""
 
 from __future__ import annotations
 
@@ -17,9 +17,6 @@ if TYPE_CHECKING:  # numba and Arrow take their time to load
     import pyarrow as pa
 
     from factorwise.distributed.executors import Executor
-
-MANIFESTS = "manifest-??????.json"  # in the folder of a checkpoint of shards
-
 
 ray_option = click.option(
     "--ray",
@@ -40,10 +37,15 @@ def check_checkpoint_address(checkpoint: str) -> bool:
 
 
 def is_kept(checkpoint: str) -> bool:
-    """Whether a folder has a checkpoint of either kind."""
+    """Whether a folder, by path or address, has a checkpoint of either kind."""
+    from factorwise.errors import DataFileError
     from factorwise.io.checkpoints import FILE
+    from factorwise.io.shard_files import ShardStore
 
-    return (Path(checkpoint) / FILE).exists() or any(Path(checkpoint).glob(MANIFESTS))
+    try:
+        return (Path(checkpoint) / FILE).exists() or ShardStore(checkpoint).latest("", begun=True) is not None
+    except (DataFileError, OSError):  # a store that cannot be reached now must not cost what was found
+        return False
 
 
 def made_where(

@@ -70,7 +70,7 @@ def search_groups(
     """Return the cluster of each item, named by its smallest member, and how the search ended.
 
     keeping
-        Where checkpoints go, after every how many groups; a run that stopped goes on from the last one.
+        Where checkpoints go, and how often; a run that stopped goes on from the last one.
     watch
         Called after each group: its "round" is how many are done.
 
@@ -88,7 +88,7 @@ def search_groups(
             run.add(pending[place], answer)
             if answer.found.reason == "interrupted":  # the search of a group ends by itself then
                 break
-            if keeping is not None and len(run.labels) % keeping.every == 0:
+            if keeping is not None and run.is_due(keeping):
                 run.keep(keeping)
     except KeyboardInterrupt:
         run.reason = "interrupted"
@@ -99,7 +99,7 @@ def search_groups(
 
 @dataclass(eq=False)
 class _Run:
-    """The groups that are done, and how each of them ended."""
+    """The groups that are done, and how each of them ended; with their scores and clusters added up."""
 
     groups: ComponentGroups
     search: LinkSearch
@@ -109,6 +109,12 @@ class _Run:
     files: dict[int, PartFile] = field(default_factory=dict)
     reason: str = ""
     begun: float = field(default_factory=time.monotonic)
+    kept: float = field(default_factory=time.monotonic)
+    score: float = 0.0
+    clusters: int = 0
+
+    def __post_init__(self) -> None:
+        self.score, self.clusters = self.groups.settled_score, self.groups.settled_clusters
 
     def tasks(
         self, pending: list[int], settings: tuple[LinkWeights, LinkSearch, int]
@@ -135,16 +141,16 @@ class _Run:
                 f" answered for {answer.checksum.items:,} with {answer.checksum.hashes:016x}: some were lost"
                 " or doubled. Nothing was written; go on from the last checkpoint."
             )
-        self.labels[number], self.ends[number] = answer.labels, answer.found
-        if self.watch is not None:
-            found, clusters = self.found(), sum(_count(labels) for labels in self.labels.values())
+        self._take(number, answer.labels, answer.found)
+        if self.watch is not None and answer.found.reason != "interrupted":
             spent = time.monotonic() - self.begun
             done = len(self.labels), len(self.groups)
-            self.watch(
-                Progress(
-                    *done, self.search.cold, found.score, clusters + self.groups.settled_clusters, 0, spent
-                )
-            )
+            self.watch(Progress(*done, self.search.cold, self.score, self.clusters, 0, spent, "group"))
+
+    def _take(self, number: int, labels: NDArray[np.int32], found: Found) -> None:
+        self.labels[number], self.ends[number] = labels, found
+        self.score += found.score
+        self.clusters += _count(labels)
 
     def found(self) -> Found:
         """Return how the whole search ended, as far as it went."""
@@ -156,8 +162,14 @@ class _Run:
         )
         return Found(max((end.rounds for end in self.ends.values()), default=0), reason, score)
 
+    def is_due(self, keeping: ShardKeeping) -> bool:
+        """Whether a checkpoint is to be written after the last group."""
+        due = time.monotonic() - self.kept >= keeping.seconds
+        return due and len(self.labels) % keeping.every == 0
+
     def keep(self, keeping: ShardKeeping) -> None:
         """Write the answers that are new, and then a manifest by which they count."""
+        self.kept = time.monotonic()
         done = [number for number in sorted(self.ends) if self.ends[number].reason in ("settled", "rounds")]
         if len(done) == len(self.files):
             return
@@ -185,10 +197,8 @@ class _Run:
                     raise DataFileError(f"{file.name}: has other items than the group. Begin anew.")
                 labels = as_ints("entity", columns["entity"], size=len(items), dtype=np.int32)
                 check_range("entity", labels, len(items))
-                self.labels[number] = labels
-                self.ends[number] = Found(
-                    as_whole("rounds", rounds), as_text("reason", reason), as_number("score", score)
-                )
+                end = Found(as_whole("rounds", rounds), as_text("reason", reason), as_number("score", score))
+                self._take(number, labels, end)
                 self.files[number] = file
         if len(self.labels) != len(saved.files):
             raise InvalidArgumentError("a group is there twice in the checkpoint. Remove it to begin anew.")

@@ -40,11 +40,18 @@ class Sharding:
 
 @dataclass(frozen=True, slots=True)
 class ShardKeeping:
-    """Where checkpoints go, every how many rounds, and what tells the run from every other."""
+    """Where checkpoints go, and what tells the run from every other.
+
+    every
+        After how many rounds, or groups of a search by groups, a checkpoint is written.
+    seconds
+        How long a search by groups waits at least from one checkpoint to the next.
+    """
 
     store: ShardStore
     fingerprint: str
     every: int = 4
+    seconds: float = 0.0
 
     def __post_init__(self) -> None:
         check_count("every", self.every)

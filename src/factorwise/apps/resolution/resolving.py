@@ -50,10 +50,13 @@ def default_budget(n_records: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """Where a search leaves checkpoints: after each group, and after so many seconds in the only one.
+    """Where a search leaves checkpoints, and how often.
 
     folder
         A path, or an address that Arrow or fsspec knows.
+    seconds
+        How long to wait at least from one to the next. They are written after a round, or, where there are
+        several groups, after a group.
     run
         What `run_mark` says of it.
     """
@@ -103,7 +106,7 @@ def searched(
         labels, found = _search_one(groups, search, seed, team, keeping, mark, watch)
         linked.place_items(groups.labels(iter([(0, labels)])))
         return found._replace(score=found.score + groups.settled_score)
-    kept = None if keeping is None else ShardKeeping(ShardStore(keeping.folder), mark, every=1)
+    kept = None if keeping is None else ShardKeeping(ShardStore(keeping.folder), mark, 1, keeping.seconds)
     labels, found = search_groups(
         executor or LocalExecutor(team.threads), groups, search, seed, keeping=kept, watch=watch
     )

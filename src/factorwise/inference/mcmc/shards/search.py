@@ -85,7 +85,13 @@ class Rounds(Protocol):
 
 
 class Progress(NamedTuple):
-    """What is told of a search after each round."""
+    """What is told of a search after each round, or after each group of items that are searched apart.
+
+    round, of
+        How many rounds or groups are done, and how many there are at most.
+    unit
+        What is counted: "round" or "group". Proposals are counted in rounds alone.
+    """
 
     round: int
     of: int
@@ -94,6 +100,7 @@ class Progress(NamedTuple):
     clusters: int
     proposals: int
     seconds: float
+    unit: str = "round"
 
 
 class Found(NamedTuple):
