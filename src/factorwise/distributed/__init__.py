@@ -12,9 +12,10 @@ from factorwise.distributed.gradients import SummedObjective
 from factorwise.distributed.group_search import GroupAnswer, answer_group, search_groups
 from factorwise.distributed.mixing import Mixer, TrainingShard, mix_weights, split_items
 from factorwise.distributed.search import Sharding, ShardKeeping, entities_of, search_shards
-from factorwise.distributed.shard_models import LinkWeights, ShardModel, shard_model
+from factorwise.distributed.shard_models import ShardModel, shard_model
 from factorwise.distributed.shard_rows import ShardRows, shard_walk
 from factorwise.distributed.stepping import ShardReport, ShardStep, step_shard
+from factorwise.inference.mcmc.shards.component_search import LinkWeights
 
 __all__ = [
     "Executor",

@@ -7,19 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.inference.mcmc.shards.component_search import LinkWeights
 from factorwise.inference.mcmc.shards.sharded_walk import ShardedWalk
 from factorwise.kernels.clusterings.links import CLUSTER_WEIGHT, UNLINKED_WEIGHT
 from factorwise.model.link_templates import CannotLinkTemplate, LinkTemplate, OnePerSourceTemplate
 from factorwise.model.model import Model
 from factorwise.model.template import AnyTemplate
 from factorwise.world.links import LinkGraph
-
-
-class LinkWeights(NamedTuple):
-    """Scores of two members that are not linked, and of a cluster."""
-
-    unlinked: float
-    cluster: float
 
 
 class ShardModel(NamedTuple):

@@ -8,8 +8,11 @@ from factorwise.apps.resolution.blocking import joins
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.distributed import LocalExecutor, Mixer
+from factorwise.distributed.group_search import answer_group
 from factorwise.errors import DataFileError
 from factorwise.inference.mcmc.shards import component_search
+from factorwise.kernels.compile.threads import Team
+from group_cases import planted_groups
 from record_cases import people
 
 RECORDS = people(40)
@@ -79,8 +82,9 @@ def test_a_run_that_was_stopped_goes_on_from_its_checkpoint_here_or_elsewhere(re
         if progress.round == 3:
             raise RuntimeError("killed")
 
+    kept = {"checkpoint": address, "checkpoint_seconds": 0.0}
     with pytest.raises(RuntimeError, match="killed"):
-        answered(resolver, executor=LocalExecutor(1), checkpoint=address, watch=die)
+        answered(resolver, executor=LocalExecutor(1), **kept, watch=die)
     told = []
     assert answered(resolver, checkpoint=address, watch=told.append) == wanted
     assert told[0].round == 3
@@ -88,6 +92,35 @@ def test_a_run_that_was_stopped_goes_on_from_its_checkpoint_here_or_elsewhere(re
     other.knowledge_, other.history_ = resolver.knowledge_, []
     with pytest.raises(DataFileError, match="checkpoint of another run"):
         other.resolve(RECORDS, id="id", checkpoint=address)
+
+
+def test_an_interrupt_in_a_search_that_prepares_ends_all(monkeypatch):
+    def interrupted(group, weights, search, seed):
+        answer = answer_group(group, weights, search, seed)
+        return answer._replace(found=answer.found._replace(reason="interrupted"))
+
+    monkeypatch.setattr(linking, "answer_group", interrupted)
+    groups = component_search.find_groups(planted_groups())
+    with pytest.raises(KeyboardInterrupt):
+        linking._search_groups(groups, range(len(groups)), Team(1), LocalExecutor(2))
+
+
+def test_confidence_is_computed_in_all_threads_of_the_team(monkeypatch):
+    asked = []
+
+    class Recorded(LocalExecutor):
+        def __init__(self, threads):
+            asked.append(threads)
+            super().__init__(threads)
+
+    monkeypatch.setattr(linked_items, "LocalExecutor", Recorded)
+    monkeypatch.setattr(linked_items, "ITEMS_AT_ONCE", 50)
+    links = planted_groups()
+    linked = linked_items.LinkedItems(np.arange(links.n_items), links)
+    with Team(3) as team:
+        chances = linked.confidence(0.5, team)
+    assert asked == [3]
+    assert chances.tolist() == linked.confidence(0.5, Team(1)).tolist()
 
 
 def test_weights_that_shards_learn_are_mixed_to_the_same_whoever_runs_them():

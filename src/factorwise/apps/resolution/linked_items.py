@@ -65,7 +65,7 @@ class LinkedItems:
         """Return the probability of the cluster of each record, given those of all others."""
         if self.links.further is not None:
             return np.asarray(self.walk.home_chances(temperature, team=team)[self.unit])
-        executor, n = executor or LocalExecutor(1), self.links.n_items
+        executor, n = executor or LocalExecutor(team.threads), self.links.n_items
         links, labels = executor.share(self.links), executor.share(self.labels)
         ranges = [
             (links, labels, temperature, low, min(low + ITEMS_AT_ONCE, n))

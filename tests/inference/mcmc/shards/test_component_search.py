@@ -76,7 +76,7 @@ def searched(links, seed=1):
 
 @pytest.mark.parametrize(
     ("linked", "mean", "unlinked", "cluster"),
-    [(0.5, 0.5, 0.0, 0.0), (0.8, 0.0, -0.5, 0.4), (1.0, -1.5, 0.0, -0.4), (1.0, -1.0, 0.0, 1.5)],
+    [(0.5, 0.5, 0.0, 0.0), (0.8, 0.0, -0.5, 0.4), (0.6, 0.5, -0.4, -0.4), (1.0, -1.0, 0.0, 1.5)],
 )
 def test_a_best_clustering_has_the_settled_components_as_clusters(linked, mean, unlinked, cluster):
     settled = 0
@@ -173,6 +173,11 @@ def test_all_items_are_one_group_where_links_do_not_tell_components():
     links = links_of(3, [(0, 1)], [1.0], 0.5, 0.0)
     groups = find_groups(links)
     assert [group.items.tolist() for group in groups] == [[0, 1, 2]]
+
+
+def test_all_items_are_one_group_where_a_cluster_costs_more_than_an_unlinked_pair():
+    assert find_groups(links_of(3, [(0, 1)], [1.0], -0.2, -0.5)).open_items == 3
+    assert find_groups(links_of(3, [(0, 1)], [1.0], -0.5, -0.5)).open_items == 0
 
 
 def test_a_pair_of_one_source_stays_open_and_apart():

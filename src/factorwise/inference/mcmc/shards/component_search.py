@@ -92,7 +92,8 @@ class ScoredLinks:
     @property
     def has_components(self) -> bool:
         """Whether no best clustering has a cluster across two components of positive links."""
-        return self.further is None and self.weights.unlinked <= 0.0
+        # a cluster weight below zero is a price that joining saves, also for items that are not linked
+        return self.further is None and self.weights.unlinked <= min(self.weights.cluster, 0.0)
 
     def stretches(self) -> Iterator[tuple[Codes, Codes, Scores]]:
         """Yield all links in order, some of them at a time."""
@@ -236,10 +237,6 @@ class ComponentGroups:
         """Clusters that need no search."""
         return int((self.group < 0).sum())
 
-    def link_count(self, number: int) -> int:
-        """Return how many links a group has."""
-        return int(self._link_start[number + 1] - self._link_start[number])
-
     def items(self, number: int) -> NDArray[np.int64]:
         """Return the items of a group by its number, from 0 on: those of one component after the other."""
         return self._members[self._start[number] : self._start[number + 1]]
@@ -301,8 +298,6 @@ def find_groups(links: ScoredLinks, *, all_open: bool = False) -> ComponentGroup
     component = find_components(links)
     size = np.bincount(component)
     settled = np.zeros(len(size), np.bool_) if all_open else _settled(links, component, size)
-    first_item = np.full(len(size), links.n_items, np.int64)
-    np.minimum.at(first_item, component, np.arange(links.n_items))
     group = np.full(len(size), -1, np.int32)
     open_ = np.flatnonzero(~settled)
     before = np.cumsum(size[open_]) - size[open_]
