@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -68,6 +69,23 @@ def test_two_workers_give_the_bits_of_threads(two_workers, exchange, shards):
     wanted, found = local_digest(GIVEN, shards, exchange=exchange)
     assert GIVEN.search(two_workers, shards, exchange=exchange) == found
     assert digest(two_workers, N) == wanted
+
+
+def test_tasks_end_with_the_stream_that_started_them(two_workers, tmp_path):
+    def work(name, seconds):
+        (tmp_path / f"{name} began").touch()
+        time.sleep(seconds)
+        (tmp_path / f"{name} ended").touch()
+
+    answers = two_workers.stream(work, [("short", 0.0), ("long", 4.0), ("later", 0.0)])
+    next(answers)
+    limit = time.monotonic() + 60
+    while not (tmp_path / "long began").exists() and time.monotonic() < limit:
+        time.sleep(0.05)
+    answers.close()
+    time.sleep(6)
+    assert (tmp_path / "long began").exists()
+    assert not (tmp_path / "long ended").exists()
 
 
 def test_answers_are_in_the_order_of_the_items(two_workers):

@@ -91,14 +91,19 @@ class RayExecutor:
         at_once = AHEAD * max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         waiting = enumerate(items)
         running: dict[Any, int] = {}
-        while True:
-            for place, each in islice(waiting, max(0, at_once - len(running))):
-                running[self._calling.remote(function, *each)] = place
-            if not running:
-                return
-            done, _ = self._ray.wait(list(running), fetch_local=False)
-            for reference in done:
-                yield running.pop(reference), self._got(reference)
+        try:
+            while True:
+                for place, each in islice(waiting, max(0, at_once - len(running))):
+                    running[self._calling.remote(function, *each)] = place
+                if not running:
+                    return
+                done, _ = self._ray.wait(list(running), fetch_local=False)
+                for reference in done:
+                    yield running.pop(reference), self._got(reference)
+        finally:
+            if self._ray.is_initialized():  # else they ended with the cluster
+                for reference in running:
+                    self._ray.cancel(reference)
 
     def map(self, function: Callable[..., Any], items: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Call a function with each tuple of arguments; answers are in the order of the items."""

@@ -16,6 +16,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from factorwise.errors import ClusterError
@@ -49,7 +50,9 @@ class Board:
         last = self._seen[1] if self._seen[0] == attempt else -1  # another machine may have begun anew
         for number, stream, text in texts:
             if number > last:
-                self._seen = (attempt, number)
+                if number > last + 1:
+                    yield ERR, f"... {number - last - 1} pieces of output left out\n"
+                self._seen, last = (attempt, number), number
                 yield stream, text
 
     def ask_to_stop(self) -> None:
@@ -123,6 +126,7 @@ def run_call(
                 _thread.interrupt_main()
 
     try:
+        earlier = Path.cwd()
         os.chdir(folder)
     except OSError as error:
         raise ClusterError(
@@ -139,6 +143,7 @@ def run_call(
     finally:
         over.set()
         teller.join()
+        os.chdir(earlier)  # the process may be used for other tasks
 
 
 def print_texts(board: Board) -> None:

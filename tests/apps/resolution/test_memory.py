@@ -1,6 +1,7 @@
 """Resolving with files: the same bits as in memory, nothing left behind, and sizes that can be read."""
 
 import gc
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -11,6 +12,9 @@ from factorwise.apps.resolution.comparisons import plan
 from factorwise.apps.resolution.context import grouping
 from factorwise.apps.resolution.memory import MemoryPlan, free_memory, parse_memory, plan_memory
 from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.pair_values import PairValues
+from factorwise.apps.resolution.stored_forms import StoredForms
+from factorwise.apps.resolution.vectors import Vectors
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.shards import component_search
 from factorwise.io.columns import Columns
@@ -35,6 +39,27 @@ def small_stretches(monkeypatch):
         (plan, "CHUNK"),
     ):
         monkeypatch.setattr(module, name, 37)
+
+
+def test_all_kinds_of_normal_forms_are_kept_in_files(tmp_path):
+    columns = Columns.in_scratch(str(tmp_path), at_once=1 << 16)
+    forms = {
+        "vectors": Vectors(np.array([0, -1, 1], np.int32), np.eye(2, 3, dtype=np.float32)),
+        "no vectors": Vectors(np.array([-1], np.int32), np.zeros((0, 3), np.float32)),
+        "scores": PairValues(4, np.array([0, 1]), np.array([2, 3]), np.array([0.5, -1.0], np.float32)),
+        "no scores": PairValues(4, *np.zeros((2, 0), np.int64), np.zeros(0, np.float32)),
+    }
+    stored = StoredForms(columns)
+    stored.update(forms)
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) >= len(forms)
+    for name, form in forms.items():
+        found = stored[name]
+        assert found is not form
+        assert type(found) is type(form)
+        for part in fields(form):
+            one, other = getattr(found, part.name), getattr(form, part.name)
+            np.testing.assert_array_equal(one, other)
+            assert np.asarray(one).dtype == np.asarray(other).dtype
 
 
 def in_files(monkeypatch):

@@ -10,22 +10,21 @@ import numpy as np
 import pyarrow as pa
 
 from factorwise.apps.resolution.forms import Form, Frequencies, Lists, Numbers, Strings
+from factorwise.apps.resolution.pair_values import PairValues
+from factorwise.apps.resolution.vectors import Vectors
 from factorwise.io.columns import Columns
 
 K = TypeVar("K")
 
 
 class StoredForms(MutableMapping[K, Form]):
-    """Forms by name, in files; one that is of no kind known here stays in memory."""
+    """Forms by name, in files."""
 
     def __init__(self, columns: Columns) -> None:
         self._columns = columns
-        self._files: dict[K, Path | Form] = {}
+        self._files: dict[K, Path] = {}
 
     def __setitem__(self, name: K, form: Form) -> None:
-        if not isinstance(form, Strings | Numbers | Lists):
-            self._files[name] = form
-            return
         path = self._columns.path("form")
         with pa.OSFile(str(path), "wb") as sink:
             for table in _tables(form):
@@ -34,8 +33,7 @@ class StoredForms(MutableMapping[K, Form]):
         self._files[name] = path
 
     def __getitem__(self, name: K) -> Form:
-        kept = self._files[name]
-        return _read(kept) if isinstance(kept, Path) else kept
+        return _read(self._files[name])
 
     def __delitem__(self, name: K) -> None:
         del self._files[name]
@@ -50,10 +48,21 @@ class StoredForms(MutableMapping[K, Form]):
         return len(self._files)
 
 
-def _tables(form: Strings | Numbers | Lists) -> Iterator[pa.Table]:
+def _tables(form: Form) -> Iterator[pa.Table]:
     """Yield the parts of a form: which kind it is, its numbers and its values."""
     yield pa.table({type(form).__name__: pa.array([0])})
     if isinstance(form, Numbers):
+        yield pa.table({"values": form.values})
+        return
+    if isinstance(form, Vectors):
+        yield pa.table({"codes": form.codes})
+        yield pa.table({"shape": form.values.shape})
+        yield pa.table({"values": form.values.ravel()})
+        return
+    if isinstance(form, PairValues):
+        yield pa.table({"n_rows": [form.n_rows]})
+        yield pa.table({"first": form.first})
+        yield pa.table({"second": form.second})
         yield pa.table({"values": form.values})
         return
     if isinstance(form, Lists):
@@ -78,6 +87,12 @@ def _read(path: Path) -> Form:
         kind, _ = part()
         if kind == Numbers.__name__:
             return Numbers(numbers(np.float64))
+        if kind == Vectors.__name__:
+            codes, shape = numbers(np.int32), numbers(np.int64)
+            return Vectors(codes, numbers(np.float32).reshape(shape))
+        if kind == PairValues.__name__:
+            n_rows = int(numbers(np.int64)[0])
+            return PairValues(n_rows, numbers(np.int64), numbers(np.int64), numbers(np.float32))
         offsets = numbers(np.int64) if kind == Lists.__name__ else None
         codes = numbers(np.int32)
         values = part()[1]

@@ -1,5 +1,6 @@
 """A store that is resolved, added to, looked up, and reviewed."""
 
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -9,9 +10,10 @@ import pytest
 
 from curation_cases import answer_by_truth, make_store, people
 from factorwise import EntityResolver
-from factorwise.apps.resolution.curation import Curator, Review
+from factorwise.apps.resolution.curation import Curator, Review, engine
 from factorwise.apps.resolution.curation.curator import ONE_PER_SOURCE
 from factorwise.apps.resolution.curation.estimates import estimate_quality
+from factorwise.apps.resolution.curation.regions import LinkedRecords
 from factorwise.apps.resolution.curation.teaching import fit_around
 from factorwise.apps.resolution.curation.verdicts import Verdicts
 from factorwise.errors import InvalidArgumentError
@@ -197,6 +199,61 @@ def test_learning_in_the_background_comes_to_the_same(resolved, tmp_path, table)
         found.append(b_cubed(truth, review.engine.labels).f1)
         review.close()
     assert min(found) > 0.97
+
+
+@pytest.mark.parametrize("end", ["answer", "close"])
+def test_an_error_while_learning_in_the_background_is_raised_later(resolved, tmp_path, monkeypatch, end):
+    path = tmp_path / "people.duckdb"
+    path.write_bytes(resolved.read_bytes())
+    review = Review(path, random_share=0.0, background=True)
+    prepare, failed, learned = review.engine.prepare, threading.Event(), threading.Event()
+
+    def fail():
+        failed.set()
+        raise ZeroDivisionError
+
+    def learn():
+        learned.set()
+        return prepare()
+
+    monkeypatch.setattr(review.engine, "prepare", fail)
+    review.answer(review.next(), "same")
+    assert failed.wait(60)
+    monkeypatch.setattr(review.engine, "prepare", learn)
+    if end == "answer":
+        review._lesson.set()  # the learner is still there
+        assert learned.wait(60)
+        answers, question = review.answers, review.next()
+        with pytest.raises(ZeroDivisionError):
+            review.answer(question, "same")
+        assert review.answers == answers
+        review.answer(question, "same")
+        review.close()
+    else:
+        with pytest.raises(ZeroDivisionError):
+            review.close()
+
+
+def test_learning_and_answers_have_threads_of_their_own(store, monkeypatch):
+    teams = {}
+
+    class Search:
+        def run(self, walk, *, seed, team):
+            teams["learning"] = team
+
+    settle = LinkedRecords.settle
+
+    def settled(self, *arguments, team, **options):
+        teams["answers"] = team
+        return settle(self, *arguments, team=team, **options)
+
+    monkeypatch.setattr(engine, "LEARNING", Search())
+    monkeypatch.setattr(LinkedRecords, "settle", settled)
+    review = Review(store, random_share=0.0, n_jobs=2)
+    monkeypatch.setattr(LinkedRecords, "unsettled", lambda self, labels: np.arange(2))
+    review.answer(review.next(), "same")
+    assert teams["learning"].threads == teams["answers"].threads == 2
+    assert teams["learning"] is not teams["answers"]
 
 
 def test_two_people_are_asked_different_questions(store):

@@ -149,6 +149,7 @@ class QuestionEngine:
         self.strategy, self.random_share, self.teach, self.whole = strategy, random_share, teach, whole
         self._random = np.random.default_rng([seed, 7])
         self._seed, self._team = seed, team
+        self._preparing = Team(team.threads)  # of its own: an error in one search would end the other
         self._lock = threading.RLock() if lock is None else lock
         self._answered = _Answered()
         self._tired: dict[int, int] = {}
@@ -330,7 +331,7 @@ class QuestionEngine:
         with self._lock:
             limits = self.verdicts.within(rows)
         walk, unit = region.walk_within(labels[rows], limits)
-        LEARNING.run(walk, seed=self._seed, team=self._team)
+        LEARNING.run(walk, seed=self._seed, team=self._preparing)
         return rows, int(labels.max()) + 1 + np.asarray(walk.labels[unit], np.int64)
 
     def _relabel(self, rows: Ints, found: Ints) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from os import PathLike
 from typing import NamedTuple
@@ -60,7 +59,7 @@ class Review(Browser):
         Whether questions may be about whole entities.
     background
         Learn from answers in a thread of its own, while the next question is read; else before ``answer``
-        returns.
+        returns. An error there is raised by the next ``answer``, which is not kept then, or by ``close``.
     """
 
     def __init__(
@@ -97,6 +96,7 @@ class Review(Browser):
         self._last: tuple[int, str] | None = None  # the last decision, and who made it
         self._lesson, self._closing = threading.Event(), False
         self._learner: threading.Thread | None = None
+        self._failure: Exception | None = None  # of the learner, until somebody is told
         self.reload()
         if self._decided():
             self._adopt(self.engine.prepare(), keep=False)
@@ -148,6 +148,7 @@ class Review(Browser):
         """
         if answer not in ANSWERS:
             raise InvalidArgumentError(f"an answer is one of {', '.join(ANSWERS)}, but {answer!r} was given.")
+        self._raise_failure()
         with self._lock:
             number = question if isinstance(question, int) else question.number
             asked = self._taken.pop(number, None)
@@ -260,6 +261,7 @@ class Review(Browser):
                 knowledge = replace(self._base, weights=weights, training=training)
                 save_model(self.store, knowledge, {"decisions": decided}, in_place_of=self._taught)
             self.store.close()
+        self._raise_failure()
 
     @property
     def answers(self) -> int:
@@ -276,8 +278,18 @@ class Review(Browser):
             self._lesson.clear()
             if self._closing:
                 return
-            with suppress(StoreError):  # the disk is full: the next answer says so, and this is tried again
+            try:
                 self.learn()
+            except StoreError:  # the disk is full: the next answer says so, and this is tried again
+                continue
+            except Exception as error:
+                self._failure = error
+
+    def _raise_failure(self) -> None:
+        """Raise the error that learning in the background has ended with, once."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
     def _adopt(self, lessons: Lessons, *, keep: bool = True) -> int:
         """Make what was prepared current, and keep the entities that change for it.
