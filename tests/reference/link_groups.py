@@ -3,17 +3,6 @@
 import numpy as np
 
 
-def join_linked(first, second, score, least, parent):
-    """Bring each item's root down to the smallest of its component; ``parent`` ends as the roots."""
-    changed = True
-    while changed:
-        changed = False
-        for one, two, value in zip(first, second, score, strict=True):
-            if value > least and parent[one] != parent[two]:
-                parent[one] = parent[two] = min(parent[one], parent[two])
-                changed = True
-
-
 def count_positive(first, second, score, component, positive, weakest):
     """Count positive links, and find the weakest of them, by component."""
     for one, two, value in zip(first, second, score, strict=True):

@@ -1,7 +1,6 @@
 """Links sorted by components, and chances to stay, compiled and plain."""
 
 import numpy as np
-import pytest
 
 from factorwise.kernels.clusterings import link_groups
 from factorwise.kernels.graphs.components import component_numbers
@@ -25,13 +24,6 @@ def both(name, inputs, *outputs):
         getattr(module, name)(*inputs, *copies)
         written.append(copies)
     return written
-
-
-@pytest.mark.parametrize("least", [0.0, 1.0])
-def test_joining(seed, least):
-    compiled, expected = both("join_linked", (*links(seed), least), np.arange(N, dtype=np.int32))
-    link_groups_of = [component_numbers(N, np.arange(N), parent) for parent in (compiled[0], expected[0])]
-    assert np.array_equal(*link_groups_of)
 
 
 def test_counting_and_sorting(seed):

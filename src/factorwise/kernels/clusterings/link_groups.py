@@ -6,24 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.kernels.compile.compiler import kernel
-from factorwise.kernels.graphs.components import _root
 
 Codes = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Scores = NDArray[np.float32]
 Words = NDArray[np.uint64]
-
-
-@kernel
-def join_linked(first: Codes, second: Codes, score: Scores, least: float, parent: Codes) -> None:
-    """Join the trees of the ends of each link whose score is above ``least``, as `join_ends` does."""
-    for k in range(len(first)):
-        if score[k] > least:
-            one, two = _root(parent, first[k]), _root(parent, second[k])
-            if one < two:
-                parent[two] = one
-            elif two < one:
-                parent[one] = two
 
 
 @kernel

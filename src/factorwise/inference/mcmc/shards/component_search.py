@@ -25,13 +25,12 @@ from factorwise.inference.mcmc.shards.search import Found, LinkSearch, Progress,
 from factorwise.kernels.clusterings.link_groups import (
     count_inside,
     count_positive,
-    join_linked,
     rows_of_links,
     scatter_links,
     stay_chances,
 )
 from factorwise.kernels.compile.threads import Team
-from factorwise.kernels.graphs.components import number_roots
+from factorwise.kernels.graphs.components import join_ends, number_roots
 from factorwise.model.model import Model
 from factorwise.rng import split_mix
 from factorwise.types import Bools, Ints
@@ -324,8 +323,9 @@ def find_components(links: ScoredLinks) -> Codes:
         return np.zeros_like(parent)
     # A cluster weight below zero is a price: links that cost less than it may be worth it.
     least = min(links.weights.cluster, 0.0)
-    for stretch in links.stretches():
-        join_linked(*stretch, least, parent)
+    for first, second, score in links.stretches():
+        worth = score > least
+        join_ends(first[worth], second[worth], parent)
     number_roots(parent)
     return parent
 
