@@ -25,7 +25,6 @@ import warnings
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +32,8 @@ import pyarrow.parquet as pq
 
 from command_lines import whole_folder
 from factorwise import Model, Partition
+from factorwise.apps.resolution.linked_items import LinkedItems
+from factorwise.apps.resolution.linking import link
 from factorwise.apps.resolution.resolving import Keeping, searched
 from factorwise.cli import main
 from factorwise.distributed import LocalExecutor, ShardKeeping
@@ -48,6 +49,7 @@ from factorwise.io.weights import load_weights, save_weights
 from factorwise.kernels.compile.threads import Team
 from factorwise.model.cluster_templates import ClusterSize
 from factorwise.rng import split_mix_words
+from resolution_cases import known_of, people_table
 from shard_cases import planted
 
 LONGEST = 20  # seconds of processor time for one file
@@ -225,8 +227,9 @@ class CheckpointUse:
     search = LinkSearch(rounds=3, sweeps=1, extra=1)
 
     def __init__(self, folder):
-        self.folder, self.walk = folder / "kept", planted(n=40).walk
-        self.keeping = Keeping(self.folder, 0.0, "run ")
+        people = people_table(40)
+        self.folder, self.linked = folder / "kept", link(people, known_of(people), team=Team(1))
+        self.keeping = Keeping(str(self.folder), 0.0, "run ")
         self.team = Team(1)
 
         def stop(progress):
@@ -237,7 +240,7 @@ class CheckpointUse:
         self.saved = read_model(self.folder / FILE)
 
     def run(self, watch=None):
-        linked = SimpleNamespace(walk=self.walk())
+        linked = LinkedItems(self.linked.unit, self.linked.links)  # every record by itself
         return searched(linked, self.search, seed=1, team=self.team, keeping=self.keeping, watch=watch)
 
     def __call__(self, rng):

@@ -605,3 +605,12 @@ def test_the_finder_is_scored_on_held_out_documents(run, reading, tmp_path):
     result = run("coref", "mentions", reading / "train.jsonl", "--model", tmp_path / "m.fw", *held_out)
     document = json.loads(result.out)
     assert (document["levels"], document["held_out"]["f1"]) == (1, 1.0)
+
+
+def test_documents_need_no_mentions_where_they_are_found(run, reading, tmp_path):
+    bare = [without([one], "mentions")[0] for one in STORIES[:2]]
+    (tmp_path / "bare.jsonl").write_text(lines_of(bare), encoding="utf-8")
+    command = ["coref", "apply", tmp_path / "bare.jsonl", "--model", reading / "c.fw"]
+    assert "has no 'mentions'" in run(*command).err
+    found = run(*command, "--mentions", reading / "m.fw").out.splitlines()
+    assert [len(json.loads(line)["mentions"]) for line in found] == [6, 6]

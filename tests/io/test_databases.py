@@ -15,6 +15,7 @@ from factorwise.io import databases
 from factorwise.io.shard_files import ShardStore
 from factorwise.io.table_parts import begin_parts
 from factorwise.io.tables import read_table, write_table
+from factorwise.store import Store
 
 TABLE = pa.table({"id": [1, 2, 3], "name": ["Ann", None, "Zoë's"], "weight": [0.5, None, 2.0]})
 
@@ -154,3 +155,18 @@ def test_an_address_without_a_table_is_a_mistake():
 def test_tables_are_written_into_databases_alone(tmp_path, path):
     with pytest.raises(InvalidArgumentError, match="cannot be written"):
         write_table(tmp_path / path, TABLE)
+
+
+def test_a_store_is_never_written_into(tmp_path):
+    Store.create(tmp_path / "people.duckdb").close()
+    with pytest.raises(DataFileError, match="is a store, which only its own verbs change"):
+        write_table(f"{tmp_path}/people.duckdb::batches", TABLE)
+    Store.open(tmp_path / "people.duckdb", read_only=True).close()
+
+
+def test_bytes_that_are_no_text_are_read_as_escapes(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "b.sqlite")) as connection:
+        connection.execute("CREATE TABLE t (id, city)")
+        connection.execute("INSERT INTO t VALUES (1, 'Bath'), (2, ?)", (b"\xff\x00",))
+        connection.commit()
+    assert read_table(f"{tmp_path}/b.sqlite::t").column("city").to_pylist() == ["Bath", "\\xff\x00"]

@@ -89,7 +89,10 @@ def command(
     resolver = CoreferenceResolver.load(model, random_state=options.seed, **chosen)
     clock = Clock()
     with clock.part("reading"):
-        documents = _documents_of_text(options, input_file) if text else given_documents(input_file)
+        if text:
+            documents = _documents_of_text(options, input_file)
+        else:
+            documents = given_documents(input_file, mentions=mentions is None)
     if mentions is not None:
         tell_compiling(options)
         with clock.part("mentions"):
@@ -140,7 +143,7 @@ def command(
 def _documents_of_text(options: Options, path: str) -> list[Document]:
     from factorwise.pipelines.mentions import documents_of_text
 
-    text = read_plain_text(path, "utf-8")
+    text = read_plain_text(path)
     if not text.strip():
         raise DataFileError(f"{shown(path)}: has no text. Check that this is the right file.")
     documents = documents_of_text(text, "standard input" if path == STANDARD else Path(path).stem)

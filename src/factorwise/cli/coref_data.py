@@ -25,12 +25,16 @@ from factorwise.io.listing import some
 SCOPES = ("document", "topic")
 
 
-def given_documents(path: str) -> list[Document]:
-    """Read documents from a file, or from standard input if the path is ``-``."""
+def given_documents(path: str, *, mentions: bool = True) -> list[Document]:
+    """Read documents from a file, or from standard input if the path is ``-``.
+
+    mentions
+        Whether every document must have some marked.
+    """
     if path == STANDARD:
-        return parse_documents(sys.stdin.buffer.read(), name=shown(path))
+        return parse_documents(sys.stdin.buffer.read(), name=shown(path), mentions=mentions)
     with reading(path):
-        return read_documents(path)
+        return read_documents(path, mentions=mentions)
 
 
 def gathered(

@@ -21,6 +21,7 @@ from factorwise.io.table_formats import written_format
 if TYPE_CHECKING:  # Arrow takes its time to load
     import pyarrow as pa
 
+TABLE = "::"  # between a database and a table of it
 STANDARD = "-"  # standard input or output in place of a file
 
 
@@ -46,6 +47,8 @@ def _check_target(option: str, path: Path, inputs: Sequence[str | Path | None]) 
     with suppress(FileNotFoundError, NotADirectoryError):
         path.lstat()  # raises if no file can have such a name
     if any(one is not None and _is_same(path, one) for one in inputs):
+        if TABLE in str(path):
+            raise click.UsageError(f"{option} {str(path)!r} is also read from: give another table.")
         raise click.UsageError(f"{option} {str(path)!r} is also read from: give another file.")
     if path.is_dir():
         raise click.UsageError(f"{option} {str(path)!r} is a folder: give the path of a file in it.")
@@ -61,10 +64,20 @@ def _check_target(option: str, path: Path, inputs: Sequence[str | Path | None]) 
 
 
 def _is_same(path: Path, other: str | Path) -> bool:
+    """Tell whether two names are of one file, or of one table of it; a file stands for all its tables."""
+    (file, _, table), (other_file, _, other_table) = _parts(path), _parts(other)
+    if table and other_table and table.casefold() != other_table.casefold():
+        return False
     try:
-        return path.samefile(other)
+        return Path(file).samefile(other_file)
     except OSError:  # one of them is not there, or has a name that no file can have: readers tell
         return False
+
+
+def _parts(path: str | Path) -> tuple[str, str, str]:
+    """Split ``FILE::TABLE``; a name without a table is all file."""
+    file, sign, table = str(path).rpartition(TABLE)
+    return (file, sign, table) if sign else (table, "", "")
 
 
 def can_write(folder: Path) -> bool:

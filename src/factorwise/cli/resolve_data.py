@@ -285,11 +285,10 @@ def check_outputs(targets: Mapping[str, Path | None], *inputs: str | Path | None
     targets
         The file of each option; None where it was not given.
     """
-    files = [one if one is None else str(one).rpartition("::")[0] or str(one) for one in inputs]
     check_different(targets)
     for option, path in targets.items():
         if path is not None:
-            check_target(option, path, *files)
+            check_target(option, path, *inputs)
 
 
 def _names(paths: Sequence[str]) -> list[str]:

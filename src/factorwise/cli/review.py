@@ -65,7 +65,9 @@ def ask_at_console(review: Review, who: str) -> None:
             click.echo(printable(line))
         keys, taken_out = [*KEYS, "b", "q"], []
         if question.kind == WHOLE:
-            said = click.prompt("[y] all one, numbers of those that do not belong, [n] none, [u], [b], [q]")
+            said = click.prompt(
+                "[y] all one, numbers of those that do not belong, [n] all different, [u], [b], [q]"
+            )
             taken_out = _taken_out(question, said)
             said = "out" if taken_out else said
         else:

@@ -138,16 +138,19 @@ def read_table(path: str, layout: Layout) -> ColumnFile:
         return read_columns(path, separator=layout.separator, encoding=encoding, comment=layout.comment)
 
 
-def read_plain_text(path: str, encoding: str) -> str:
-    """Read a text from a file, or from standard input if the path is ``-``."""
+def read_plain_text(path: str, encoding: str | None = None) -> str:
+    """Read a text from a file, or from standard input if the path is ``-``.
+
+    encoding
+        None for a verb that has no option for it: UTF-8.
+    """
     with reading(path):
         content = sys.stdin.buffer.read() if path == STANDARD else Path(path).read_bytes()
     try:
-        return content.decode(encoding)
+        return content.decode(encoding or "utf-8")
     except (UnicodeDecodeError, LookupError) as error:
-        raise DataFileError(
-            f"{shown(path)}: not text in {encoding} ({error}). Give its --encoding, or save it in UTF-8."
-        ) from None
+        remedy = "Save it in UTF-8." if encoding is None else "Give its --encoding, or save it in UTF-8."
+        raise DataFileError(f"{shown(path)}: not text in {encoding or 'UTF-8'} ({error}). {remedy}") from None
 
 
 def column_number(file: ColumnFile, number: int, option: str, name: str) -> int:

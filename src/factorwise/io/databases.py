@@ -127,6 +127,7 @@ def write_database(path: Path, name: str, table: pa.Table) -> None:
             _write_sqlite(path, name, table)
         else:
             with duckdb.connect(str(path)) as connection:
+                _refuse_store(connection, path)
                 connection.register("written", table)
                 connection.execute(f"CREATE OR REPLACE TABLE {quoted(name)} AS SELECT * FROM written")
     except OverflowError as error:
@@ -139,6 +140,16 @@ def write_database(path: Path, name: str, table: pa.Table) -> None:
             f"{path}::{name}: could not be written: {str(error).splitlines()[0]}. What was there is"
             " unchanged: check the file, its permissions and the free space."
         ) from error
+
+
+def _refuse_store(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Refuse to write into a store, whose own tables the new one could replace."""
+    try:
+        purpose = connection.execute("SELECT value FROM facts WHERE name = 'purpose'").fetchone()
+    except duckdb.Error:  # no such table
+        return
+    if purpose is not None:
+        raise DataFileError(f"{path}: is a store, which only its own verbs change: write into another file.")
 
 
 def _write_sqlite(path: Path, name: str, table: pa.Table) -> None:

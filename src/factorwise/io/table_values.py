@@ -9,7 +9,12 @@ import pyarrow as pa
 
 
 def column_of(values: list[Any]) -> pa.Array:
-    """Return an Arrow array of Python values; text if they are of several types."""
+    """Return an Arrow array of Python values; text if they are bytes, or of several types."""
+    if any(isinstance(value, bytes) for value in values):
+        values = [
+            value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
+            for value in values
+        ]
     try:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):

@@ -18,6 +18,7 @@ import numpy as np
 from scipy import sparse
 
 from factorwise import ChainCRF, CollectiveModel, CoreferenceResolver, EntityResolver, OntologyAligner
+from factorwise.apps.tagging import NestedTagger
 from factorwise.inference.mcmc.adaptive.law import JumpWeights
 from factorwise.io.checkpoints import FILE, KIND, Checkpoint, read_checkpoint, write_checkpoint
 from factorwise.io.models import FORMAT_VERSION, read_model
@@ -121,6 +122,26 @@ def write_chain_of_matrices(path):
 
 def write_chain_with_global_constraints(path):
     ChainCRF(global_constraints=ONE_STRETCH, **SETTINGS).fit(DICTIONARIES, TRUTH).save(path)
+
+
+def write_nested_tagger(path):
+    spans = [
+        [("X", 1, 3), ("Y", 0, 3)],
+        [("X", 0, 1)],
+        [("Y", 1, 2)],
+        [("X", 0, 2), ("X", 3, 5), ("Y", 0, 5)],
+    ]
+    NestedTagger(levels=2, c1=0.5, max_iterations=20, n_jobs=1).fit(
+        [line.split() for line in WORDS], spans
+    ).save(path)
+
+
+def nested_answers(path, sentences):
+    found = NestedTagger.load(path, n_jobs=1).predict_spans(sentences)
+    return {
+        "spans": [[[span.kind, span.start, span.end] for span in spans] for spans in found],
+        "confidence~": [[span.confidence for span in spans] for spans in found],
+    }
 
 
 def chain_answers(path, sentences):
@@ -293,6 +314,7 @@ CASES = {
     KIND: Case("the run", write_search, search_answers),
     "collective": Case(RING, write_collective, collective_answers),
     "coreference": Case(STORIES, write_coreference, coreference_answers),
+    "nested-tagger": Case([line.split() for line in WORDS], write_nested_tagger, nested_answers),
     "proposer": Case(None, write_proposer, proposer_answers),
     "resolution": Case(PEOPLE, write_resolver, resolver_answers),
     "weights": Case({"pair": 3, "bias": 2}, write_weights, weights_answers),

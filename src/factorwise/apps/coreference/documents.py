@@ -124,8 +124,12 @@ class Discourse:
         return np.array(codes, dtype=np.int64)
 
 
-def read_documents(path: str | os.PathLike[str]) -> list[Document]:
-    """Read documents from a file of JSON lines; blank lines are skipped."""
+def read_documents(path: str | os.PathLike[str], *, mentions: bool = True) -> list[Document]:
+    """Read documents from a file of JSON lines; blank lines are skipped.
+
+    mentions
+        Whether every document must have ``mentions``.
+    """
     name = os.fspath(path)
     try:
         content = Path(path).read_bytes()
@@ -133,11 +137,11 @@ def read_documents(path: str | os.PathLike[str]) -> list[Document]:
         raise FileNotFoundError(
             f"{name}: there is no such file. Check the path and the current folder."
         ) from None
-    return parse_documents(content, name=name)
+    return parse_documents(content, name=name, mentions=mentions)
 
 
-def parse_documents(content: bytes, *, name: str = "input") -> list[Document]:
-    """Read documents from the bytes of JSON lines; ``name`` is for errors."""
+def parse_documents(content: bytes, *, name: str = "input", mentions: bool = True) -> list[Document]:
+    """Read documents from the bytes of JSON lines, as `read_documents` does; ``name`` is for errors."""
     found: list[Document] = []
     lines_of: dict[str, int] = {}
     refuse_other_kind(content, name, "a text with a JSON object on each line")
@@ -145,7 +149,10 @@ def parse_documents(content: bytes, *, name: str = "input") -> list[Document]:
         if not line.strip():
             continue
         where = f"{name}, line {number}"
-        document = document_from(_record(line, where), where=where, name=f"document {number}")
+        record = _record(line, where)
+        if not mentions:
+            record = {"mentions": [], **record}
+        document = document_from(record, where=where, name=f"document {number}")
         earlier = lines_of.setdefault(document.id, number)
         if earlier != number:
             _refuse(

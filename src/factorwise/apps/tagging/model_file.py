@@ -24,7 +24,6 @@ from factorwise.learning.chains.structure import ChainStructure, FirstOrder
 from factorwise.validation import check_range, check_starts, check_weights
 
 KIND = "chain-crf"
-NESTED = "nested-tagger"
 _ENCODER = "encoder."
 
 
@@ -52,6 +51,7 @@ def write_tagger(
 
 def write_levels(
     path: str | os.PathLike[str],
+    kind: str,
     levels: Sequence[tuple[ChainTagger, Encoder]],
     settings: Mapping[str, Any],
     provenance: Mapping[str, Any],
@@ -60,7 +60,7 @@ def write_levels(
     parts = [_parts(tagger, encoder) for tagger, encoder in levels]
     arrays = {f"{level}.{name}": array for level, (_, own) in enumerate(parts) for name, array in own.items()}
     metadata = {"levels": [own for own, _ in parts], "settings": dict(settings)}
-    write_model(path, ModelFile(kind=NESTED, metadata=metadata, arrays=arrays, provenance=provenance))
+    write_model(path, ModelFile(kind=kind, metadata=metadata, arrays=arrays, provenance=provenance))
 
 
 def _parts(tagger: ChainTagger, encoder: Encoder) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -96,9 +96,9 @@ def read_tagger(path: str | os.PathLike[str]) -> SavedTagger:
         return _restore(model, model.metadata["settings"])
 
 
-def read_levels(path: str | os.PathLike[str]) -> list[SavedTagger]:
+def read_levels(path: str | os.PathLike[str], kind: str) -> list[SavedTagger]:
     """Read the taggers that `write_levels` wrote, each with the settings of all."""
-    model = read_model(path, NESTED)
+    model = read_model(path, kind)
     with _telling_damage(path):
         saved = []
         for level, metadata in enumerate(model.metadata["levels"]):

@@ -19,6 +19,7 @@ from factorwise.errors import InvalidArgumentError
 from factorwise.io.provenance import provenance
 from factorwise.validation import check_count
 
+KIND = "nested-tagger"
 LEVELS = 3  # deeper nesting is rare
 OUTSIDE = "O"
 _BELOW = [f"below[{offset}]" for offset in (-2, -1, 0, 1, 2)]
@@ -116,12 +117,12 @@ class NestedTagger:
             raise InvalidArgumentError("the tagger has not been trained: call fit first.")
         settings = {name: getattr(self, name) for name in ("levels", "c1", "c2", "max_iterations")}
         levels = [(tagger.tagger_, tagger.encoder_) for tagger in self.taggers_]
-        write_levels(path, levels, settings, provenance(configuration=settings, seed=0))
+        write_levels(path, KIND, levels, settings, provenance(configuration=settings, seed=0))
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, n_jobs: int | None = None) -> Self:
         """Return a tagger that `save` wrote."""
-        saved = read_levels(path)
+        saved = read_levels(path, KIND)
         settings = saved[0].settings if saved else {}
         tagger = cls(levels=len(saved), c1=settings.get("c1", 0.1), c2=settings.get("c2", 0.1), n_jobs=n_jobs)
         tagger.taggers_ = [ChainCRF.of_saved(level, n_jobs=n_jobs) for level in saved]
