@@ -9,8 +9,9 @@ import pyarrow as pa
 
 
 def column_of(values: list[Any]) -> pa.Array:
-    """Return an Arrow array of Python values; text if they are bytes, or of several types."""
-    if any(isinstance(value, bytes) for value in values):
+    """Return an Arrow array of Python values; text if they are of several types, such as texts and bytes."""
+    kinds = {type(value) for value in values}
+    if {bytes, str} <= kinds:
         values = [
             value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
             for value in values
