@@ -64,7 +64,9 @@ def find_mentions(finder: NestedTagger, documents: Sequence[Document]) -> list[D
         for begin, _ in document.sentences:
             for span in next(found):
                 mention = {"start": begin + span.start, "end": begin + span.end}
-                mentions.append({**mention, **_told(span.kind), "confidence": round(span.confidence, 4)})
+                mentions.append(
+                    {**mention, **_read_label(span.kind), "confidence": round(span.confidence, 4)}
+                )
         records.append({**document.record, "mentions": mentions})
     return [
         document_from(record, where=f"document {document.id!r}", name=document.id)
@@ -118,8 +120,8 @@ def _label(kind_of_thing: str, kind: str | None) -> str:
     return f"{kind_of_thing}{_SEPARATOR}{kind or ''}"
 
 
-def _told(label: str) -> dict[str, str]:
+def _read_label(label: str) -> dict[str, str]:
     """Return what a label of the finder says of a mention."""
     kind_of_thing, _, kind = label.rpartition(_SEPARATOR)
-    told = {"type": kind_of_thing, "mtype": kind}
-    return {name: value for name, value in told.items() if value}
+    read = {"type": kind_of_thing, "mtype": kind}
+    return {name: value for name, value in read.items() if value}

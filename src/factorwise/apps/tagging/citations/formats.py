@@ -19,8 +19,7 @@ from factorwise.apps.tagging.citations.values import (
     read_volume,
 )
 
-_PEOPLE = {"author": "author", "editor": "editor", "translator": "translator", "director": "director",
-           "producer": "producer"}  # fmt: skip
+_PEOPLE = frozenset(["author", "editor", "translator", "director", "producer"])  # CSL has the same names
 _TEXTS = {
     "title": "title",
     "journal": "container-title",
@@ -106,7 +105,7 @@ def _csl_values(name: str, text: str) -> list[tuple[str, Any]]:
     """Return the CSL variables of one field, none if it says nothing."""
     if name in _PEOPLE:
         people = read_people(text)
-        return [(_PEOPLE[name], _csl_names(people))] if people.names else []
+        return [(name, _csl_names(people))] if people.names else []
     if name == "date":
         parts = read_date(text)
         return [("issued", {"date-parts": [parts]} if parts else {"literal": plain(text)})]
