@@ -19,7 +19,7 @@ from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.evaluators.base import FactorSampler
 from factorwise.inference.mcmc.evaluators.exact import EXACT, Exact
-from factorwise.inference.mcmc.kernel import Step, tempered
+from factorwise.inference.mcmc.kernel import Step
 from factorwise.inference.mcmc.metropolis import require_exact
 from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.inference.mcmc.proposals.assignment_proposals import JointScores, joint_scores, pick
@@ -28,6 +28,7 @@ from factorwise.kernels.assignments import choices
 from factorwise.kernels.compile.programs import Pointers, Program
 from factorwise.kernels.walks.acceptances import accept_always
 from factorwise.kernels.walks.frames import make_adapters
+from factorwise.kernels.walks.library import tempered
 from factorwise.model.contributions import Contributions
 from factorwise.model.incidence import starts_of
 from factorwise.model.model import Model

@@ -1,21 +1,16 @@
 """The grammar of MCMC: proposal, proposer, step, transition kernel.
 
 A step decides and returns; it never changes the world it was given. The loop that asked applies the diff.
-Temperature enters in `tempered` and nowhere else.
+Temperature enters in `factorwise.walks.tempered` and nowhere else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, NamedTuple, Protocol
 
 from factorwise.model.model import Model
 from factorwise.rng import Stream
-
-Scores = TypeVar("Scores", float, NDArray[np.float64])
 
 
 class Proposal(NamedTuple):
@@ -74,8 +69,3 @@ class TransitionKernel(Protocol):
     def step(self, stream: Stream, world: Any, temperature: float = 1.0) -> Step:
         """Decide one step."""
         ...
-
-
-def tempered(score: Scores, temperature: float) -> Scores:
-    """Divide scores or gains by the temperature: the one place where temperature enters."""
-    return score / temperature

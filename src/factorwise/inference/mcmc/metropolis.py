@@ -19,8 +19,9 @@ from factorwise.inference.mcmc.acceptances import (
 from factorwise.inference.mcmc.evaluators.base import Evaluator
 from factorwise.inference.mcmc.evaluators.delayed import DelayedAcceptance
 from factorwise.inference.mcmc.evaluators.exact import EXACT, Exact
-from factorwise.inference.mcmc.kernel import Proposal, Proposer, Step, tempered
+from factorwise.inference.mcmc.kernel import Proposal, Proposer, Step
 from factorwise.inference.mcmc.parts import Surroundings
+from factorwise.kernels.walks.library import tempered
 from factorwise.model.model import Model
 from factorwise.rng import Stream
 

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, overload
+from numpy.typing import NDArray
 
 from factorwise.kernels.compile.compiler import shared, two_forms
 from factorwise.kernels.compile.random import random_below, random_uniform
 from factorwise.kernels.walks.layouts import Gradient
 
 _LOOSE: Any = cgutils  # numba's own functions have no types
+Scores = TypeVar("Scores", float, NDArray[np.float64])
 INLINED: Any = {"forceinline": True, "_nrt": False}
 LARGEST_EXPONENT = 700.0  # of what still is a finite number
 VANISHING = -37.0  # rounding loses exp of less in a sum whose largest term is 1
@@ -61,8 +64,8 @@ def two_below(random: Any, bound: int) -> tuple[int, int]:
 
 
 @shared
-def tempered(score: float, temperature: float) -> float:
-    """Divide by the temperature: the one place where it enters."""
+def tempered(score: Scores, temperature: float) -> Scores:
+    """Divide scores or gains by the temperature: the one place where it enters."""
     return score / temperature
 
 
