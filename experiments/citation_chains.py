@@ -104,7 +104,7 @@ def cross_fitted_by(crf: ChainCRF, citations: Citations) -> list[Judged]:
 
 
 def with_constraints(tagger: ChainTagger, constraints: ConstraintSet) -> GlobalTagger:
-    return GlobalTagger(tagger.labels, tagger.features, tagger.structure, tagger.weights, constraints)
+    return GlobalTagger(tagger.classes, tagger.features, tagger.structure, tagger.weights, constraints)
 
 
 def learned_again(
@@ -186,7 +186,7 @@ def _score(scores: Floats, edge: Floats, path: Ints) -> float:
 
 
 def energy_of(tagger: GlobalTagger) -> SequenceEnergy:
-    return tagger.constraints.energy([str(label) for label in tagger.labels])
+    return tagger.constraints.energy([str(label) for label in tagger.classes])
 
 
 def inputs_of(tagger: GlobalTagger, part: Part) -> tuple[list[Floats], Floats, SequenceEnergy]:

@@ -181,7 +181,7 @@ def test_training_finds_what_the_estimator_finds(fit, tmp_path, words, parameter
     assert document["training"]["objective"] == pytest.approx(crf.objective_, rel=1e-9)
     assert document["training"]["iterations"] == crf.n_iter_
     saved = read_tagger(tmp_path / "m.fw")
-    assert list(saved.tagger.labels) == crf.classes_
+    assert list(saved.tagger.classes) == crf.classes_
     np.testing.assert_allclose(saved.tagger.weights, crf.tagger_.weights, atol=1e-12)
 
 
@@ -425,7 +425,7 @@ def test_columns_can_be_chosen_anew(run, folder, tmp_path):
 def test_marginals_add_the_probability_of_the_label(run, folder):
     rows = rows_of(apply(run, folder, "--marginals"))
     proba = ChainCRF.load(folder / "m.fw").predict_proba([[t[:2] for t in sentence] for sentence in TEST])
-    labels = read_tagger(folder / "m.fw").tagger.labels
+    labels = read_tagger(folder / "m.fw").tagger.classes
     expected = [
         chances[labels.index(row[3])] for row, chances in zip(rows, np.concatenate(proba), strict=True)
     ]

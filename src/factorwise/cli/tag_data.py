@@ -75,8 +75,12 @@ class Source:
         labels = set(self.file.encoded(self.label)[0])
         return [number for number in self.features if labels.issuperset(self.file.encoded(number)[0])]
 
-    def labels(self, unknown: str | None) -> tuple[list[str], NDArray[np.int32]]:
-        """Return the different labels, and the number of each token's label: -1 for ``unknown``."""
+    def labels(self, unknown: str | None, known: Sequence[str] = ()) -> tuple[list[str], NDArray[np.int32]]:
+        """Return the different labels, and the number of each token's label: -1 for ``unknown``.
+
+        known
+            Labels that come first, whether the file has them or not.
+        """
         names, codes = self.file.encoded(self.label)
         if unknown in names:
             place = names.index(unknown)
@@ -85,7 +89,9 @@ class Source:
         check_labels(self.file, self.label, names, self.name)
         if not names:
             raise DataFileError(f"{self.name}: no token has a label other than {unknown!r}. Label some.")
-        return names, codes
+        every = list(dict.fromkeys([*known, *names]))
+        number = np.array([*map(every.index, names), -1], dtype=np.int32)
+        return every, number[codes]
 
     def codes_among(
         self, labels: Sequence[str], unknown: str | None, tell: Callable[[str], None]

@@ -154,7 +154,7 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
     "--warm-start",
     type=click.Path(path_type=Path),
     metavar="OLD.fw",
-    help="Begin with the weights of another tagger.",
+    help="Begin with the weights of another tagger, and keep what only its training data had.",
 )
 @_option(
     "--precision",

@@ -37,9 +37,9 @@ def command(options: Options, file: Path, top: int, label: str | None) -> None:
 
     check_kind(file, KIND)
     saved = read_tagger(file)
-    if label is not None and label not in saved.tagger.labels:
-        close = difflib.get_close_matches(label, saved.tagger.labels, n=1)
-        known = ", ".join(saved.tagger.labels)
+    if label is not None and label not in saved.tagger.classes:
+        close = difflib.get_close_matches(label, saved.tagger.classes, n=1)
+        known = ", ".join(saved.tagger.classes)
         remedy = f"Did you mean {close[0]!r}?" if close else f"There are: {known}."
         raise click.UsageError(f"the tagger has no label {label!r}. {remedy}")
     document = describe(saved, file, top, label)
@@ -55,7 +55,7 @@ def describe(saved: SavedTagger, file: Path, top: int, label: str | None) -> dic
     return {
         "file": file.name,
         "bytes": file.stat().st_size,
-        "labels": list(tagger.labels),
+        "labels": list(tagger.classes),
         "order": 2 if isinstance(structure, SecondOrder) else 1,
         "sizes": {
             "attributes": saved.encoder.width,
@@ -89,14 +89,14 @@ def _features(saved: SavedTagger, top: int, label: str | None) -> list[dict[str,
     features, weights = tagger.features, tagger.state_weights
     eligible = weights != 0
     if label is not None:
-        eligible &= features.label == tagger.labels.index(label)
+        eligible &= features.label == tagger.classes.index(label)
     places = np.flatnonzero(eligible)
     chosen = places[np.argsort(-np.abs(weights[places]), kind="stable")[:top]]
     attribute = np.searchsorted(features.start, chosen, side="right") - 1
     return [
         {
             "attribute": names[code],
-            "label": tagger.labels[features.label[place]],
+            "label": tagger.classes[features.label[place]],
             "weight": float(weights[place]),
         }
         for place, code in zip(chosen.tolist(), attribute.tolist(), strict=True)
@@ -107,7 +107,7 @@ def _transitions(tagger: ChainTagger, label: str | None) -> list[dict[str, Any]]
     """Return the transitions from the largest weight to the smallest."""
     weights = tagger.transition_weights.tolist()
     named = [
-        {"labels": [tagger.labels[code] for code in codes], "weight": weight}
+        {"labels": [tagger.classes[code] for code in codes], "weight": weight}
         for codes, weight in zip(tagger.structure.transitions(), weights, strict=True)
         if weight
     ]

@@ -124,7 +124,7 @@ def _refuse_labels(model: LoadedTagger, numbers: Sequence[int], table: ColumnFil
     """Refuse a file that lacks another column than that of the labels, which would be taken for that one."""
     for number in numbers:
         values = table.encoded(number)[0] if number < table.n_columns else []
-        if values and set(values) <= set(model.tagger.labels):
+        if values and set(values) <= set(model.tagger.classes):
             raise DataFileError(
                 f"{name}: has {table.n_columns} columns where the training data had {model.all}, and column"
                 f" {number} (counted from 0), which is to be read, holds labels, such as {values[0]!r}. Add"
@@ -168,7 +168,7 @@ class Predictions:
     @property
     def labels(self) -> list[str]:
         """Label of each token, on the most probable path."""
-        return list(map(self._tagger.labels.__getitem__, self.codes.tolist()))
+        return list(map(self._tagger.classes.__getitem__, self.codes.tolist()))
 
     @cached_property
     def probability(self) -> NDArray[np.float64]:

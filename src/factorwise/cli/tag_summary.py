@@ -47,7 +47,7 @@ def summary(
             "sentences": len(source.file),
             "tokens": source.file.n_tokens,
             "columns": list(source.features),
-            "labels": len(tagger.labels),
+            "labels": len(tagger.classes),
             "attributes": encoder.width,
         },
         "weights": {
@@ -66,7 +66,7 @@ def summary(
             "converged": trained.converged,
             "message": _ending(trained, held_out),
         },
-        "cross_validation": _choice(trials, Measure.of(tagger.labels).name),
+        "cross_validation": _choice(trials, Measure.of(tagger.classes).name),
         "held_out": scores,
         "constraints": _constraints(learned),
         "seconds": clock.seconds(),
@@ -115,7 +115,7 @@ def held_out_scores(
     """
     if judged is None:
         return None
-    measure, sentences = Measure.of(trained.tagger.labels), len(judged.start) - 1
+    measure, sentences = Measure.of(trained.tagger.classes), len(judged.start) - 1
     return {
         "sentences": sentences,
         "left_out": 0 if given is None else given - sentences,

@@ -20,7 +20,7 @@ from factorwise.apps.tagging.model_file import read_tagger, write_tagger
 from factorwise.apps.tagging.progress import TrainingBar
 from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.apps.tagging.training import HeldOut, Sentences, train
-from factorwise.apps.tagging.warm import carried_over
+from factorwise.apps.tagging.warm import EarlierFit, continued
 from factorwise.cli.files import files_among, shown
 from factorwise.cli.options import Options
 from factorwise.cli.output import notice
@@ -61,11 +61,11 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
     clock = Clock()
     with clock.part("reading"):
         source = _source(request, request.train)
-        encoder = request.encoder(source.features)
+        encoder, further = continued(request.encoder(source.features), before and before.encoder)
         other = None if request.held_out is None else _source(request, request.held_out)
         if other is not None:
             check_same_columns(source, other)
-        labels, codes = source.labels(request.label_unknown)
+        labels, codes = source.labels(request.label_unknown, before.tagger.classes if before else ())
         _remark(options, request, source, labels)
         known = supervision(codes, labels, weights)
         rules = constraints(labels, request.scheme, pairs)
@@ -73,7 +73,7 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
         candidates = request.candidates(labels)
     tell_compiling(options)
     with clock.part("features"):
-        rows, start = encoder.fit_columns(source.columns(), source.file.start)
+        rows, start = encoder.fit_columns(source.columns(), source.file.start, further=further)
         sentences = Sentences(rows, start, known, encoder.slots())
         unknown = candidates is not None and not candidates.learned
         apart = unknown and request.folds == 0
@@ -95,7 +95,7 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
             config,
             constraints=rules,
             held_out=held_out,
-            begin=before and carried_over(before.tagger, before.encoder, encoder, labels),
+            before=before and EarlierFit.of(before.tagger, before.encoder, encoder, labels),
             watch=bar.update,
             threads=options.threads,
         )
@@ -163,7 +163,7 @@ def _judged(tagger: ChainTagger, held_out: HeldOut | None, threads: int) -> Judg
         return None
     with Team(threads) as team:
         given = Predictions(tagger, held_out.rows, held_out.start, team)
-        return Judged(tagger.labels, held_out.truth, given.codes, held_out.start, given.probability)
+        return Judged(tagger.classes, held_out.truth, given.codes, held_out.start, given.probability)
 
 
 def _source(request: Request, path: str) -> Source:

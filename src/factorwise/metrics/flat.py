@@ -48,8 +48,8 @@ def flat_classification_report(
 
 
 def sequence_accuracy_score(y_true: Sentences, y_pred: Sentences) -> float:
-    """Return the share of sentences all of whose labels are right; 0 if there are none."""
-    _check_sizes(y_true, y_pred)
+    """Return the share of sentences all of whose labels are right, none missing; 0 without sentences."""
+    _check_number(y_true, y_pred)
     right = [list(truth) == list(labels) for truth, labels in zip(y_true, y_pred, strict=True)]
     return sum(right) / len(right) if right else 0.0
 
@@ -62,12 +62,16 @@ def _flat_score(name: str, y_true: Sentences, y_pred: Sentences, options: dict[s
     return score(list(chain.from_iterable(y_true)), list(chain.from_iterable(y_pred)), **options)
 
 
-def _check_sizes(y_true: Sentences, y_pred: Sentences) -> None:
+def _check_number(y_true: Sentences, y_pred: Sentences) -> None:
     if len(y_true) != len(y_pred):
         raise ShapeError(
             f"there are {len(y_true)} sentences of true labels but {len(y_pred)} of predicted ones: give as"
             " many of each."
         )
+
+
+def _check_sizes(y_true: Sentences, y_pred: Sentences) -> None:
+    _check_number(y_true, y_pred)
     for number, (truth, labels) in enumerate(zip(y_true, y_pred, strict=True)):
         if len(truth) != len(labels):
             raise ShapeError(

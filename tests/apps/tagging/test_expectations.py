@@ -7,10 +7,11 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_validate
+from sklearn.utils.validation import check_is_fitted
 
 from factorwise import ChainCRF
 from factorwise.apps.tagging.prediction import UnseenLabelWarning
-from factorwise.apps.tagging.warm import ForgottenLabelWarning
 from factorwise.metrics import flat
 from factorwise.metrics.span_report import span_report
 
@@ -92,10 +93,35 @@ def test_a_model_file_that_is_there_is_read_by_an_estimator_that_was_not_trained
         ChainCRF(model_filename=tmp_path / "other.fw").predict(X)
 
 
-def test_properties_are_none_before_training(crf):
-    for name in ("attributes_", "num_attributes_", "size_", "state_features_", "transition_features_"):
+def test_attributes_are_none_before_training(crf):
+    names = "tagger_ classes_ attributes_ num_attributes_ size_ state_features_ transition_features_"
+    for name in names.split():
         assert getattr(ChainCRF(), name) is None
         assert getattr(crf, name) is not None
+    assert crf.tagger_.labels() == crf.classes_ == ["PER", "O"]
+    assert crf.size_ > 1000
+    with pytest.raises(NotFittedError):
+        check_is_fitted(ChainCRF())
+    check_is_fitted(crf)
+
+
+def test_answers_compare_as_lists_and_as_arrays_of_one_row(crf):
+    answers = crf.predict(X)
+    assert answers == Y
+    assert (answers == Y).all()
+    assert (crf.predict(X[:1]) == Y[0]).all()
+    assert not (crf.predict(X[:1]) == Y[1]).any()
+    assert answers != Y[0]
+    assert type(answers.tolist()) is list
+    assert np.array(answers, dtype=object).shape == (3,)
+
+
+def test_probabilities_of_held_out_sentences_come_from_the_models_of_the_folds():
+    """scikit-learn's cross_val_predict wants one label for a sentence where it asks for probabilities."""
+    folds = cross_validate(ChainCRF(), X * 3, Y * 3, cv=3, return_estimator=True, return_indices=True)
+    for model, held_out in zip(folds["estimator"], folds["indices"]["test"], strict=True):
+        found = model.predict_proba([(X * 3)[place] for place in held_out])
+        assert [len(sentence) for sentence in found] == [len((X * 3)[place]) for place in held_out]
 
 
 def test_showing_an_estimator_in_a_notebook_warns_of_nothing(crf):
@@ -123,11 +149,12 @@ def test_a_label_that_only_held_out_sentences_have_warns_and_does_not_stop():
         ChainCRF().fit(X, Y, [X[0], X[2]], [["PER", "O"], ["O", "LOC"]])
 
 
-def test_a_warm_start_warns_of_labels_that_it_forgets():
+def test_a_warm_start_keeps_the_labels_and_attributes_of_earlier_sentences():
     crf = ChainCRF(warm_start=True).fit(X, Y)
-    with pytest.warns(ForgottenLabelWarning, match="PER"):
-        crf.fit(X[2:], Y[2:])
-    assert crf.classes_ == ["O"]
+    crf.fit(X[2:], Y[2:])
+    assert crf.classes_ == ["PER", "O"]
+    assert {"word:Anna", "word:cat"} <= set(crf.attributes_)
+    assert crf.predict(X) == Y
 
 
 @pytest.mark.parametrize("name", ["bio", "IOB2", "Bio"])
@@ -158,5 +185,6 @@ def test_flat_scores_are_those_of_the_joined_labels():
     )
     assert "PER" in flat.flat_classification_report(Y, predicted, zero_division=0)
     assert flat.sequence_accuracy_score(Y, predicted) == pytest.approx(2 / 3)
+    assert flat.sequence_accuracy_score(Y, [["PER"], *predicted[1:]]) == pytest.approx(1 / 3)
     with pytest.raises(ValueError, match="sentence 1 "):
         flat.flat_accuracy_score(Y, [["O", "O"], ["O"], ["O", "O"]])

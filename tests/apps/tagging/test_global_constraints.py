@@ -266,7 +266,7 @@ def test_every_sentence_is_in_one_part_and_its_chain_is_that_of_the_others():
     apart = {tuple(part.rows.indices[a * 6 : b * 6]) for a, b in pairwise(part.start // 6)}
     every = [tuple(sentences.rows.indices[a * 6 : b * 6]) for a, b in pairwise(sentences.start // 6)]
     rest = sentences.taken(np.array([each not in apart for each in every]))
-    again = train(rest, part.tagger.labels, ChainCRF().training_config()).tagger
+    again = train(rest, part.tagger.classes, ChainCRF().training_config()).tagger
     np.testing.assert_allclose(again.weights, part.tagger.weights, atol=1e-6)
 
 

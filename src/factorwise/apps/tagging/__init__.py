@@ -23,7 +23,6 @@ _HOMES = {
     "prediction": ["UnseenLabelWarning"],
     "templates": ["TemplateSet", "default_templates"],
     "training": ["Step"],
-    "warm": ["ForgottenLabelWarning"],
 }
 
 __all__ = [
@@ -35,7 +34,6 @@ __all__ = [
     "ConstraintSet",
     "Explanation",
     "Field",
-    "ForgottenLabelWarning",
     "GlobalConstraint",
     "NestedTagger",
     "Span",
@@ -60,6 +58,5 @@ if TYPE_CHECKING:
     from factorwise.apps.tagging.prediction import UnseenLabelWarning
     from factorwise.apps.tagging.templates import TemplateSet, default_templates
     from factorwise.apps.tagging.training import Step
-    from factorwise.apps.tagging.warm import ForgottenLabelWarning
 
 __getattr__, __dir__ = load_lazily(__name__, _HOMES)

@@ -60,14 +60,14 @@ def explain_tokens(
     chosen = path.tolist()
     for token, label in enumerate(chosen):
         before, after = {}, {}
-        for code, name in enumerate(tagger.labels):
+        for code, name in enumerate(tagger.classes):
             changed = [*chosen[:token], code, *chosen[token + 1 :]]
             before[name] = _steps_ending(changed, token, token, transitions)
             ends = range(token + 1, min(token + 3, len(changed)))
             after[name] = sum(_steps_ending(changed, end, token, transitions) for end in ends)
         attributes = _attributes_of(tagger, names, rows, token)
         yield Explanation(
-            tagger.labels[label],
+            tagger.classes[label],
             float(probability[token, label]),
             attributes,
             before if token else {},
@@ -94,7 +94,7 @@ def _attributes_of(
         value = 1.0 if rows.values is None else float(rows.values[entry])
         by_label = added.setdefault(names[attribute], {})
         for k in range(int(start[attribute]), int(start[attribute + 1])):
-            name = tagger.labels[int(label[k])]
+            name = tagger.classes[int(label[k])]
             by_label[name] = by_label.get(name, 0.0) + value * float(weights[k])
     return added
 
@@ -106,7 +106,7 @@ def n_best(
     for node in tagger.node_scores(rows, start):
         log_total = tagger.log_partition_of(node)
         yield [
-            ([tagger.labels[code] for code in best.values], float(np.exp(best.score - log_total)))
+            ([tagger.classes[code] for code in best.values], float(np.exp(best.score - log_total)))
             for best in tagger.k_best(node, k)
         ]
 
@@ -129,7 +129,7 @@ def spans_of(
     That is the probability that its tokens have these labels, and that it neither begins before nor goes on
     after them.
     """
-    counter = SpanCounter([str(label) for label in tagger.labels])
+    counter = SpanCounter([str(label) for label in tagger.classes])
     _refuse_plain(counter)
     found = counter.find(path, start)
     bounds = np.searchsorted(found.start, start).tolist()

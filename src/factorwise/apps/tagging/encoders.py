@@ -36,8 +36,16 @@ class Encoder(Protocol):
         """Number of attributes."""
         ...
 
-    def fit_encode(self, sentences: Any) -> Encoded:
-        """Learn the attributes of all tokens and return them."""
+    def fit_encode(self, sentences: Any, *, further: bool = False) -> Encoded:
+        """Learn the attributes of all tokens and return them.
+
+        further
+            Keep those that were learned before, with their numbers.
+        """
+        ...
+
+    def reads_like(self, other: Any) -> bool:
+        """Tell whether another encoder makes the same attributes of the same sentences."""
         ...
 
     def encode(self, sentences: Any) -> Encoded:
@@ -91,9 +99,20 @@ class ColumnEncoder:
         """Number of attributes."""
         return self._ready().width
 
-    def fit_encode(self, sentences: Any) -> Encoded:
-        """Learn the attributes of all tokens and return them."""
-        return self.fit_columns(*_columns(sentences))
+    def fit_encode(self, sentences: Any, *, further: bool = False) -> Encoded:
+        """Learn the attributes of all tokens, besides those learned before if asked, and return them."""
+        return self.fit_columns(*_columns(sentences), further=further)
+
+    def reads_like(self, other: Any) -> bool:
+        """Tell whether another encoder has the same templates and word lists."""
+        if not isinstance(other, ColumnEncoder) or other.templates is None:
+            return False
+        templates = self.templates or default_templates(other.templates.n_columns, self.numbers)
+        ours, theirs = (lists_to_arrays(one.word_lists) for one in (self, other))
+        same_lists = ours[1] == theirs[1] and all(
+            np.array_equal(array, theirs[0][name]) for name, array in ours[0].items()
+        )
+        return templates.templates == other.templates.templates and same_lists
 
     def encode(self, sentences: Any) -> Encoded:
         """Return the attributes of all tokens, leaving out those that were not learned."""
@@ -103,8 +122,10 @@ class ColumnEncoder:
             return extractor.encode([[] for _ in range(extractor.templates.n_columns)], start)
         return self.encode_columns(columns, start)
 
-    def fit_columns(self, columns: Sequence[Any], start: Ints) -> Encoded:
-        """Learn from columns that hold the strings of all tokens."""
+    def fit_columns(self, columns: Sequence[Any], start: Ints, *, further: bool = False) -> Encoded:
+        """Learn from columns that hold the strings of all tokens, as `fit_encode` does."""
+        if further:
+            return self._ready().fit_encode(self._with_lists(columns, start), start, further=True)
         self.templates = self.templates or default_templates(len(columns), self.numbers)
         extended = self.templates
         if self.word_lists:

@@ -75,17 +75,21 @@ class AttributeEncoder:
         """Number of attributes."""
         return len(self._vocabulary)
 
-    def fit_encode(self, sentences: Iterable[Sequence[Any]]) -> Encoded:
+    def fit_encode(self, sentences: Iterable[Sequence[Any]], *, further: bool = False) -> Encoded:
         """Learn the attributes of all tokens and return them.
 
         A generator is read in pieces: only some of its sentences are in memory at a time.
+
+        further
+            Keep the attributes that were learned before, and all new ones.
         """
-        self._vocabulary = Vocabulary()
-        slots: list[Codes] = []
+        slots: list[Codes] = [self._slots] if further else []
+        if not further:
+            self._vocabulary = Vocabulary()
         codes, values, indptr, start = self._numbered(sentences, slots)
         if len(start) == 1:
             raise InvalidArgumentError("there are no sentences to learn attributes from: give at least one.")
-        self._vocabulary, kept = frequent(self._vocabulary, codes, self.min_frequency)
+        self._vocabulary, kept = frequent(self._vocabulary, codes, 1 if further else self.min_frequency)
         self._slots = np.concatenate(slots)[kept]
         return Encoded(without_unknown(codes, values, indptr, self.width), start)
 
@@ -127,6 +131,10 @@ class AttributeEncoder:
             return entries, None, bounds, start
         ones = (valued.get(number, np.ones(len(codes), np.float32)) for number, codes in enumerate(pieces))
         return entries, np.concatenate(list(ones)), bounds, start
+
+    def reads_like(self, other: Any) -> bool:
+        """Tell whether another encoder reads lists of attributes, too."""
+        return isinstance(other, AttributeEncoder)
 
     def names(self) -> list[str]:
         """Return the names of the attributes."""

@@ -28,9 +28,8 @@ from factorwise.apps.tagging.model_file import SavedTagger, read_tagger, write_t
 from factorwise.apps.tagging.prediction import ChainPredictions, threads_of, warn_of_unseen
 from factorwise.apps.tagging.progress import TrainingBar
 from factorwise.apps.tagging.supervision import held_out_from, random_share, supervision_of
-from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.apps.tagging.training import HeldOut, Sentences, Step, Trained, train, without_zeros
-from factorwise.apps.tagging.warm import carried_over, warn_of_forgotten
+from factorwise.apps.tagging.warm import EarlierFit, continued
 from factorwise.apps.tagging.word_lists import make_word_lists
 from factorwise.errors import InvalidArgumentError, require
 from factorwise.io.provenance import provenance
@@ -105,8 +104,8 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         Stop when the F1 of held-out sentences has not improved for so many iterations, and keep the best
         weights. The sentences come from ``X_dev``, or are a fraction of the training data.
     warm_start
-        Begin with the weights of the last fit. Labels that only its data had are no longer known, with a
-        warning: to keep them, train on all the data.
+        Begin with the weights of the last fit. What only its data had is kept: labels, attributes, and the
+        weights of their pairs that the new sentences do not show, which stay as they are.
     precision
         ``single`` or ``double``.
     n_jobs
@@ -257,11 +256,13 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
             raise InvalidArgumentError("trainer_cls is not supported: leave it out; the trainer is this one.")
         config, threads = self.training_config(), threads_of(self.n_jobs)
         sentences = as_training_sentences(X, self.templates)
-        encoder = choose_encoder(
-            sentences, self.templates, make_word_lists(self.gazetteers, self.word_classes)
+        previous = (self.tagger_, self.encoder_) if self.warm_start and self.tagger_ is not None else None
+        encoder, further = continued(
+            choose_encoder(sentences, self.templates, make_word_lists(self.gazetteers, self.word_classes)),
+            previous and previous[1],
         )
-        encoded = encoder.fit_encode(sentences)
-        labels = LabelEncoder()
+        encoded = encoder.fit_encode(sentences, further=further)
+        labels = LabelEncoder(previous[0].classes if previous else ())
         known = labels.fit_encode(y, encoded.start)
         names = labels.labels
         everything = Sentences(
@@ -277,9 +278,6 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         apart = self.early_stopping or (unknown and folds == 0)
         learned_from, held_out = self._held_out(everything, encoder, labels, X_dev, y_dev, apart)
         rules = constraints_of_options(names, self.scheme, self.forbidden)
-        previous = (self.tagger_, self.encoder_) if self.warm_start and hasattr(self, "tagger_") else None
-        if previous is not None:
-            warn_of_forgotten(previous[0].labels, names)
         with TrainingBar(config.max_iterations, shown=bool(self.verbose)) as bar:
             trained = train(
                 learned_from,
@@ -287,7 +285,7 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
                 config,
                 constraints=rules,
                 held_out=held_out,
-                begin=None if previous is None else carried_over(*previous, encoder, names),
+                before=previous and EarlierFit.of(*previous, encoder, names),
                 watch=bar.update,
                 threads=threads,
             )
@@ -402,10 +400,10 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
 
     def _keep(self, trained: Trained, encoder: Encoder, config: TrainingConfig) -> Self:
         tagger, encoder = without_zeros(trained.tagger, encoder)
-        self.tagger_: ChainTagger = tagger
-        self.encoder_: Encoder = encoder
+        self.tagger_ = tagger
+        self.encoder_ = encoder
         self.constraints_: ConstraintSet = constraints_of(trained.tagger)
-        self.classes_: list[Any] = list(trained.tagger.labels)
+        self.classes_ = list(trained.tagger.classes)
         self.objective_: float = trained.objective
         self.n_iter_: int = trained.n_iter
         self.converged_: bool = trained.converged
@@ -441,7 +439,7 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
     def _take_over(self, saved: SavedTagger) -> None:
         self.tagger_, self.encoder_, self.settings_ = saved.tagger, saved.encoder, saved.settings
         self.constraints_ = constraints_of(saved.tagger)
-        self.classes_ = list(saved.tagger.labels)
+        self.classes_ = list(saved.tagger.classes)
 
 
 def _seed(random_state: int | None) -> int:

@@ -193,23 +193,26 @@ class TemplateExtractor:
         """Number of attributes."""
         return len(self._keys) + len(self._numbers)
 
-    def fit_encode(self, columns: Sequence[Column], start: Any) -> Encoded:
+    def fit_encode(self, columns: Sequence[Column], start: Any, *, further: bool = False) -> Encoded:
         """Learn the attributes of all tokens and return them.
 
         columns
             The strings of all tokens, one sequence per column.
         start
             Sentence ``s`` has the tokens ``start[s]:start[s + 1]``.
+        further
+            Keep the attributes that were learned before, and all new ones.
         """
         listed, bounds = self._checked(columns, start)
         if len(bounds) < 2:
             raise InvalidArgumentError("there are no sentences to learn attributes from: give at least one.")
-        self._keys = Vocabulary()
-        self._lay_out()
+        if not further:
+            self._keys = Vocabulary()
+            self._lay_out()
         rows = {column: source.fit(listed[column]) for column, source in self._sources.items()}
         tables = {column: source.table for column, source in self._sources.items()}
         numbered, indptr = self._numbered(rows, tables, bounds, grow=True)
-        self._keys, _ = frequent(self._keys, numbered, self.min_frequency)
+        self._keys, _ = frequent(self._keys, numbered, 1 if further else self.min_frequency)
         symbols = without_unknown(numbered, None, indptr, self.width)
         return Encoded(self._with_numbers(symbols, listed, bounds), bounds)
 

@@ -187,7 +187,7 @@ def _with(
 ) -> LearnedConstraints:
     kept, count = candidates.with_weights(weights), len(candidates.constraints)
     if kept.constraints:
-        tagger = GlobalTagger(tagger.labels, tagger.features, tagger.structure, tagger.weights, kept)
+        tagger = GlobalTagger(tagger.classes, tagger.features, tagger.structure, tagger.weights, kept)
     return LearnedConstraints(tagger, kept, count, tried, fit)
 
 
@@ -219,4 +219,4 @@ def _wrong_order() -> InvalidArgumentError:
 
 def texts_of(tagger: ChainTagger) -> list[str]:
     """Return the names of the labels as text."""
-    return [str(label) for label in tagger.labels]
+    return [str(label) for label in tagger.classes]

@@ -57,18 +57,20 @@ class MatrixEncoder:
             if twice is not None:
                 raise InvalidArgumentError(f"two columns are named {twice!r}: give each a name of its own.")
 
-    def fit_encode(self, matrices: Any, lengths: Any = None) -> Encoded:
+    def fit_encode(self, matrices: Any, lengths: Any = None, *, further: bool = False) -> Encoded:
         """Learn the number of columns and return the rows.
 
         matrices
             One matrix per sentence, or one for all tokens. Matrices of SciPy, arrays, or lists of rows.
         lengths
             With one matrix for all tokens: the number of tokens of each sentence.
+        further
+            Ask for as many columns as were learned before.
         """
         blocks = _blocks(matrices, lengths)
         if not blocks:
             raise InvalidArgumentError("there are no sentences to learn attributes from: give at least one.")
-        if self._names is None:
+        if self._names is None and not further:
             self.width = blocks[0].width
         return self._encoded(blocks, lengths)
 
@@ -107,6 +109,10 @@ class MatrixEncoder:
             )
         rows = SparseRows(indptr, indices, None if (values == 1).all() else values, self.width)
         return Encoded(rows, start)
+
+    def reads_like(self, other: Any) -> bool:
+        """Tell whether another encoder reads matrices, too."""
+        return isinstance(other, MatrixEncoder)
 
     def names(self) -> Sequence[str]:
         """Return the names of the columns."""

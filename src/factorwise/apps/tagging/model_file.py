@@ -65,7 +65,7 @@ def write_levels(
 
 def _parts(tagger: ChainTagger, encoder: Encoder) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the JSON values and the arrays of which `_restore` makes a tagger again."""
-    wrong = [label for label in tagger.labels if not isinstance(label, str)]
+    wrong = [label for label in tagger.classes if not isinstance(label, str)]
     if wrong:
         raise InvalidArgumentError(
             f"the label {wrong[0]!r} is a {type(wrong[0]).__name__}: a model file holds labels that are"
@@ -75,7 +75,7 @@ def _parts(tagger: ChainTagger, encoder: Encoder) -> tuple[dict[str, Any], dict[
     arrays, described = encoder.to_arrays()
     structure = tagger.structure
     metadata = {
-        "labels": list(tagger.labels),
+        "labels": list(tagger.classes),
         "order": 2 if isinstance(structure, SecondOrder) else 1,
         "encoder": described,
         "constraints": tagger.constraints.to_json() if isinstance(tagger, GlobalTagger) else [],
@@ -171,14 +171,14 @@ def _typed(array: NDArray[Any], kind: type) -> NDArray[Any]:
 
 def _check(tagger: ChainTagger, encoder: Encoder) -> None:
     """Refuse parts of different sizes, before compiled code reads them."""
-    features, labels = tagger.features, len(tagger.labels)
+    features, labels = tagger.features, len(tagger.classes)
     check_starts("feature_start", features.start, len(features.label))
     check_range("feature_label", features.label, labels)
     check_weights("weights", tagger.weights)
     sound = (
         len(features.start) == encoder.width + 1
         and len(tagger.weights) == len(features) + tagger.structure.size
-        and len(set(tagger.labels)) == labels > 0
+        and len(set(tagger.classes)) == labels > 0
     )
     if not sound:
         raise ModelFileError(

@@ -116,7 +116,7 @@ class NestedTagger:
         if not hasattr(self, "taggers_"):
             raise InvalidArgumentError("the tagger has not been trained: call fit first.")
         settings = {name: getattr(self, name) for name in ("levels", "c1", "c2", "max_iterations")}
-        levels = [(tagger.tagger_, tagger.encoder_) for tagger in self.taggers_]
+        levels = [(tagger._fitted(), tagger.encoder_) for tagger in self.taggers_]
         write_levels(path, KIND, levels, settings, provenance(configuration=settings, seed=0))
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -29,8 +30,22 @@ class Sequences(list[Any]):
     """A list with an entry for each sentence, which NumPy takes for one dimension.
 
     Sentences have different lengths, so that there is no array with two; scikit-learn's cross_val_predict
-    joins predictions as arrays.
+    joins predictions as arrays. ``==`` compares as with a list, and its answer has ``all()`` and ``any()``,
+    as that of sklearn-crfsuite's arrays; one sentence alone also equals its own entry, as a row of an array.
+
+    >>> bool(Sequences([["D", "N"]]) == [["D", "N"]]), bool((Sequences([["D", "N"]]) == ["D", "N"]).all())
+    (True, True)
     """
+
+    def __eq__(self, other: object) -> np.bool_:  # type: ignore[override]
+        return np.bool_(super().__eq__(other) is True or (len(self) == 1 and self[0] == other))
+
+    def __ne__(self, other: object) -> np.bool_:  # type: ignore[override]
+        return ~(self == other)
+
+    def tolist(self) -> list[Any]:
+        """Return a plain list, as an array does."""
+        return list(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         array = np.empty(len(self), dtype=object)
@@ -58,9 +73,9 @@ class ChainPredictions:
     """The methods of a trained estimator; ``fit`` sets the attributes."""
 
     n_jobs: int | None
-    tagger_: ChainTagger
+    tagger_: ChainTagger | None = None
     encoder_: Encoder
-    classes_: list[Any]
+    classes_: list[Any] = None  # type: ignore[assignment]  # before `fit`, as in sklearn-crfsuite
 
     def predict(self, X: Any, *, allowed: Sequence[Sequence[Any]] | None = None) -> Sequences:
         """Return the labels of a most probable path of each sentence.
@@ -177,8 +192,9 @@ class ChainPredictions:
             return truth, tagger.decode(rows, start, team), bounds, encoder.labels
 
     def _fitted(self) -> ChainTagger:
-        if not hasattr(self, "tagger_"):
+        if self.tagger_ is None:
             self._read_model()
+        assert self.tagger_ is not None
         return self.tagger_
 
     def _read_model(self) -> None:
@@ -217,22 +233,22 @@ class ChainPredictions:
     @property
     def attributes_(self) -> list[str] | None:
         """The names of the attributes; None before ``fit``, as the other properties here."""
-        return list(self.encoder_.names()) if hasattr(self, "tagger_") else None
+        return None if self.tagger_ is None else list(self.encoder_.names())
 
     @property
     def num_attributes_(self) -> int | None:
         """The number of attributes."""
-        return self.encoder_.width if hasattr(self, "tagger_") else None
+        return None if self.tagger_ is None else self.encoder_.width
 
     @property
     def size_(self) -> int | None:
-        """The number of bytes that the weights take."""
-        return self.tagger_.weights.nbytes if hasattr(self, "tagger_") else None
+        """The number of bytes of the model, as pickled."""
+        return None if self.tagger_ is None else len(pickle.dumps((self.tagger_, self.encoder_)))
 
     @property
     def state_features_(self) -> dict[tuple[str, Any], float] | None:
         """The weight of each attribute with each label, where it is not zero."""
-        if not hasattr(self, "tagger_"):
+        if self.tagger_ is None:
             return None
         tagger, names = self.tagger_, self.encoder_.names()
         attribute = np.repeat(np.arange(self.encoder_.width), tagger.features.per_attribute)
@@ -244,7 +260,7 @@ class ChainPredictions:
     @property
     def transition_features_(self) -> dict[tuple[Any, ...], float] | None:
         """The weight of labels in a row, two or (chains of order 2) three, where it is not zero."""
-        if not hasattr(self, "tagger_"):
+        if self.tagger_ is None:
             return None
         tagger = self.tagger_
         weights = zip(tagger.structure.transitions(), tagger.transition_weights.tolist(), strict=True)

@@ -33,8 +33,8 @@ from factorwise.variables.sparse_rows import SparseRows
 class ChainTagger:
     """Labels of a chain and their weights.
 
-    labels
-        Their names.
+    classes
+        The names of the labels.
     features
         Which attribute has a weight for which label.
     structure
@@ -43,10 +43,14 @@ class ChainTagger:
         State weights, then transition weights.
     """
 
-    labels: tuple[Any, ...]
+    classes: tuple[Any, ...]
     features: StateFeatures
     structure: ChainStructure
     weights: NDArray[np.float64]
+
+    def labels(self) -> list[Any]:
+        """Return the names of the labels, as python-crfsuite's tagger does."""
+        return list(self.classes)
 
     @property
     def state_weights(self) -> NDArray[np.float64]:
@@ -59,12 +63,12 @@ class ChainTagger:
         return self.weights[len(self.features) :]
 
     def __getstate__(self) -> dict[str, Any]:
-        names = ("labels", "features", "structure", "weights")
+        names = ("classes", "features", "structure", "weights")
         return {name: self.__dict__[name] for name in names}  # what is computed from them stays behind
 
     @cached_property
     def _groups(self) -> Groups:
-        return groups_of(len(self.labels))
+        return groups_of(len(self.classes))
 
     @cached_property
     def _columns(self) -> int:
@@ -93,7 +97,7 @@ class ChainTagger:
         return self.structure.steps(self.transition_weights, self._columns, np.float32)
 
     def _tokens(self, rows: SparseRows, start: NDArray[np.int64]) -> Tokens:
-        unit = np.eye(len(self.labels), self._columns, dtype=np.float32)
+        unit = np.eye(len(self.classes), self._columns, dtype=np.float32)
         base = self.structure.base(self._columns, np.float32)
         return Tokens(start, self._layout.entries(rows), self._table, unit, self.state_weights, base)
 
@@ -105,7 +109,7 @@ class ChainTagger:
         scores = np.zeros((len(rows), self._columns), dtype=np.float32)
         nothing = np.zeros((1, self._columns), dtype=np.float32)
         attribute_rows.sum_rows(self._groups, tokens._replace(base=nothing), 0, len(rows), 0, scores)
-        scores[:, : len(self.labels)][~allowed] = FORBIDDEN
+        scores[:, : len(self.classes)][~allowed] = FORBIDDEN
         return tokens._replace(entries=_one_row_each(len(rows)), table=scores)
 
     def decode(
@@ -145,7 +149,7 @@ class ChainTagger:
             )
 
         team.share(len(start) - 1, work)
-        probability = out[:, : len(self.labels)].astype(np.float64)
+        probability = out[:, : len(self.classes)].astype(np.float64)
         log_partition += shift * (np.diff(start) - 1)
         for sentence in np.flatnonzero(np.isnan(log_partition)).tolist():
             begin, end = int(start[sentence]), int(start[sentence + 1])
@@ -168,7 +172,7 @@ class ChainTagger:
         out = np.zeros((end - begin, self._columns), dtype=np.float32)
         nothing = np.zeros((1, self._columns), dtype=np.float32)
         attribute_rows.sum_rows(self._groups, tokens._replace(base=nothing), begin, end, -begin, out)
-        node = out[:, : len(self.labels)].astype(np.float64)
+        node = out[:, : len(self.classes)].astype(np.float64)
         node[0, self.structure.not_first] = -np.inf
         node[-1, self.structure.not_last] = -np.inf
         if allowed is not None:

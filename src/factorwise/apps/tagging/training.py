@@ -18,6 +18,7 @@ from factorwise.apps.tagging.config import BATCH, MOST_PASSES, TrainingConfig, o
 from factorwise.apps.tagging.constraints import Constraints
 from factorwise.apps.tagging.encoders import Encoder
 from factorwise.apps.tagging.tagger import ChainTagger
+from factorwise.apps.tagging.warm import Beginning, EarlierFit, holding
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.compile.threads import Team
 from factorwise.learning.chains.layout import StateFeatures
@@ -173,7 +174,7 @@ def train(
     *,
     constraints: Constraints | None = None,
     held_out: HeldOut | None = None,
-    begin: Callable[[StateFeatures, ChainStructure], NDArray[np.float64]] | None = None,
+    before: EarlierFit | None = None,
     watch: Watch | None = None,
     threads: int = 1,
 ) -> Trained:
@@ -181,8 +182,8 @@ def train(
 
     constraints
         What labels must not follow one another: in training and in tagging.
-    begin
-        Gives the weights to begin with; zero by default.
+    before
+        Gives the weights to begin with, zero by default, and those that stay as they are.
     watch
         Called after each iteration.
     """
@@ -191,12 +192,26 @@ def train(
     rules.check(labels, sentences.start, sentences.supervision)
     features = _features(sentences, len(labels), config)
     structure = _structure(sentences, len(labels), config, rules)
-    weights = np.zeros(len(features) + structure.size) if begin is None else begin(features, structure)
+    begin = (
+        Beginning.at_zero(features, structure)
+        if before is None
+        else before.beginning(features, structure, *_present(sentences, len(labels)))
+    )
     with Team(threads) as team:
-        watcher = _Watcher(tuple(labels), features, structure, held_out, watch, team)
+        watcher = _Watcher(tuple(labels), begin.features, begin.structure, held_out, watch, team)
         if config.algorithm in BATCH:
-            return _in_batch(sentences, config, weights, watcher)
-        return _online(sentences, config, weights, watcher)
+            return _in_batch(sentences, config, begin, watcher)
+        return _online(sentences, config, begin, watcher)
+
+
+def _present(sentences: Sentences, labels: int) -> tuple[Bools, Bools]:
+    """Return which attributes and which labels the sentences have."""
+    seen, present = np.zeros(sentences.rows.width, dtype=bool), np.zeros(labels, dtype=bool)
+    seen[sentences.rows.indices] = True
+    known = sentences.supervision
+    present[known.truth[known.truth >= 0]] = True
+    present |= known.allowed[~known.allowed.all(axis=1)].any(axis=0) if known.allowed.size else False
+    return seen, present
 
 
 def _that_count(sentences: Sentences) -> Sentences:
@@ -319,9 +334,7 @@ class _Watcher:
         return Trained(self.tagger(weights), objective, n_iter, converged, message, score, tuple(self.steps))
 
 
-def _in_batch(
-    sentences: Sentences, config: TrainingConfig, weights: NDArray[np.float64], watcher: _Watcher
-) -> Trained:
+def _in_batch(sentences: Sentences, config: TrainingConfig, begin: Beginning, watcher: _Watcher) -> Trained:
     """Minimise minus the log-likelihood plus the prior's penalty."""
     objective = ChainLikelihood(
         sentences.rows,
@@ -334,13 +347,21 @@ def _in_batch(
         dtype=config.dtype,
     )
 
+    free = ~begin.held
+    held_active = int(np.count_nonzero(begin.weights[begin.held]))
+
+    def everything(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        full = begin.weights.copy()
+        full[free] = weights
+        return full
+
     def watch(progress: Progress) -> bool:
         return watcher.see(
             progress.iteration,
             progress.value,
             progress.gradient_norm,
-            lambda: progress.weights,
-            progress.active,
+            lambda: everything(progress.weights),
+            progress.active + held_active,
         )
 
     settings = config.stopping()
@@ -355,8 +376,8 @@ def _in_batch(
             "max_linesearch": config.max_linesearch,
         }
     found = minimize(
-        objective,
-        weights,
+        objective if free.all() else holding(objective, begin.weights, begin.held),
+        begin.weights[free],
         prior=config.prior,
         method=BATCH[config.algorithm],
         max_iterations=config.max_iterations,
@@ -364,13 +385,11 @@ def _in_batch(
         threads=watcher.team.threads,
         **settings,
     )
-    return watcher.result(found.weights, found.value, found.converged, found.message)
+    return watcher.result(everything(found.weights), found.value, found.converged, found.message)
 
 
-def _online(
-    sentences: Sentences, config: TrainingConfig, weights: NDArray[np.float64], watcher: _Watcher
-) -> Trained:
-    """Correct the weights sentence by sentence."""
+def _online(sentences: Sentences, config: TrainingConfig, begin: Beginning, watcher: _Watcher) -> Trained:
+    """Correct the weights sentence by sentence; those of attributes that no sentence has stay."""
 
     def watch(progress: OnlineProgress) -> bool:
         return watcher.see(progress.iteration, progress.loss, None, progress.weights)
@@ -385,11 +404,12 @@ def _online(
         max_iterations=config.max_iterations or MOST_PASSES[config.algorithm],
         seed=config.seed,
         watch=watch,
-        start_weights=weights,
+        start_weights=begin.weights,
         dtype=config.dtype,
         **config.stopping(),
     )
-    return watcher.result(found.weights, found.loss, found.converged, found.message)
+    weights = np.where(begin.absent, begin.weights, found.weights)
+    return watcher.result(weights, found.loss, found.converged, found.message)
 
 
 def without_zeros(tagger: ChainTagger, encoder: Encoder) -> tuple[ChainTagger, Encoder]:

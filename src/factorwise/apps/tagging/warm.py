@@ -1,76 +1,171 @@
-"""Weights of an earlier fit as the beginning of the next one."""
+"""An earlier fit as the beginning of the next one: its labels, its attributes, its weights.
+
+What the new sentences say nothing about stays as it was: labels and attributes that only the earlier
+sentences had keep their weights, which are held fixed while the others are learned.
+"""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.apps.tagging.encoders import Encoder
 from factorwise.apps.tagging.tagger import ChainTagger
-from factorwise.io.listing import some
 from factorwise.learning.chains.layout import StateFeatures
-from factorwise.learning.chains.structure import ChainStructure
+from factorwise.learning.chains.second_order import SecondOrder
+from factorwise.learning.chains.structure import ChainStructure, FirstOrder
+from factorwise.types import Bools, Ints
+
+Kind = TypeVar("Kind", bound=Encoder)
 
 
-def carried_over(
-    before: ChainTagger, encoder_before: Encoder, encoder: Encoder, labels: Sequence[Any]
-) -> Callable[[StateFeatures, ChainStructure], NDArray[np.float64]]:
-    """Return a function that gives new weights the values of the old ones of the same name, else zero."""
+def continued(fresh: Kind, before: Encoder | None) -> tuple[Kind, bool]:
+    """Return the encoder to learn new sentences with, and whether it knows the attributes of earlier ones.
 
-    def begin(features: StateFeatures, structure: ChainStructure) -> NDArray[np.float64]:
-        number = {label: code for code, label in enumerate(before.labels)}
-        old_label = np.array([number.get(label, -1) for label in labels], dtype=np.int64)
-        state = _state_weights(before, encoder_before, encoder, features, old_label)
-        known = dict(
-            zip(map(tuple, before.structure.transitions()), before.transition_weights.tolist(), strict=True)
+    fresh
+        The encoder that reads the new sentences.
+    before
+        That of the earlier fit, if there is one; where it reads sentences in another way, it is of no use.
+    """
+    if before is None or not fresh.reads_like(before):
+        return fresh, False
+    return cast("Kind", deepcopy(before)), True  # the earlier fit stays as it is if this one fails
+
+
+class Beginning(NamedTuple):
+    """What training begins with.
+
+    features, structure
+        All weights that there are.
+    weights : float64[weights]
+        Their first values.
+    held : bool[weights]
+        Those that stay as they are, because the new sentences do not have their labels or attributes.
+    absent : bool[weights]
+        Those of them whose attribute no new sentence has.
+    """
+
+    features: StateFeatures
+    structure: ChainStructure
+    weights: NDArray[np.float64]
+    held: Bools
+    absent: Bools
+
+    @classmethod
+    def at_zero(cls, features: StateFeatures, structure: ChainStructure) -> Beginning:
+        """Return the beginning without an earlier fit."""
+        size = len(features) + structure.size
+        return cls(features, structure, np.zeros(size), *np.zeros((2, size), dtype=bool))
+
+
+@dataclass(frozen=True, eq=False)
+class EarlierFit:
+    """A tagger, and the names of its attributes beside those of the encoder that reads new sentences.
+
+    labels
+        The labels of the new fit, among them those of the tagger.
+    """
+
+    tagger: ChainTagger
+    attributes: Sequence[str]
+    new_attributes: Sequence[str]
+    labels: Sequence[Any]
+
+    @classmethod
+    def of(
+        cls, tagger: ChainTagger, encoder_before: Encoder, encoder: Encoder, labels: Sequence[Any]
+    ) -> EarlierFit:
+        """Take the names of attributes from the encoders."""
+        return cls(tagger, encoder_before.names(), encoder.names(), labels)
+
+    def beginning(
+        self, features: StateFeatures, structure: ChainStructure, seen: Bools, present: Bools
+    ) -> Beginning:
+        """Return the weights of both fits, with the values of the earlier one, else zero.
+
+        features, structure
+            The weights that the new sentences ask for.
+        seen, present : bool[attributes], bool[labels]
+            Which attributes and which labels the new sentences have.
+        """
+        n = len(self.labels)
+        code = {label: number for number, label in enumerate(self.labels)}
+        old_label = np.array([code.get(label, -1) for label in self.tagger.classes], dtype=np.int64)
+        number = {name: place for place, name in enumerate(self.new_attributes)}
+        old_attribute = np.array([number.get(name, -1) for name in self.attributes], dtype=np.int64)
+        old_key = _keys(old_attribute, self.tagger.features, old_label, n)
+        order = np.argsort(old_key, kind="stable")
+        order = order[old_key[order] >= 0]
+        known, value = old_key[order], self.tagger.state_weights[order]
+        asked = _keys(np.arange(len(seen)), features, np.arange(n), n)
+        every = np.union1d(asked, known)
+        attribute, label = np.divmod(every, n)
+        joined = StateFeatures(
+            np.searchsorted(attribute, np.arange(len(seen) + 1)).astype(np.int64), label.astype(np.int32)
         )
-        transitions = [
-            known.get(tuple(old_label[list(codes)].tolist()), 0.0) for codes in structure.transitions()
-        ]
-        return np.concatenate([state, np.array(transitions, dtype=np.float64)])
+        state = np.zeros(len(every))
+        state[np.searchsorted(every, known)] = value
+        learned = np.isin(every, asked) & seen[attribute] & present[label]
 
-    return begin
-
-
-class ForgottenLabelWarning(UserWarning):
-    """Labels of an earlier fit that the sentences of the next one do not have."""
-
-
-def warn_of_forgotten(before: Sequence[Any], labels: Sequence[Any]) -> None:
-    """Warn of labels that only the earlier data had: a warm start cannot keep what nothing speaks for."""
-    forgotten = [label for label in before if label not in set(labels)]
-    if forgotten:
-        warnings.warn(
-            f"the labels {some([str(label) for label in forgotten])} of the earlier fit are not in these"
-            " sentences and will no longer be known: to keep them, train on all sentences together.",
-            ForgottenLabelWarning,
-            stacklevel=3,
+        old_steps = {
+            tuple(old_label[list(codes)].tolist()): weight
+            for codes, weight in zip(
+                self.tagger.structure.transitions(), self.tagger.transition_weights.tolist(), strict=True
+            )
+        }
+        wanted = set(structure.transitions())
+        structure = _with_transitions(structure, [codes for codes in old_steps if min(codes) >= 0])
+        steps = structure.transitions()
+        taught = [codes in wanted and bool(present[list(codes)].all()) for codes in steps]
+        return Beginning(
+            joined,
+            structure,
+            np.concatenate([state, [old_steps.get(codes, 0.0) for codes in steps]]),
+            ~np.concatenate([learned, np.array(taught, dtype=bool)]),
+            np.concatenate([~seen[attribute], np.zeros(len(steps), dtype=bool)]),
         )
 
 
-def _state_weights(
-    before: ChainTagger,
-    encoder_before: Encoder,
-    encoder: Encoder,
-    features: StateFeatures,
-    old_label: NDArray[np.int64],
-) -> NDArray[np.float64]:
-    """Find each pair of attribute and label among the old ones, which are sorted."""
-    place = {name: code for code, name in enumerate(encoder_before.names())}
-    old_attribute = np.array([place.get(name, -1) for name in encoder.names()], dtype=np.int64)
-    attribute = np.repeat(old_attribute, features.per_attribute)
-    label = old_label[features.label]
-    width = len(before.labels)
-    old_key = (
-        np.repeat(np.arange(len(before.features.start) - 1), before.features.per_attribute) * width
-        + before.features.label
-    )
-    key = np.where((attribute >= 0) & (label >= 0), attribute * width + label, -1)
-    at = np.searchsorted(old_key, key)
-    at[at == len(old_key)] = 0
-    found = (len(old_key) > 0) & (old_key[at] == key) if len(old_key) else np.zeros(len(key), dtype=bool)
-    return np.where(found, before.state_weights[at] if len(old_key) else 0.0, 0.0)
+def _keys(
+    attribute: NDArray[np.int64], features: StateFeatures, label: NDArray[np.int64], labels: int
+) -> NDArray[np.int64]:
+    """Number the pairs of attribute and label; -1 where either is not there."""
+    first, second = np.repeat(attribute, features.per_attribute), label[features.label]
+    return np.where((first >= 0) & (second >= 0), first * labels + second, -1)
+
+
+def _with_transitions(structure: ChainStructure, more: Sequence[tuple[int, ...]]) -> ChainStructure:
+    """Give weights to further labels in a row, as far as the order of the chain has such."""
+    if isinstance(structure, SecondOrder):
+        first = _with_transitions(structure.first, more)
+        assert isinstance(first, FirstOrder)
+        return SecondOrder(first, _joined(structure.triples, more, 3))
+    assert isinstance(structure, FirstOrder)
+    return replace(structure, pairs=_joined(structure.pairs, more, 2))
+
+
+def _joined(rows: Ints, more: Sequence[tuple[int, ...]], size: int) -> NDArray[np.int32]:
+    """Return the rows and further ones of the same size, each once, in order."""
+    further = np.array([codes for codes in more if len(codes) == size], dtype=np.int32).reshape(-1, size)
+    return np.unique(np.concatenate([np.asarray(rows, dtype=np.int32), further]), axis=0)
+
+
+def holding(
+    objective: Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]],
+    weights: NDArray[np.float64],
+    held: Bools,
+) -> Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]]:
+    """Return an objective as a function of the weights that are not held."""
+    everything, free = weights.copy(), np.flatnonzero(~held)
+
+    def of_the_free(values: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        everything[free] = values
+        loss, gradient = objective(everything)
+        return loss, gradient[free]
+
+    return of_the_free
