@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from factorwise.apps.tagging.citations.formats import to_csl
-from factorwise.apps.tagging.citations.reader import Citation, CitationReader
+from factorwise.apps.tagging.citations.reader import Citation, CitationReader, divided_labels
 from factorwise.io.data import find_data
 from factorwise.metrics.calibration import reliability
 from factorwise.metrics.sequence import score_spans, spans
@@ -54,23 +55,34 @@ def main() -> None:
 def round_weights(reader: CitationReader) -> None:
     """Keep three digits of each weight: the file is compressed to half the size, and reads the same."""
     tagger = reader.tagger.tagger_
+    assert tagger is not None
     weights = tagger.weights.astype(np.float16).astype(np.float64)
     reader.tagger.tagger_ = replace(tagger, weights=weights)
+
+
+def piece_begins(text: str, pieces: Sequence[str]) -> list[int]:
+    """Return where each piece begins in the text, and the end of it."""
+    begins, at = [], 0
+    for piece in pieces:
+        begins.append(text.index(piece, at))
+        at = begins[-1] + len(piece)
+    return [*begins, len(text)]
 
 
 def score(gold: list[dict[str, Any]], citations: list[Citation]) -> None:
     """Print how many fields are right, and what their confidence says."""
     truth, predicted, confidence, right = [], [], [], []
     for reference, citation in zip(gold, citations, strict=True):
-        begins = np.cumsum([0, *[len(token) + 1 for token in reference["tokens"]]])
-        labels = ["O"] * len(reference["tokens"])
-        correct = set(spans(reference["labels"]))
+        pieces, true = divided_labels(reference["tokens"], reference["labels"])
+        begins = piece_begins(citation.text, pieces)
+        labels = ["O"] * len(pieces)
+        correct = set(spans(true))
         for field in citation.fields:
             first, last = np.searchsorted(begins, [field.start, field.end]).tolist()
             labels[first:last] = [f"B-{field.name}", *[f"I-{field.name}"] * (last - first - 1)]
             confidence.append(field.confidence)
             right.append((field.name, first, last) in correct)
-        truth.append(reference["labels"])
+        truth.append(true)
         predicted.append(labels)
     scores = score_spans(truth, predicted)
     for name, value in sorted(scores.types.items()):

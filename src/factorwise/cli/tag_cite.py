@@ -50,9 +50,9 @@ def command(
 ) -> None:
     """Read the references of the plain text IN: authors, title, journal, year, pages and so on.
 
-    A reference is a line, or a paragraph where blank lines divide the text. Every field comes with the
-    probability that it is right: in CSL-JSON under custom.confidence, in BibTeX in a field 'confidence'. '-'
-    reads standard input.
+    A reference is a line, a paragraph where blank lines divide the text, or begins with its number. Every
+    field comes with the probability that it is right: in CSL-JSON under custom.confidence, in BibTeX in
+    a field 'confidence'. '-' reads standard input.
     """
     if output != STANDARD:
         check_target("--output", Path(output), input_file, model)

@@ -8,6 +8,7 @@ import pytest
 from factorwise import ChainCRF
 from factorwise.apps.tagging import CitationReader, split_references, to_bibtex, to_csl
 from factorwise.apps.tagging.citations.people import Person, read_people
+from factorwise.apps.tagging.citations.reader import divided_labels
 from factorwise.apps.tagging.citations.values import plain, read_isbn, read_url, read_volume
 from factorwise.errors import InvalidArgumentError
 
@@ -69,7 +70,7 @@ def test_bibtex_is_escaped_and_keys_are_unique():
     [
         ("Lee, A., de la Cruz, B.C., & Fox, D. (Eds.),", ["Lee|A.", "de la Cruz|B.C.", "Fox|D."]),
         ("Bagatto, Ann, Lou C. Pike, and Joe D. Fox.", ["Bagatto|Ann", "Pike|Lou C.", "Fox|Joe D."]),
-        ("Arias-Lee JJ, de la Macorra JC, Peters OA.", ["Arias-Lee|JJ", "de la Macorra|JC", "Peters|OA."]),
+        ("Arias-Lee JJ, de la Macorra JC, Peters OA.", ["Arias-Lee|JJ", "de la Macorra|JC", "Peters|OA"]),
         ("In O. C. Lee und D. van Card (Hrsg.),", ["Lee|O. C.", "van Card|D."]),
         ("Smith, John; Jones, Mary", ["Smith|John", "Jones|Mary"]),
         ("ACKET Claude, BACHER Pierre,", ["ACKET|Claude", "BACHER|Pierre"]),
@@ -164,3 +165,59 @@ def test_paragraphs_are_joined_where_blank_lines_divide():
     assert split_references("A. First\n  goes on.\n\n\nB. Second.\n") == ["A. First goes on.", "B. Second."]
     assert split_references("\nA. First.\r\nB. Second.") == ["A. First.", "B. Second."]
     assert split_references(" \n") == []
+
+
+YEARS = ["Lee A. Bees. 2001;1:2-3.", "Fox B. Wasps. 2002;2:3-4.", "Ray C. Ants. 2003;2:3-4."]
+NUMBERED = ["[9] Lee A. Bees. 2001.", "[10] Fox B. Wasps. 2002."]
+
+
+@pytest.mark.parametrize(
+    ("text", "references"),
+    [
+        ("{}\n{}\n\n{}\n", YEARS),  # a blank line in a list
+        ("  {}\n  {}\n  {}\n", YEARS),
+        ("References\n- {}\n\u2022 {}\n* {}", YEARS),
+        ("Literature cited:\n\n{}\n{}", NUMBERED),
+        ("{}\n\n{}", NUMBERED),
+        ("{}\n{}", ["1. Lee A. Bees. 2001.", "1. Fox B. Wasps. 2002."]),
+        ("{}\n\n{}\n", ["2000 bees.", "Wasps."]),
+    ],
+)
+def test_a_list_of_references_is_taken_apart(text, references):
+    assert split_references(text.format(*references)) == references
+
+
+def test_wrapped_references_are_joined():
+    text = "1. Lee A. Bees of\nthe world.\n2001.\n2. Fox B. Wasps.\n\n2002."
+    assert split_references(text) == ["1. Lee A. Bees of the world. 2001.", "2. Fox B. Wasps. 2002."]
+    text = "Lee A. Bees of\nthe world. 2001.\n\nFox B. Wasps of\nthe world. 2002."
+    assert split_references(text) == ["Lee A. Bees of the world. 2001.", "Fox B. Wasps of the world. 2002."]
+    text = "Lee A. Bees of\n\tthe world. 2001.\nFox B. Wasps. 2002."
+    assert split_references(text) == ["Lee A. Bees of the world. 2001.", "Fox B. Wasps. 2002."]
+
+
+@pytest.mark.parametrize(
+    ("end", "values"),
+    [
+        ("2001;12(3):45-9.", ([2001], "12", "3", "45-9")),
+        ("2001;12:45-9.", ([2001], "12", None, "45-9")),
+        ("2002 Jul 25;347(4):284-7.", ([2002, 7, 25], "347", "4", "284-7")),
+        ("1998 Mar;160(5 Pt 2):2293-301.", ([1998, 3], "160", "5 Pt 2", "2293-301")),
+        ("2009;4(5):e5678.", ([2009], "4", "5", "e5678")),
+    ],
+)
+def test_what_stands_together_without_spaces_is_taken_apart(end, values):
+    text = f"Rose ME, Marion DW. Concentrations after contusion injury. Brain Res. {end}"
+    [item] = to_csl(CitationReader.bundled(n_jobs=1).read([text]))
+    read = (item["issued"]["date-parts"][0], item["volume"], item.get("issue"), item["page"])
+    assert (item["type"], read) == ("article-journal", values)
+    assert item["author"][1] == {"family": "Marion", "given": "DW"}
+
+
+def test_pieces_are_divided_with_their_labels():
+    pieces = ["Hives", "2001;", "30(15):4-9,", "33:3:", "doi:10.1/a:3", "http://a.org:80/", "12:30", "Lee;"]
+    labels = ["B-journal", "B-volume", "I-volume", "B-volume", "B-doi", "B-url", "O", "B-author"]
+    parts, named = divided_labels(pieces, labels)
+    assert parts == [*pieces[:2], "30(15):", "4-9,", *pieces[3:6], "12:", "30", "Lee;"]
+    expected = [*labels[:3], "B-pages", *labels[3:6], "O", "O", "B-author"]
+    assert named == expected

@@ -147,7 +147,8 @@ def _uninverted(name: str) -> Person:
         return Person(name.rstrip(".") if not _is_initials(name) else name)
     if _ends_in_initials(name) and not _is_initials(words[0]):
         split = next(i for i in range(1, len(words)) if all(map(_is_initials, words[i:])))
-        return Person(" ".join(words[:split]), " ".join(words[split:]))
+        given = " ".join(words[split:])  # "Lee AB.": the period ends the list
+        return Person(" ".join(words[:split]), given.rstrip(".") if "." not in given[:-1] else given)
     shouted = [word for word in words if len(word) > 2 and word.isupper()]
     if words[: len(shouted)] == shouted and 0 < len(shouted) < len(words):
         return Person(" ".join(shouted), _without_period(" ".join(words[len(shouted) :])))

@@ -1,6 +1,7 @@
 """Reference strings read into fields, with a confidence for each.
 
 A tagger labels the pieces of a reference between its spaces: BIO labels of author, title, journal and so on.
+What medical journals write without spaces, "2001;12(3):45-9", is three pieces: date, volume and pages.
 The package has one that was trained on the references of AnyStyle's core set, and `CitationReader.fit` trains
 another on one's own.
 """
@@ -13,6 +14,7 @@ from importlib.resources import as_file, files
 from os import PathLike
 from typing import NamedTuple, Self
 
+from factorwise.apps.tagging.citations.values import YEAR
 from factorwise.apps.tagging.estimator import ChainCRF
 from factorwise.apps.tagging.templates import TemplateSet
 from factorwise.errors import InvalidArgumentError
@@ -69,6 +71,15 @@ _TEMPLATES = TemplateSet.parse(
     ("w", "core", "outer", "tenth"),
 )
 _PIECE = re.compile(r"\S+")
+_PAGES = r"[A-Za-z]{0,2}\d+(?:[-\u2010-\u2015\u2212]+[A-Za-z]{0,2}\d+)?"
+_GLUED = re.compile(rf"(?<=\w);(?=\(?\d)|(?<=[\d)]):(?={_PAGES}[^\w:]*$)")
+_NUMBER = re.compile(r"\s*[\[(]?(\d{1,4})[\]).]\s")
+_BULLET = re.compile(r"\s*[-*\u2022\u2013]\s+")
+_HEADING = re.compile(
+    r"\W*(?:references|bibliography|works cited|literature(?: cited)?|literatur)\W*", re.IGNORECASE
+)
+_MOST = 0.8  # share of lines with a year from which on each is a reference
+_GLUED_NAMES = ("date", "volume", "pages")
 _OUTER = re.compile(r"^(\W*)(.*?)(\W*)$", re.DOTALL)
 _DIGIT = re.compile(r"\d")
 LONGEST = 20_000  # characters of a reference: whatever is longer is no reference
@@ -147,7 +158,8 @@ class CitationReader:
             The prior, as in `ChainCRF`.
         """
         tagger = ChainCRF(templates=_TEMPLATES, c1=c1, c2=c2, n_jobs=n_jobs)
-        return cls(tagger.fit([_columns(reference) for reference in pieces], labels))
+        divided = [divided_labels(*each) for each in zip(pieces, labels, strict=True)]
+        return cls(tagger.fit([_columns(parts) for parts, _ in divided], [named for _, named in divided]))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the tagger to a model file."""
@@ -157,7 +169,11 @@ class CitationReader:
         """Return the fields of each reference."""
         texts = list(references)
         pieces = [_checked_pieces(text, number) for number, text in enumerate(texts)]
-        predicted = self.tagger.predict_spans([_columns([m[0] for m in found]) for found in pieces])
+        columns = [
+            _columns([text[start:end] for start, end in found])
+            for text, found in zip(texts, pieces, strict=True)
+        ]
+        predicted = self.tagger.predict_spans(columns)
         return [
             Citation(text, tuple(_fields(text, found, spans)))
             for text, found, spans in zip(texts, pieces, predicted, strict=True)
@@ -165,19 +181,82 @@ class CitationReader:
 
 
 def split_references(text: str) -> list[str]:
-    r"""Return the references of a plain text: paragraphs where blank lines divide it, otherwise lines.
+    r"""Return the references of a plain text, each as one line.
+
+    Numbers that count up at the beginnings of lines divide it; without them blank lines, unless most lines
+    have a year of their own; otherwise lines. A line that is indented goes on with the one before it;
+    bullets and a heading are left out.
 
     >>> split_references("A. First.\nB. Second.")
     ['A. First.', 'B. Second.']
     >>> split_references("A. First\n  goes on.\n\nB. Second.")
     ['A. First goes on.', 'B. Second.']
+    >>> split_references("[1] A. First\ngoes on.\n[2] B. Second.")
+    ['[1] A. First goes on.', '[2] B. Second.']
     """
-    paragraphs = re.split(r"\n[ \t\r]*\n", text.strip())
-    parts = paragraphs if len(paragraphs) > 1 else text.splitlines()
-    return [joined for part in parts if (joined := " ".join(part.split()))]
+    lines = text.expandtabs().splitlines()
+    filled = [number for number, line in enumerate(lines) if line.strip() and not _HEADING.fullmatch(line)]
+    begins = _numbered(lines, filled)
+    if len(begins) < 2:
+        begins = {number for number in filled if number == 0 or not lines[number - 1].strip()}
+        with_year = sum(YEAR.search(lines[number]) is not None for number in filled)
+        if len(begins) < 2 or with_year > _MOST * len(filled):
+            margin = min((_indent(lines[number]) for number in filled), default=0)
+            begins = {number for number in filled if _indent(lines[number]) == margin}
+    references: list[list[str]] = []
+    for number in filled:
+        if number in begins or not references:
+            references.append([])
+        references[-1] += (_BULLET.sub("", lines[number]) if number in begins else lines[number]).split()
+    return [" ".join(words) for words in references]
 
 
-def _checked_pieces(text: object, number: int) -> list[re.Match[str]]:
+def _numbered(lines: Sequence[str], filled: Sequence[int]) -> set[int]:
+    """Return the lines that begin with a number, if the first does and each is one more than the last."""
+    found = {number: int(match[1]) for number in filled if (match := _NUMBER.match(lines[number]))}
+    counted = list(found.values())
+    counts = bool(counted) and counted == list(range(counted[0], counted[0] + len(counted)))
+    return set(found) if counts and filled[0] in found else set()
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def divided_labels(pieces: Sequence[str], labels: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Divide pieces such as "2001;12(3):45-9" and give each part the label of what it is.
+
+    >>> divided_labels(["Hives", "2001;12(3):45-9."], ["B-journal", "B-volume"])
+    (['Hives', '2001;', '12(3):', '45-9.'], ['B-journal', 'B-date', 'B-volume', 'B-pages'])
+    """
+    parts: list[str] = []
+    named: list[str] = []
+    for piece, label in zip(pieces, labels, strict=True):
+        mark, _, name = label.partition("-")
+        own = [piece[start:end] for start, end in _divided(piece)]
+        for number, part in enumerate(own):
+            said = _name_of(part, own[number - 1]) if len(own) > 1 and name in _GLUED_NAMES else name
+            goes_on = (number > 0 or mark == "I") and named and named[-1].endswith(f"-{said}")
+            named.append(label if len(own) == 1 or not name else f"{'I' if goes_on else 'B'}-{said}")
+            parts.append(part)
+    return parts, named
+
+
+def _name_of(part: str, before: str) -> str:
+    """Return what a part of a divided piece is, by the sign at its end or at that of the part before it."""
+    if part.endswith(";"):
+        return "date"
+    return "pages" if before.endswith(":") else "volume"
+
+
+def _divided(piece: str) -> list[tuple[int, int]]:
+    """Return where the parts of a piece begin and end: one part, if it is not several values in one."""
+    ends = [] if "//" in piece else [found.end() for found in _GLUED.finditer(piece)]
+    return list(zip([0, *ends], [*ends, len(piece)], strict=True))
+
+
+def _checked_pieces(text: object, number: int) -> list[tuple[int, int]]:
+    """Return where the pieces of a reference begin and end."""
     if not isinstance(text, str):
         raise InvalidArgumentError(f"reference {number} is a {type(text).__name__}: give strings.")
     if len(text) > LONGEST:
@@ -185,7 +264,11 @@ def _checked_pieces(text: object, number: int) -> list[re.Match[str]]:
             f"reference {number} has {len(text)} characters, more than {LONGEST}: give one reference a"
             " string, or a line of the file."
         )
-    return list(_PIECE.finditer(text))
+    return [
+        (found.start() + start, found.start() + end)
+        for found in _PIECE.finditer(text)
+        for start, end in _divided(found[0])
+    ]
 
 
 def _columns(pieces: Sequence[str]) -> list[tuple[str, str, str, str]]:
@@ -198,7 +281,7 @@ def _columns(pieces: Sequence[str]) -> list[tuple[str, str, str, str]]:
     return columns
 
 
-def _fields(text: str, pieces: Sequence[re.Match[str]], spans: Iterable[NamedTuple]) -> Iterator[Field]:
+def _fields(text: str, pieces: Sequence[tuple[int, int]], spans: Iterable[NamedTuple]) -> Iterator[Field]:
     for span in spans:
-        start, end = pieces[span.start].start(), pieces[span.end - 1].end()  # type: ignore[attr-defined]
+        start, end = pieces[span.start][0], pieces[span.end - 1][1]  # type: ignore[attr-defined]
         yield Field(span.kind, text[start:end], start, end, span.confidence)  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 _EDGES = " \t,;:"
 _QUOTES = "\"'\u201c\u201d\u2018\u2019\u00ab\u00bb\u201e\u201a"
-_YEAR = re.compile(r"(?<!\d)(1[4-9]\d\d|20\d\d)(?!\d)")
+YEAR = re.compile(r"(?<!\d)(1[4-9]\d\d|20\d\d)(?!\d)")
 _MONTHS = (
     r"jan|gen|ene", r"feb|fev|f\xe9v", r"mar|m\xe4r|mrz", r"apr|avr|abr", r"may|mai|mag|mei", r"jun|juin|giu",
     r"jul|juil|lug", r"aug|ao\xfb|ago", r"sep|set", r"oct|okt|ott|out", r"nov", r"dec|dez|dic|d\xe9c",
@@ -22,7 +22,7 @@ _DOI = re.compile(r"10\.\d{4,9}/[^\s\"<>]+")
 _URL = re.compile(r"(?:https?://|ftp://|www\.)\S+", re.IGNORECASE)
 _ISBN = re.compile(r"(?:97[89][- ]?)?(?:\d[- ]?){9}[\dXx]")
 _ISSUE = re.compile(
-    r"""\(\s*(?:no\.?|n[\xb0o]\.?|nr\.?|issue|iss\.?)?\s*([\w/\u2013-]+)\s*\)        # 12(3)
+    r"""\(\s*(?:no\.?|n[\xb0o]\.?|nr\.?|issue|iss\.?)?\s*([\w/\u2013-]+(?:\s(?:pt|suppl)\b[.\s\w]*)?)\s*\)
     | \b(?:no|nr|n[\xb0o]|issue|iss|heft|h)\b[.\xb0\s]*([\w/\u2013-]+)             # no. 3
     | \d\s*[:/]\s*(\d[\w\u2013-]*)                                              # 12:3
     """,
@@ -69,7 +69,7 @@ def read_date(text: str) -> list[int]:
     >>> read_date("(2009, March 3)."), read_date("septembre 2014,"), read_date("in press")
     ([2009, 3, 3], [2014, 9], [])
     """
-    year = _YEAR.search(text)
+    year = YEAR.search(text)
     if year is None:
         return []
     month = _MONTH.search(text)
