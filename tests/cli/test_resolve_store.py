@@ -1,12 +1,14 @@
 """Stores by the command line: made, added to, asked, exported, changed back."""
 
 import json
+import os
 
 import pyarrow.csv
 import pytest
 
 from curation_cases import people
 from factorwise.cli import main
+from factorwise.io import table_files
 from factorwise.io.tables import read_table
 from factorwise.store import Cause, Store
 
@@ -58,6 +60,37 @@ def test_entities_and_draws_are_exported(path, run, tmp_path):
     assert table.column_names == ["id", "entity", "source", "batch", "draw_1", "draw_2", "draw_3"]
     assert run("resolve", "export", path, "-o", tmp_path / "r.csv", "--table", "records").code == 0
     assert "first" in read_table(tmp_path / "r.csv").column_names
+
+
+def test_a_store_names_no_folder_user_or_host(made, run, tmp_path, monkeypatch):
+    def from_database(address, columns):
+        return read_table(made / "people.csv").slice(20)
+
+    monkeypatch.setattr(table_files, "read_postgres", from_database)
+    first = read_table(made / "people.csv").slice(0, 20)
+    folder = tmp_path / "very-special-folder"
+    folder.mkdir()
+    pyarrow.csv.write_csv(first, folder / "first.csv")
+    address = "postgres://very-special-user@very-special-host:5432/base?sslmode=very-special::public.people"
+    store = folder / "s.duckdb"
+    for verb, source in (("init", folder / "first.csv"), ("add", address)):
+        made_so = run("resolve", verb, store, source, "--id", "id")
+        assert made_so.code == 0, made_so.err
+    with Store.open(store, read_only=True) as opened:
+        sources = opened.query("SELECT DISTINCT source FROM members ORDER BY source")["source"].to_pylist()
+        assert sources == ["base::public.people", "first.csv"]
+        for (table,) in opened.execute("SELECT table_name FROM duckdb_tables()"):
+            told = str(opened.execute(f"SELECT * FROM {table}"))
+            for secret in ("very-special", str(tmp_path), os.uname().nodename):
+                assert secret not in told, (table, told)
+    assert b"very-special" not in store.read_bytes()
+
+
+def test_exports_are_marked_for_spreadsheets_when_asked_for(path, run, tmp_path):
+    with Store.open(path) as store:
+        store.execute("UPDATE record_ids SET id = '=' || id")
+    assert run("resolve", "export", path, "-o", tmp_path / "e.csv", "--for-spreadsheets").code == 0
+    assert all(one.startswith("'=") for one in read_table(tmp_path / "e.csv")["id"].to_pylist())
 
 
 def test_a_change_has_a_history_and_is_undone(path, run):

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from factorwise.cli.files import check_tables, reading, speaking_of, write_output, written_bytes
+from factorwise.cli.files import (
+    check_tables,
+    reading,
+    speaking_of,
+    spreadsheet_option,
+    write_output,
+    written_bytes,
+)
 from factorwise.cli.numbers import Real, Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
@@ -64,6 +71,7 @@ class Request:
     second_best: Path | None
     rounds: int | None
     seconds: float | None
+    for_spreadsheets: bool
     report: Path | None
     no_values: bool
     encoding: str | None
@@ -139,6 +147,7 @@ class Request:
     metavar="FILE",
     help="Write the two likeliest clusterings of uncertain groups; draws other clusterings.",
 )
+@spreadsheet_option
 @click.option("--rounds", type=Whole(min=1), help="Rounds of the walk in which it cools down.  [default: 6]")
 @click.option(
     "--seconds",
@@ -332,7 +341,7 @@ def _write(request: Request, found: Resolution) -> list[str]:
         option: path for option, path in request.targets().items() if path is not None and option in made
     }
     for option, path in targets.items():
-        write_output(path, made[option]())
+        write_output(path, made[option](), for_spreadsheets=request.for_spreadsheets)
     return [path.name for option, path in targets.items() if option != "--output"]
 
 

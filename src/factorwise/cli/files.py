@@ -209,6 +209,13 @@ def _give_up_standard_output() -> None:
         os.close(nowhere)
 
 
+spreadsheet_option = click.option(
+    "--for-spreadsheets",
+    is_flag=True,
+    help="In CSV, put ' before texts that begin with = + - @, which spreadsheets take for formulas.",
+)
+
+
 def write_output(path: Path, table: pa.Table, *, for_spreadsheets: bool = False) -> None:
     """Write a table in the format of its ending, whole or not at all."""
     from factorwise.io.tables import write_table

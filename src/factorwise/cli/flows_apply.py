@@ -16,6 +16,7 @@ from factorwise.cli.files import (
     check_tables,
     check_target,
     speaking_of,
+    spreadsheet_option,
     write_output,
     writing,
 )
@@ -43,6 +44,7 @@ from factorwise.io.listing import some
     metavar="FLOWS.csv",
     help="File to write, whole or not at all: CSV, Parquet or JSON lines.  [default: standard output]",
 )
+@spreadsheet_option
 @click.option(
     "--least",
     type=Real(min=0),
@@ -62,6 +64,7 @@ def command(
     model: Path,
     features: tuple[str, ...],
     output: str,
+    for_spreadsheets: bool,
     least: float,
     population: float | None,
     report: Path | None,
@@ -83,6 +86,7 @@ def command(
     from factorwise.apps.collective.estimator import CollectiveModel
     from factorwise.apps.collective.model_file import KIND
     from factorwise.apps.collective.noise import Noise
+    from factorwise.io.tables import without_formulas
 
     check_kind(model, KIND)
     chosen = {} if population is None else {"population": population}
@@ -122,6 +126,8 @@ def command(
     if output == STANDARD and options.json:
         emit({"flows": table.to_pylist()}, (), as_json=True)
     elif output == STANDARD or output.endswith(".csv"):
+        if for_spreadsheets:
+            table = without_formulas(table)
         with writing(output) as stream:
             writer = csv.writer(stream, lineterminator="\n")
             writer.writerow(table.column_names)

@@ -28,7 +28,7 @@ def command(options: Options, store: str, files: tuple[str, ...], **reading: Any
 
     with Store.open(store) as opened, speaking_of(records.name):
         curator = Curator(opened, random_state=options.seed, n_jobs=options.threads)
-        added = curator.add(records.table, records.ids, source=records.name)
+        added = curator.add(records.table, records.ids, source=records.origin)
     document = {
         "new_records": added.records,
         "in_known_entities": added.joined,

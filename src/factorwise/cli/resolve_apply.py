@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.trust import describe_calibration
 from factorwise.cli.blocking_report import blocking_report
-from factorwise.cli.files import speaking_of, write_output, written_bytes
+from factorwise.cli.files import speaking_of, spreadsheet_option, write_output, written_bytes
 from factorwise.cli.learned import RESOLUTION, check_kind
 from factorwise.cli.numbers import Real, Whole
 from factorwise.cli.options import Options, verb
@@ -95,11 +95,7 @@ _path = click.Path(path_type=Path)
     metavar="FILE",
     help="Write two likeliest clusterings of groups in doubt, with shares; draws other clusterings.",
 )
-@click.option(
-    "--for-spreadsheets",
-    is_flag=True,
-    help="In CSV, put ' before texts that begin with = + - @, which spreadsheets take for formulas.",
-)
+@spreadsheet_option
 @click.option("--onto", metavar="FILE", help="Entities found earlier (id, entity): place RECORDS into them.")
 @click.option("--old", metavar="FILE", help="The records that --onto speaks of.")
 @click.option(

@@ -32,6 +32,8 @@ class Records:
 
     name
         Of the file or files, for messages.
+    origin
+        The same without folders, users and hosts, for what is kept.
     ids
         The id of each record.
     sources
@@ -41,6 +43,7 @@ class Records:
     """
 
     name: str
+    origin: str
     table: pa.Table
     ids: pa.Array
     sources: NDArray[np.int32] | None
@@ -146,6 +149,7 @@ def read_records(
     scores, score_column, score_kind
         A file of pairs that another tool has scored, and how it is read.
     """
+    from factorwise.io.provenance import public_name
     from factorwise.io.table_columns import require_columns
     from factorwise.io.tables import SOURCE_COLUMN, ids_of, stack_tables
 
@@ -156,7 +160,7 @@ def read_records(
         table = given_table(path, encoding=encoding)
         require_columns([id_column], table.column_names, path)
         tables.append((name, table))
-    name = " and ".join(paths) if len(paths) < 3 else f"{paths[0]} and {len(paths) - 1} more"
+    name, origin = _together(paths), _together(list(map(public_name, paths)))
     several = len(tables) > 1
     with speaking_of(name):
         if several:
@@ -179,7 +183,7 @@ def read_records(
         raise click.UsageError("--score-column and --score-kind say how --scores FILE is read: give it, too.")
     if scores is not None:
         table = with_scores(table, id_column, scores, score_column, score_kind, encoding)
-    return Records(name, table, ids, sources, leave_out)
+    return Records(name, origin, table, ids, sources, leave_out)
 
 
 def with_scores(
@@ -289,6 +293,10 @@ def check_outputs(targets: Mapping[str, Path | None], *inputs: str | Path | None
     for option, path in targets.items():
         if path is not None:
             check_target(option, path, *inputs)
+
+
+def _together(names: Sequence[str]) -> str:
+    return " and ".join(names) if len(names) < 3 else f"{names[0]} and {len(names) - 1} more"
 
 
 def _names(paths: Sequence[str]) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from factorwise.cli.files import check_target, write_output
+from factorwise.cli.files import check_target, spreadsheet_option, write_output
 from factorwise.cli.numbers import Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import emit
@@ -29,7 +29,10 @@ TABLES = ("members", "records", "entities", "entity_history", "answers")
 @click.option(
     "--draws", type=Whole(min=1, most=1_000), help="Write so many clusterings of the posterior, too."
 )
-def command(options: Options, store: str, output: Path, table: str, draws: int | None) -> None:
+@spreadsheet_option
+def command(
+    options: Options, store: str, output: Path, table: str, draws: int | None, for_spreadsheets: bool
+) -> None:
     """Write a table of STORE in the format of the ending of OUT (.csv, .parquet, .jsonl).
 
     With --draws the columns draw_1, draw_2, ... have the entity of each record in other clusterings that the
@@ -59,6 +62,6 @@ def command(options: Options, store: str, output: Path, table: str, draws: int |
             clusterings = Curator(opened, random_state=options.seed, n_jobs=options.threads).draws(draws)
             for number, labels in enumerate(clusterings, 1):
                 written = written.append_column(f"draw_{number}", [labels])
-    write_output(output, written)
+    write_output(output, written, for_spreadsheets=for_spreadsheets)
     document = {"output": output.name, "rows": written.num_rows, "columns": written.column_names}
     emit(document, [f"{written.num_rows:,} rows in {output.name}"], as_json=options.json)

@@ -80,7 +80,7 @@ def make_store(
             found = curator.resolve(
                 records.table,
                 records.ids,
-                source=records.name,
+                source=records.origin,
                 resolver=resolver,
                 on_message=lambda text: notice(options, text),
             )

@@ -65,6 +65,11 @@ def public_command(words: Sequence[str]) -> list[str]:
     return public
 
 
+def public_name(path: str) -> str:
+    """Return the last part of a path or address: no folder, user, host or parameter."""
+    return re.sub(r"\?.*?(?=::|$)", "", PurePath(path).name) if "://" in path else PurePath(path).name
+
+
 def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str | None]:
     """Return the versions of factorwise, Python and ``packages``, importing none of them; None if absent."""
     found: dict[str, str | None] = {

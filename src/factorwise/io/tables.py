@@ -151,7 +151,7 @@ def write_table(path: str | os.PathLike[str], table: pa.Table, *, for_spreadshee
                 sink.write(line)
         else:
             flat = _flat(table)
-            pacsv.write_csv(_without_formulas(flat) if for_spreadsheets else flat, sink)
+            pacsv.write_csv(without_formulas(flat) if for_spreadsheets else flat, sink)
 
 
 def _from_memory(source: Any, origin: str) -> pa.Table:
@@ -262,7 +262,7 @@ def _flat(table: pa.Table) -> pa.Table:
     return table
 
 
-def _without_formulas(table: pa.Table) -> pa.Table:
+def without_formulas(table: pa.Table) -> pa.Table:
     """Mark texts, and names of columns, that a spreadsheet would take for formulas."""
     for place, field in enumerate(table.schema):
         name = _FORMULA.sub(r"'\1", field.name)
