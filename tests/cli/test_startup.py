@@ -11,7 +11,7 @@ import pytest
 from factorwise.cli import learning, tag_fit
 from factorwise.cli.main import VERBS
 
-HEAVY = ("numba", "scipy", "sklearn", "pandas")
+HEAVY = ("numba", "scipy", "scipy.optimize", "scipy.stats", "sklearn", "pandas")
 SCRIPT = """
 import json, sys
 sys.argv[1:] = {words}
@@ -66,7 +66,7 @@ def test_a_model_is_applied_without_scikit_learn_and_pandas(tmp_path):
     loaded = loaded_by(
         "resolve", "apply", str(people), "--id", "id", "-o", str(tmp_path / "out.csv"), "--quiet"
     )
-    assert not {"sklearn", "pandas"} & set(loaded)
+    assert not {"scipy.optimize", "scipy.stats", "sklearn", "pandas"} & set(loaded)
 
 
 def test_names_listed_for_help_are_those_that_the_learners_know():

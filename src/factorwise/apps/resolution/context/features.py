@@ -16,13 +16,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.special import gammaln
 
 from factorwise.apps.resolution.comparisons import Cuts
 from factorwise.apps.resolution.context.grouping import ClusterPairs, Sides
@@ -146,21 +143,22 @@ class _Tally:
         self.weight = rarity**2 if squared else rarity
         self.base = np.maximum(seen, 1) / max(int(seen.sum()), 1)
 
-    @cached_property
-    def by_cluster(self) -> csr_array:
-        """How often each cluster has each value."""
-        row = np.repeat(self.pairs.label, np.diff(self.offsets))
-        shape = len(self.pairs.size), len(self.weight)
-        found = csr_array((np.ones(len(row), np.int32), (row, self.codes)), shape=shape)
-        found.sum_duplicates()
-        return found
+    def by_cluster(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+        """Return where the values of each cluster begin, which they are, and how often it has each."""
+        clusters, width = len(self.pairs.size), len(self.weight)
+        keys = np.sort(np.repeat(self.pairs.label, np.diff(self.offsets)) * width + self.codes)
+        first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
+        row, value = np.divmod(keys[first], width)
+        count = np.diff(np.append(first, len(keys)))
+        start = offsets_of(np.bincount(row, minlength=clusters))
+        return start, value.astype(np.int32), count.astype(np.int32)
 
     def sides(self) -> Iterator[tuple[str, Sides]]:
         """Yield each measure of values and words."""
-        pairs, clusters = self.pairs, self.by_cluster
-        rows = clusters.indptr.astype(np.int64), clusters.indices.astype(np.int32), clusters.data
-        number = np.asarray(clusters.sum(axis=1), np.float64).ravel()
-        total = (clusters > 0).astype(np.float64) @ self.weight
+        pairs, rows = self.pairs, self.by_cluster()
+        cluster = np.repeat(np.arange(len(pairs.size)), np.diff(rows[0]))
+        number = np.bincount(cluster, rows[2], minlength=len(pairs.size))
+        total = np.bincount(cluster, self.weight[rows[1]], minlength=len(pairs.size))
         across = np.zeros((len(pairs.one), 4))
         cluster_overlaps(*rows, *rows, self.weight, self.base, pairs.one, pairs.two, False, across)
         record, home = pairs.record, pairs.label[pairs.record]
@@ -205,6 +203,8 @@ def _overlap_measures(across: _Overlap, inside: _Overlap) -> Iterator[tuple[str,
 
 
 def _urn_gain(two: _Overlap) -> Floats:
+    from scipy.special import gammaln  # here, so that models without a context do not load SciPy
+
     both = two.number + two.other_number
     drawn = gammaln(1.0 + both) - gammaln(1.0 + two.number) - gammaln(1.0 + two.other_number)
     return np.asarray((two.shared[:, 2] - drawn) / np.minimum(two.number, two.other_number))

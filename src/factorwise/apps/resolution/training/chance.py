@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from factorwise.apps.resolution.comparisons import HasPairs
 from factorwise.types import Ints
@@ -40,7 +39,8 @@ def describe_chance(
         return None
     some = levels[known].astype(np.float64) * np.asarray(directions, np.float64)
     alike = (some / np.maximum(np.abs(some).max(axis=0, initial=1.0), 1.0)).sum(axis=1)
-    rank = rankdata(alike)
+    place, count = np.unique(alike, return_inverse=True, return_counts=True)[1:]
+    rank = (np.cumsum(count) - (count - 1) / 2.0)[place]
     positive = float(same.sum())
     ranked = (rank[same].mean() - (positive + 1.0) / 2.0) / (len(same) - positive)
     if ranked > _RANKED:

@@ -13,11 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from factorwise.apps.resolution.training.examples import PairExamples, TrainingData
 from factorwise.apps.resolution.training.pair_regression import fit_slope_and_shift
+from factorwise.kernels.graphs.components import component_numbers
 from factorwise.metrics.clustering import ClusterScore, Tally
 from factorwise.types import Bools, Floats, Ints
 
@@ -194,7 +193,6 @@ def _blocks(data: TrainingData) -> NDArray[np.int64]:
     size = np.bincount(entity[entity >= 0], minlength=count)
     low, high = pairs // count, pairs % count
     dense = links >= DENSE * size[low] * size[high]
-    ties = coo_array((np.ones(int(dense.sum())), (low[dense], high[dense])), shape=(count, count))
-    block = connected_components(ties, directed=False)[1].astype(np.int64)
+    block = component_numbers(count, low[dense], high[dense]).astype(np.int64)
     largest = float(np.bincount(block, weights=size).max()) / max(float(size.sum()), 1.0)
     return block if largest < LARGEST_BLOCK else np.arange(count)

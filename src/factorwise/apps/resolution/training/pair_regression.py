@@ -8,17 +8,19 @@ have the weight of the one below. With weights to start from, the ridge keeps th
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.sparse import csr_array
 from threadpoolctl import threadpool_limits
 
 from factorwise.apps.resolution.training.examples import PairExamples
 from factorwise.kernels.clusterings.links import FIXED_WEIGHTS, LINK_WEIGHT
 from factorwise.model.level_weights import LevelWeights
 from factorwise.types import Bools, Floats
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 MOST_PAIRS = 60_000
 RIDGE = 10.0  # of the steps between levels, per pair of mean share
@@ -89,6 +91,8 @@ def _logistic_loss(score: Floats, sign: Floats, share: Floats) -> tuple[float, F
 
 
 def _least(loss: Callable[[Floats], tuple[float, Floats]], start: Floats) -> Floats:
+    from scipy.optimize import minimize  # here, so that applying a model does not load SciPy
+
     options = {"maxiter": ITERATIONS, "ftol": SETTLED}
     with threadpool_limits(1):  # these sums are too short to be shared among threads
         found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
@@ -104,6 +108,8 @@ def _cumulate(steps: Floats, sizes: tuple[int, ...]) -> Floats:
 
 def _levels_seen(levels: NDArray[np.uint8], weights: LevelWeights) -> csr_array:
     """Return a row of zeros and ones for each pair: a one for the level it has in each comparison."""
+    from scipy.sparse import csr_array
+
     there = levels > 0
     columns = (levels.astype(np.int64) + (weights.offsets - FIXED_WEIGHTS - 1))[there]
     bounds = np.append(0, np.cumsum(there.sum(axis=1)))

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from factorwise.apps.resolution.comparisons.derived import RECORD, form_of
 from factorwise.apps.resolution.forms import Lists, NormalTable
@@ -89,6 +88,8 @@ def _likely(log_odds: Floats) -> NDArray[np.float64]:
 
 def _nearest_records(normal: NormalTable, probes: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return pairs of each probe with the records whose pieces of words have the highest cosine with its."""
+    from scipy.sparse import csr_array  # here, so that applying a model does not load SciPy
+
     pieces = form_of(normal, RECORD, "grams")
     assert isinstance(pieces, Lists)
     counts = np.bincount(pieces.codes, minlength=len(pieces.values))
