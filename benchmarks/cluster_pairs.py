@@ -28,8 +28,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from timing import smallest_process, table
 
+from factorwise.datasets.local import find_data
 from factorwise.errors import MissingDataError
-from factorwise.io.data import find_data
 from factorwise.metrics.clustering import b_cubed, pairwise
 
 SPLINK = Peer("splink", ("splink==5.0.0",))

@@ -389,8 +389,8 @@ def compare_sparse(data: Path, test: Path, contest: Contest, quick: bool) -> Non
 
 
 def compare_corpora(contest: Contest, folder: Path, root: Path, quick: bool) -> None:
-    from factorwise.apps.tagging.extraction import TemplateExtractor
-    from factorwise.apps.tagging.templates import default_templates
+    from factorwise.apps.tagging.features.extraction import TemplateExtractor
+    from factorwise.apps.tagging.features.templates import default_templates
     from factorwise.io.conll import read_columns
     from factorwise.metrics.sequence import score_spans, token_accuracy
 

@@ -36,7 +36,7 @@ MARGINAL_BAR, PARTITION_BAR, SCORE_BAR, READING_BAR = 1e-5, 1e-6, 1e-3, 0.5
 
 def problems(quick: bool) -> list[tuple[str, Any, Any]]:
     """Return name, network with evidence and published marginals of every problem."""
-    from factorwise.io.data import find_data
+    from factorwise.datasets.local import find_data
     from factorwise.io.networks import read_evidence, read_network
     from factorwise.io.networks.uai import parse_marginals
 
@@ -111,7 +111,7 @@ def run_narrow(quick: bool, memory: float) -> None:
 def run_bif(quick: bool) -> None:
     """Compare reading times with the bar and marginals with pgmpy's."""
     from factorwise import infer
-    from factorwise.io.data import find_data
+    from factorwise.datasets.local import find_data
     from factorwise.io.networks import read_network
 
     rows, worst, slowest = [], 0.0, 0.0

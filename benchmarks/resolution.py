@@ -38,8 +38,8 @@ from resolution_peers.halves import SETS, Halves, clusters_of_rule, write_halves
 from resolution_peers.measuring import read_entities
 from timing import table, verdict
 
+from factorwise.datasets.local import find_data
 from factorwise.errors import MissingDataError
-from factorwise.io.data import find_data
 from factorwise.metrics.clustering import b_cubed, pairwise
 
 HERE = Path(__file__).parent

@@ -24,9 +24,9 @@ from timing import smallest, table, verdict
 from factorwise import Fields, Model, Partition, mcmc, templates
 from factorwise.apps.coreference.documents import discourses, read_documents
 from factorwise.apps.coreference.resolution import training_world
+from factorwise.datasets.local import find_data
 from factorwise.errors import MissingDataError
 from factorwise.inference.mcmc.acceptances import GREEDY
-from factorwise.io.data import find_data
 from factorwise.kernels.walks.loops import UPDATES
 from factorwise.learning.samplerank.learner import SampleRank
 from factorwise.learning.samplerank.preferences import TruthPreference

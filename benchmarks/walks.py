@@ -66,8 +66,6 @@ from factorwise import (
     templates,
 )
 from factorwise.errors import MissingDataError
-from factorwise.io.data import find_data
-from factorwise.io.tables import read_table
 from factorwise.rng import Stream
 
 HERE = Path(__file__).parent
@@ -185,6 +183,18 @@ def hash_of(*arrays: Any) -> str:
 # Internal calls: one adapter per tree, chosen by whether the tree still has the module that it uses.
 
 
+def moved(module: str, earlier: str) -> Any:
+    """Import a module by the name it has, or by the one that it has in earlier trees."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError:
+        return import_module(earlier)
+
+
+find_data = moved("factorwise.datasets.local", "factorwise.io.data").find_data
+read_table = moved("factorwise.io.tables.reading", "factorwise.io.tables").read_table
+
+
 def adapter(module: str, old: F, new: F) -> F:
     """Choose ``old`` if this tree has ``module``, else ``new``."""
     try:
@@ -283,7 +293,8 @@ class NewLinkWalks(OldLinkWalks):
 
     def __init__(self, links: Links) -> None:
         walks = import_module("factorwise.inference.mcmc.shards.link_walk")
-        levels = import_module("factorwise.model.level_weights").LevelWeights
+        weights = moved("factorwise.model.clusterings.level_weights", "factorwise.model.level_weights")
+        levels = weights.LevelWeights
         self.links, self.team, self.begin_walk = links, one_thread(), walks.LinkWalk
         self.graph = walks.LinkGraph.from_pairs(len(links.entity), links.first, links.second)
         self.model = levels(tuple(links.sizes.tolist()), links.weights)
@@ -332,7 +343,10 @@ levels_of = adapter(MODEL, old_levels, new_levels)
 def record_links(records: Any, entity: np.ndarray, resolver: EntityResolver) -> Links:
     """Find the candidate pairs of records and their levels, by what a resolver has learned."""
     known = resolver.knowledge_
-    normal = import_module("factorwise.apps.resolution.normal_forms").normalize(records, known.fields)
+    forms = moved(
+        "factorwise.apps.resolution.normalize.normal_forms", "factorwise.apps.resolution.normal_forms"
+    )
+    normal = forms.normalize(records, known.fields)
     found = known.candidates(normal, threads=1)
     comparer, weights, sizes = levels_of(known, normal, found)
     levels = comparer.all_levels(found.first, found.second, one_thread())

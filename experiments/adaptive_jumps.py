@@ -41,8 +41,8 @@ from factorwise.inference.mcmc.adaptive.decoding import decode
 from factorwise.inference.mcmc.adaptive.law import JumpWeights, Parts
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
 from factorwise.inference.mcmc.adaptive.tuning import Tuning
+from factorwise.model.clusterings.table_templates import PairTableTemplate
 from factorwise.model.model import Model
-from factorwise.model.table_templates import PairTableTemplate
 from factorwise.rng import Stream
 from factorwise.world.diff import NEW, Transfer
 from factorwise.world.partition import Partition

@@ -30,6 +30,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from factorwise.apps.coreference.documents import read_documents
+from factorwise.datasets.local import find_data
 from factorwise.inference.mcmc.adaptive.jumps import Jumps
 from factorwise.inference.mcmc.adaptive.law import JumpWeights
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
@@ -46,7 +47,6 @@ from factorwise.inference.mcmc.proposals.partition_moves import (
     SplitMerge,
 )
 from factorwise.inference.mcmc.walk import Walk
-from factorwise.io.data import find_data
 from factorwise.rng import Stream
 
 SAMPLES_PER_MENTION = 300  # drawn in all

@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 
 from factorwise.apps.coreference.documents import Discourse, discourses, read_documents
 from factorwise.apps.coreference.resolution import discourse_model, training_world
+from factorwise.datasets.local import find_data
 from factorwise.inference.mcmc.adaptive.features import JumpFeatures
 from factorwise.inference.mcmc.adaptive.jumps import Jumps
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.inference.mcmc.walk import Walk
-from factorwise.io.data import find_data
 from factorwise.learning.samplerank.learner import SampleRank
 from factorwise.learning.samplerank.preferences import TruthPreference
 from factorwise.learning.updates import PassiveAggressive

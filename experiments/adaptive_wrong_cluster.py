@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from factorwise.inference.mcmc.adaptive.jumps import Jumps
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
 from factorwise.inference.mcmc.adaptive.tuning import Tuning, tune
-from factorwise.kernels.clusterings.jump_odds import SPLIT
+from factorwise.kernels.clusterings.adaptive.jump_odds import SPLIT
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition
 

@@ -22,9 +22,9 @@ import factorwise.apps.alignment
 from factorwise.apps.alignment.estimator import OntologyAligner
 from factorwise.apps.alignment.general import learn_general_weights
 from factorwise.apps.alignment.matching import Candidates
-from factorwise.io.alignments import read_alignment
-from factorwise.io.data import find_data
-from factorwise.io.ontologies import Ontology, read_ontology
+from factorwise.datasets.local import find_data
+from factorwise.io.ontologies.alignments import read_alignment
+from factorwise.io.ontologies.ontology import Ontology, read_ontology
 from factorwise.metrics.alignment import score_matches
 
 FILES = {

@@ -23,7 +23,7 @@ import numpy as np
 from factorwise.apps.collective import Counts, Flows, TransitionFeatures, Transitions
 from factorwise.apps.collective.estimator import CollectiveModel
 from factorwise.apps.collective.learning import least_moves
-from factorwise.io.data import find_data
+from factorwise.datasets.local import find_data
 from factorwise.metrics.flows import FlowScore, score_flows
 
 OUT = Path(__file__).parent / "out"

@@ -11,8 +11,9 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from factorwise.apps.tagging import ChainCRF
-from factorwise.apps.tagging.encoders import as_sentences
+from factorwise.apps.tagging.features.encoders import as_sentences
 from factorwise.apps.tagging.global_tagger import node_scores, transition_table
+from factorwise.datasets.local import find_data
 from factorwise.inference.message_passing.projection import (
     ChainsBase,
     FeatureWeights,
@@ -21,7 +22,6 @@ from factorwise.inference.message_passing.projection import (
     RandomFourierMeanMap,
     project_chains,
 )
-from factorwise.io.data import find_data
 from factorwise.kernels.compile.threads import Team
 from factorwise.learning.likelihood.priors import Prior
 from factorwise.learning.projections.features import LabeledChains, learn_feature_weights

@@ -14,7 +14,7 @@ import numpy as np
 
 from factorwise.apps.tagging import ChainCRF
 from factorwise.apps.tagging.cross_fitting import Judged, cross_fitted
-from factorwise.apps.tagging.encoders import as_sentences
+from factorwise.apps.tagging.features.encoders import as_sentences
 from factorwise.apps.tagging.global_constraints import ConstraintSet
 from factorwise.apps.tagging.global_tagger import (
     LEARNING,
@@ -26,9 +26,9 @@ from factorwise.apps.tagging.global_tagger import (
 )
 from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.apps.tagging.training import Sentences
+from factorwise.datasets.local import find_data
 from factorwise.inference.exact.chain import chain_k_best
 from factorwise.inference.message_passing.projection import SequenceEnergy, project_sequences
-from factorwise.io.data import find_data
 from factorwise.kernels.compile.threads import Team
 from factorwise.learning.chains.structure import Supervision
 from factorwise.learning.projections.learning import learn_energies

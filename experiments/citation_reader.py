@@ -19,7 +19,7 @@ import numpy as np
 
 from factorwise.apps.tagging.citations.formats import to_csl
 from factorwise.apps.tagging.citations.reader import Citation, CitationReader, divided_labels
-from factorwise.io.data import find_data
+from factorwise.datasets.local import find_data
 from factorwise.metrics.calibration import reliability
 from factorwise.metrics.sequence import score_spans, spans
 

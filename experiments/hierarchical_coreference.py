@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 import factorwise as fw
-from factorwise.io.data import find_data
+from factorwise.datasets.local import find_data
 from factorwise.metrics.clustering import b_cubed
 from factorwise.rng import Stream
 from factorwise.walks import Program

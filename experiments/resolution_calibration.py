@@ -38,8 +38,8 @@ from resolution_tasks import Task, arguments, entities_with, save
 from factorwise import EntityResolver
 from factorwise.apps.resolution.merge_odds import decided_merges, tree_of_walk
 from factorwise.apps.resolution.resolving import draw_posterior
+from factorwise.apps.resolution.results.trust import describe_calibration
 from factorwise.apps.resolution.training import entity_numbers
-from factorwise.apps.resolution.trust import describe_calibration
 from factorwise.inference.merge_trees import SURE
 from factorwise.metrics.calibration import Reliability, reliability
 from factorwise.metrics.clustering import b_cubed

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from factorwise import EntityResolver
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.training import entity_numbers
-from factorwise.io.data import find_data
+from factorwise.datasets.local import find_data
 from factorwise.metrics.clustering import b_cubed
 from factorwise.types import Ints
 

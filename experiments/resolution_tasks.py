@@ -19,8 +19,8 @@ import pyarrow as pa
 from matplotlib.figure import Figure
 
 from factorwise.apps.resolution.training import entity_numbers
-from factorwise.io.data import find_data
-from factorwise.io.tables import read_table
+from factorwise.datasets.local import find_data
+from factorwise.io.tables.reading import read_table
 from factorwise.types import Ints
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))  # for the halves of the benchmark

@@ -28,16 +28,16 @@ import pyarrow.parquet as pq
 from factorwise import EntityResolver
 from factorwise.apps.resolution.blocking import default_rules, find_candidates
 from factorwise.apps.resolution.comparisons import Comparer, planned
-from factorwise.apps.resolution.kinds import infer_kinds
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.linking import link
-from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.normalize.normal_forms import normalize
 from factorwise.apps.resolution.resolving import searched
+from factorwise.apps.resolution.schema.kinds import infer_kinds
 from factorwise.apps.resolution.training.fitting import EXPECTED, MOST_EXPECTED, SAMPLE, sampled
-from factorwise.apps.resolution.unsupervised import fit_mixture, weights_of
+from factorwise.apps.resolution.unlabelled.unsupervised import fit_mixture, weights_of
+from factorwise.datasets.local import find_data
 from factorwise.inference.mcmc.shards.search import LinkSearch
-from factorwise.io.data import find_data
-from factorwise.io.tables import read_table
+from factorwise.io.tables.reading import read_table
 from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.clustering import ClusterScore, b_cubed
 from factorwise.types import Ints

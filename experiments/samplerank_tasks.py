@@ -31,9 +31,9 @@ from factorwise.apps.alignment.matching import training_world as alignment_world
 from factorwise.apps.coreference.documents import discourses, read_documents
 from factorwise.apps.coreference.resolution import search
 from factorwise.apps.coreference.resolution import training_world as coreference_world
-from factorwise.io.alignments import read_alignment
-from factorwise.io.data import find_data
-from factorwise.io.ontologies import read_ontology
+from factorwise.datasets.local import find_data
+from factorwise.io.ontologies.alignments import read_alignment
+from factorwise.io.ontologies.ontology import read_ontology
 from factorwise.learning.samplerank.walkers import TrainingWorld
 from factorwise.metrics.alignment import score_matches
 from factorwise.metrics.coreference import score_documents

@@ -33,6 +33,7 @@ from resolution_tasks import Task, entities_with, load
 from factorwise import EntityResolver
 from factorwise.apps.resolution.linking import Linked, link
 from factorwise.apps.resolution.training import entity_numbers
+from factorwise.datasets.local import find_data
 from factorwise.distributed import (
     LocalExecutor,
     Sharding,
@@ -48,7 +49,6 @@ from factorwise.distributed.search import entities_of
 from factorwise.distributed.stepping import step_shard
 from factorwise.inference.mcmc.shards.link_walk import LinkGraph, LinkWalk
 from factorwise.inference.mcmc.shards.search import LinkSearch, Progress
-from factorwise.io.data import find_data
 from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.clustering import b_cubed
 

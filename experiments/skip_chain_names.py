@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import factorwise as fw
-from factorwise.apps.tagging.extraction import TemplateExtractor
-from factorwise.apps.tagging.templates import default_templates
-from factorwise.io.data import find_data
+from factorwise.apps.tagging.features.extraction import TemplateExtractor
+from factorwise.apps.tagging.features.templates import default_templates
+from factorwise.datasets.local import find_data
 from factorwise.metrics.sequence import score_spans
 
 RARE = 10  # occurrences of a word up to which its occurrences are linked

@@ -16,8 +16,8 @@ from factorwise.inference.mcmc.adaptive.tuning import Tuning
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.inference.mcmc.walk import Walk
+from factorwise.model.clusterings.table_templates import PairTableTemplate
 from factorwise.model.model import Model
-from factorwise.model.table_templates import PairTableTemplate
 from factorwise.rng import Stream
 from factorwise.variables.pair_table import PairTable
 from factorwise.world.partition import Partition

@@ -3,7 +3,7 @@
 from factorwise.apps.alignment.candidates import candidate_pairs
 from factorwise.apps.alignment.concepts import ConceptTable
 from factorwise.apps.alignment.features import pair_features
-from factorwise.io.ontologies import Concept, Ontology
+from factorwise.io.ontologies.ontology import Concept, Ontology
 
 
 def table(*concepts):

@@ -14,7 +14,9 @@ from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.proposals.assignment_proposals import LocalRelabel, Swap, UniformRelabel
 from factorwise.inference.mcmc.proposals.mixtures import Mixture
 from factorwise.inference.mcmc.walk import Walk
-from factorwise.model.assignment_templates import (
+from factorwise.model.labels.cardinality import Cardinality
+from factorwise.model.labels.custom import DynamicTemplate, TupleTemplate
+from factorwise.model.labels.library import (
     Bias,
     FeatureTransitions,
     SkipEdges,
@@ -23,8 +25,6 @@ from factorwise.model.assignment_templates import (
     UnaryFeatures,
     WeightedTables,
 )
-from factorwise.model.cardinality import Cardinality
-from factorwise.model.custom_assignment import DynamicTemplate, TupleTemplate
 from factorwise.model.model import Model
 from factorwise.variables.domain import Domain
 from factorwise.variables.features import Features

@@ -2,9 +2,9 @@
 
 from itertools import islice, product
 
-from factorwise.apps.generation.cultures import CULTURES
-from factorwise.apps.generation.inventory import NameLists
-from factorwise.apps.generation.nicknames import NICKNAMES
+from factorwise.datasets.cultures import CULTURES
+from factorwise.datasets.inventory import NameLists
+from factorwise.datasets.nicknames import NICKNAMES
 
 ONSETS = list("bdfghjklmnprstvwz")
 VOWELS = list("aeiou")

@@ -10,7 +10,7 @@ import numpy as np
 from factorwise.inference.mcmc.branches import Tap, every_path
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.kernels.clusterings.arrays import LIVE, SPLITTABLE
-from factorwise.model.link_templates import CannotLinkTemplate, LinkTemplate, OnePerSourceTemplate
+from factorwise.model.clusterings.link_templates import CannotLinkTemplate, LinkTemplate, OnePerSourceTemplate
 from factorwise.model.model import Model
 from factorwise.model.templates import ClusterTemplate, PairTableTemplate, PairTemplate
 from factorwise.variables.fields import Fields

@@ -8,7 +8,7 @@ from collections import defaultdict
 import numpy as np
 
 from factorwise.inference.mcmc.shards.link_walk import LinkGraph, LinkWalk
-from factorwise.model.link_templates import LinkTemplate
+from factorwise.model.clusterings.link_templates import LinkTemplate
 from factorwise.model.model import Model
 from factorwise.world.partition import Partition
 from link_cases import check_layout

@@ -14,7 +14,7 @@ from factorwise.distributed import Sharding, search_shards, shard_model, shard_w
 from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.inference.mcmc.shards.sharded_walk import ShardedWalk, walk_along
 from factorwise.learning.samplerank.learner import SampleRank
-from factorwise.model.link_templates import CannotLinkTemplate, LinkTemplate, OnePerSourceTemplate
+from factorwise.model.clusterings.link_templates import CannotLinkTemplate, LinkTemplate, OnePerSourceTemplate
 from factorwise.model.model import Model
 from factorwise.model.templates import ClusterTemplate, TallyTemplate
 from factorwise.variables.bags import Bags

@@ -5,12 +5,12 @@ import pyarrow as pa
 
 from factorwise.apps.resolution.blocking import Part, Rule, find_candidates
 from factorwise.apps.resolution.comparisons import Comparer, planned
-from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.knowledge import Knowledge
-from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.normalize.normal_forms import normalize
+from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.apps.resolution.training.examples import TrainingData
-from factorwise.model.level_weights import LevelWeights
-from factorwise.model.link_templates import LinkTemplate
+from factorwise.model.clusterings.level_weights import LevelWeights
+from factorwise.model.clusterings.link_templates import LinkTemplate
 from factorwise.model.model import Model
 from factorwise.world.links import LinkGraph
 from factorwise.world.partition import Partition

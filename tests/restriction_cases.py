@@ -6,7 +6,7 @@ from copy import copy
 
 import numpy as np
 
-from factorwise.model.link_templates import CannotLinkTemplate, LinkTemplate, OnePerSourceTemplate
+from factorwise.model.clusterings.link_templates import CannotLinkTemplate, LinkTemplate, OnePerSourceTemplate
 from factorwise.model.templates import (
     AllAgree,
     BagCosine,

@@ -42,12 +42,12 @@ from factorwise.errors import FactorwiseError
 from factorwise.inference.mcmc.adaptive.law import JumpWeights
 from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.io.checkpoints import FILE
-from factorwise.io.models import ModelFile, read_model, write_model
-from factorwise.io.proposers import load_proposer, save_proposer
+from factorwise.io.models.files import ModelFile, read_model, write_model
+from factorwise.io.models.proposers import load_proposer, save_proposer
+from factorwise.io.models.weights import load_weights, save_weights
 from factorwise.io.shard_files import ShardStore, _table
-from factorwise.io.weights import load_weights, save_weights
 from factorwise.kernels.compile.threads import Team
-from factorwise.model.cluster_templates import ClusterSize
+from factorwise.model.clusterings.cluster_templates import ClusterSize
 from factorwise.rng import split_mix_words
 from resolution_cases import known_of, people_table
 from shard_cases import planted

@@ -13,19 +13,19 @@ import numpy as np
 import pytest
 
 from factorwise.apps.coreference.documents import parse_documents
-from factorwise.apps.resolution.fields import read_fields
+from factorwise.apps.resolution.schema.fields import read_fields
+from factorwise.apps.tagging.features.templates import TemplateSet
 from factorwise.apps.tagging.global_constraints import ConstraintSet
 from factorwise.apps.tagging.model_file import read_tagger
-from factorwise.apps.tagging.templates import TemplateSet
 from factorwise.errors import FactorwiseError
-from factorwise.io.alignments import parse_alignment
 from factorwise.io.conll import read_columns
-from factorwise.io.models import ModelFile, read_model, write_model
+from factorwise.io.models.files import ModelFile, read_model, write_model
 from factorwise.io.networks import parse_network
 from factorwise.io.networks.uai import parse_evidence
-from factorwise.io.ontologies import parse_jsonl, read_ontology
+from factorwise.io.ontologies.alignments import parse_alignment
+from factorwise.io.ontologies.ontology import parse_jsonl, read_ontology
 from factorwise.io.shard_files import ShardStore
-from factorwise.io.tables import read_table
+from factorwise.io.tables.reading import read_table
 
 CASES = int(os.environ.get("FACTORWISE_FUZZ_CASES", "300"))
 LONGEST = 5.0  # seconds of processor time for one small file

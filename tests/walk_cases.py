@@ -18,8 +18,8 @@ from factorwise.inference.mcmc.proposals.partition_moves import (
 )
 from factorwise.learning.samplerank.preferences import TruthPreference
 from factorwise.learning.samplerank.walkers import TrainingWorld
+from factorwise.model.clusterings.table_templates import PairTableTemplate
 from factorwise.model.model import Model
-from factorwise.model.table_templates import PairTableTemplate
 from factorwise.model.templates import ClusterSize, ClusterTemplate, EdgeTemplate, PairTemplate
 from factorwise.variables.fields import Fields
 from factorwise.variables.pair_table import PairTable

@@ -9,12 +9,13 @@ import sys
 import pytest
 
 from factorwise.apps.alignment.estimator import KIND, OntologyAligner
-from factorwise.cli import align, align_fit, main
+from factorwise.cli import align, main
+from factorwise.cli.align import fit as align_fit
 from factorwise.cli.learned import TOP, VERB_OF_KIND
-from factorwise.io.alignments import read_alignment
-from factorwise.io.learned import read_learned
-from factorwise.io.models import ModelFile, read_model, write_model
-from factorwise.io.ontologies import read_ontology
+from factorwise.io.models.files import ModelFile, read_model, write_model
+from factorwise.io.models.learned import read_learned
+from factorwise.io.ontologies.alignments import read_alignment
+from factorwise.io.ontologies.ontology import read_ontology
 from factorwise.metrics.alignment import best_threshold, match_curve, score_matches
 from report_cases import sections_of
 

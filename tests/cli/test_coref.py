@@ -11,10 +11,12 @@ import pytest
 from coreference_cases import record
 from factorwise.apps.coreference.documents import read_documents
 from factorwise.apps.coreference.estimator import KIND, CoreferenceResolver
-from factorwise.cli import align, coref, coref_apply, coref_fit, main
+from factorwise.cli import align, coref, main
+from factorwise.cli.coref import apply as coref_apply
+from factorwise.cli.coref import fit as coref_fit
 from factorwise.cli.learned import TOP, VERB_OF_KIND
-from factorwise.io.learned import read_learned
-from factorwise.io.models import ModelFile, read_model, write_model
+from factorwise.io.models.files import ModelFile, read_model, write_model
+from factorwise.io.models.learned import read_learned
 from factorwise.pipelines.mentions import documents_of_text
 from report_cases import sections_of
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from factorwise.apps.generation.bibliography import make_bibliography
 from factorwise.cli import demo
+from factorwise.datasets.bibliography import make_bibliography
 
 
 def test_the_demo_learns_both_jobs_and_writes_a_page(run, tmp_path):

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from factorwise.apps.collective.estimator import CollectiveModel
-from factorwise.cli import flows, flows_fit, main
-from factorwise.io.models import ModelFile, read_model, write_model
+from factorwise.cli import flows, main
+from factorwise.cli.flows import fit as flows_fit
+from factorwise.io.models.files import ModelFile, read_model, write_model
 from report_cases import sections_of
 
 SHARED = ["--seed", "--threads", "--config", "--json", "--quiet", "--verbose", "--version"]

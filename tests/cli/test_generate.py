@@ -6,9 +6,9 @@ import sys
 import pyarrow.parquet as pq
 import pytest
 
-from factorwise.apps.generation import inventory
-from factorwise.apps.generation.authors import AuthorMentions, OffTargetError
-from factorwise.io import tables
+from factorwise.datasets import inventory
+from factorwise.datasets.authors import AuthorMentions, OffTargetError
+from factorwise.io.tables import reading as tables
 from generation_cases import invented_names
 
 

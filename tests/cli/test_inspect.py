@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from factorwise.io.models import ModelFile, write_model
+from factorwise.io.models.files import ModelFile, write_model
 
 
 @pytest.fixture

@@ -13,7 +13,9 @@ from factorwise.apps.collective.learning import CollectiveProblem
 from factorwise.apps.resolution import estimator
 from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.apps.tagging.tagger import ChainTagger
-from factorwise.cli import coref_apply, resolve_progress, tag_training
+from factorwise.cli.coref import apply as coref_apply
+from factorwise.cli.resolve import progress as resolve_progress
+from factorwise.cli.tag import training as tag_training
 from factorwise.errors import InvalidArgumentError
 from factorwise.learning import SampleRank
 from record_cases import without, write_csv

@@ -6,7 +6,10 @@ import json
 
 import pytest
 
-from factorwise.cli import main, resolve_report, resolve_request, tag_report
+from factorwise.cli import main
+from factorwise.cli.resolve import report as resolve_report
+from factorwise.cli.resolve import request as resolve_request
+from factorwise.cli.tag import report as tag_report
 from record_cases import people, without, write_csv
 from report_cases import sections_of
 

@@ -12,15 +12,17 @@ from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.merge_odds import MergeLine, MergeOdds
 from factorwise.apps.resolution.training import ladder
-from factorwise.cli import main, resolve_apply, resolve_progress
+from factorwise.cli import main
 from factorwise.cli.learned import TOP
-from factorwise.cli.resolve_fit import bottleneck
-from factorwise.cli.resolve_progress import progress_text
+from factorwise.cli.resolve import apply as resolve_apply
+from factorwise.cli.resolve import progress as resolve_progress
+from factorwise.cli.resolve.fit import bottleneck
+from factorwise.cli.resolve.progress import progress_text
 from factorwise.inference.mcmc.shards import component_search
 from factorwise.inference.mcmc.shards import search as linkage_search
 from factorwise.inference.mcmc.shards.search import Progress
-from factorwise.io.models import read_model
-from factorwise.io.tables import read_table
+from factorwise.io.models.files import read_model
+from factorwise.io.tables.reading import read_table
 from factorwise.metrics.clustering import b_cubed
 from record_cases import people, read_csv, without, write_csv
 
@@ -264,7 +266,7 @@ def test_the_table_of_blocks_is_printed_before_the_walk(run, folder, tmp_path, m
 
 @pytest.mark.parametrize("ending", ["parquet", "jsonl", "csv.gz"])
 def test_the_format_follows_the_ending(run, folder, tmp_path, ending):
-    from factorwise.io.tables import read_table
+    from factorwise.io.tables.reading import read_table
 
     words = ("--id", "id", "--model", folder / "m.fw", "-o", tmp_path / f"o.{ending}", "--quiet")
     assert run("resolve", "apply", folder / "few.csv", *words).code == 0

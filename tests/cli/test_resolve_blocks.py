@@ -6,10 +6,10 @@ import pytest
 
 from factorwise.apps.resolution.blocking.counting import count_blocks
 from factorwise.apps.resolution.blocking.rule_text import parse_rule
-from factorwise.apps.resolution.fields import FieldSpec
-from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.normalize.normal_forms import normalize
+from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.cli import main
-from factorwise.io.tables import read_table
+from factorwise.io.tables.reading import read_table
 
 PEOPLE = """id,town,year
 a,Ulm,1900

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from factorwise.cli import main, resolve
-from factorwise.io.models import ModelFile, write_model
+from factorwise.io.models.files import ModelFile, write_model
 from record_cases import people, read_csv, without, write_csv
 
 FEW = people(12)

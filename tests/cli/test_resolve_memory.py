@@ -11,11 +11,11 @@ import pytest
 
 from factorwise.cli import main
 from factorwise.io import columns
-from factorwise.io.tables import read_table, write_table
+from factorwise.io.tables.reading import read_table, write_table
 from resolution_cases import people_table
 
 STAGES = {
-    "normal forms": "factorwise.apps.resolution.normal_forms:normal_forms",
+    "normal forms": "factorwise.apps.resolution.normalize.normal_forms:normal_forms",
     "keys": "factorwise.apps.resolution.blocking.candidates:blocks_of",
     "joins": "factorwise.apps.resolution.blocking.candidates:merge_pairs",
     "comparisons": "factorwise.apps.resolution.comparisons.plan:chunks",
@@ -23,7 +23,7 @@ STAGES = {
     "walk": "factorwise.apps.resolution.resolving:search_group",
     "confidence": "factorwise.apps.resolution.linked_items:link_chances",
     "names": "factorwise.apps.resolution.estimator:entity_names",
-    "writing": "factorwise.cli.resolve_apply:write_output",
+    "writing": "factorwise.cli.resolve.apply:write_output",
 }
 KILLED = """
 import importlib, os, signal, sys

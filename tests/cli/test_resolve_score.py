@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from factorwise.cli import resolve_score
+from factorwise.cli.resolve import score as resolve_score
 from factorwise.metrics.clustering import Contingency
 from factorwise.metrics.coreference import score_clusterings
 from record_cases import write_csv
@@ -75,7 +75,7 @@ def test_records_that_one_file_lacks_are_told_and_left_out(score, tmp_path):
 def test_ids_are_joined_as_text(score, files, tmp_path):
     import pyarrow as pa
 
-    from factorwise.io.tables import write_table
+    from factorwise.io.tables.reading import write_table
 
     columns = {"number": pa.array([int(one) for one in TRUTH]), "who": pa.array(list(range(7)))}
     write_table(tmp_path / "t.parquet", pa.table(columns))

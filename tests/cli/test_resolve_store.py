@@ -8,8 +8,8 @@ import pytest
 
 from curation_cases import people
 from factorwise.cli import main
-from factorwise.io import table_files
-from factorwise.io.tables import read_table
+from factorwise.io.tables import files as table_files
+from factorwise.io.tables.reading import read_table
 from factorwise.store import Cause, Store
 
 

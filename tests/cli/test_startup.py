@@ -8,8 +8,9 @@ from typing import get_args
 
 import pytest
 
-from factorwise.cli import learning, tag_fit
+from factorwise.cli import learning
 from factorwise.cli.main import VERBS
+from factorwise.cli.tag import fit as tag_fit
 
 HEAVY = ("numba", "scipy", "scipy.optimize", "scipy.stats", "sklearn", "pandas")
 SCRIPT = """

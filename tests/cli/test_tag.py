@@ -11,9 +11,10 @@ import pytest
 
 from factorwise.apps.tagging.estimator import ChainCRF
 from factorwise.apps.tagging.model_file import read_tagger
-from factorwise.cli import main, tag_training
+from factorwise.cli import main
 from factorwise.cli.tag import VERBS
-from factorwise.io.models import ModelFile, write_model
+from factorwise.cli.tag import training as tag_training
+from factorwise.io.models.files import ModelFile, write_model
 from factorwise.metrics.sequence import spans
 from tagging_files import column_text, rows_of, sentences
 
@@ -646,7 +647,7 @@ def test_a_file_that_holds_no_whole_tagger_is_refused(run, folder, tmp_path, mon
     other, future = tmp_path / "other.fw", tmp_path / "future.fw"
     write_model(other, ModelFile(kind="weights"))
     with monkeypatch.context() as later:
-        later.setattr("factorwise.io.models.FORMAT_VERSION", 9)
+        later.setattr("factorwise.io.models.files.FORMAT_VERSION", 9)
         write_model(future, ModelFile(kind="chain-crf"))
     for content, fault in (
         (whole[:-100], "not a readable model file"),

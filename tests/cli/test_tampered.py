@@ -5,7 +5,7 @@ import os
 import pytest
 
 import tampering
-from factorwise.io.models import write_model
+from factorwise.io.models.files import write_model
 
 CASES = int(os.environ.get("FACTORWISE_FUZZ_CASES", "300")) // 10
 KINDS = (

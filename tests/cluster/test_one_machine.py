@@ -16,7 +16,7 @@ from factorwise.apps.resolution.training.link_learning import LinkTraining
 from factorwise.distributed import LocalExecutor, ShardKeeping, SummedObjective, mix_weights
 from factorwise.errors import InvalidArgumentError
 from factorwise.io.shard_files import ShardStore
-from factorwise.model.level_weights import LevelWeights
+from factorwise.model.clusterings.level_weights import LevelWeights
 from shard_cases import (
     SIZES,
     Watched,

@@ -5,7 +5,7 @@ import pytest
 
 from factorwise.inference.merge_gains import add_gains
 from factorwise.inference.merge_trees import grow_merge_tree
-from factorwise.model.link_templates import CannotLinkTemplate, OnePerSourceTemplate
+from factorwise.model.clusterings.link_templates import CannotLinkTemplate, OnePerSourceTemplate
 from factorwise.model.model import Model
 from factorwise.model.templates import ClusterSize, EdgeTemplate, PairTemplate, TallyTemplate
 from factorwise.variables.bags import Bags

@@ -3,7 +3,12 @@
 import pytest
 
 from factorwise.errors import DataFileError, InvalidArgumentError
-from factorwise.io.alignments import Correspondence, parse_alignment, read_alignment, write_alignment
+from factorwise.io.ontologies.alignments import (
+    Correspondence,
+    parse_alignment,
+    read_alignment,
+    write_alignment,
+)
 
 RDF = b"""<?xml version='1.0' encoding='utf-8'?>
 <rdf:RDF xmlns='http://knowledgeweb.semanticweb.org/heterogeneity/alignment'

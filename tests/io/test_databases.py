@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from factorwise.errors import DataFileError, InvalidArgumentError
-from factorwise.io import databases
 from factorwise.io.shard_files import ShardStore
-from factorwise.io.table_parts import begin_parts
-from factorwise.io.tables import read_table, write_table
+from factorwise.io.tables import databases
+from factorwise.io.tables.parts import begin_parts
+from factorwise.io.tables.reading import read_table, write_table
 from factorwise.store import Store
 
 TABLE = pa.table({"id": [1, 2, 3], "name": ["Ann", None, "Zoë's"], "weight": [0.5, None, 2.0]})

@@ -12,7 +12,7 @@ import pytest
 
 from factorwise.cli import main
 from factorwise.errors import ModelFileError
-from factorwise.io.models import FORMAT_VERSION, READERS, read_model, write_model
+from factorwise.io.models.files import FORMAT_VERSION, READERS, read_model, write_model
 
 FOLDER = Path(__file__).parent / "earlier"
 SOURCE = Path(__file__).parents[2] / "src" / "factorwise"

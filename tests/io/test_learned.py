@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from factorwise.errors import ModelFileError
-from factorwise.io.learned import LearnedWeights, damaged, plain_settings, read_learned, write_learned
-from factorwise.io.models import ModelFile, read_model, write_model
+from factorwise.io.models.files import ModelFile, read_model, write_model
+from factorwise.io.models.learned import LearnedWeights, damaged, plain_settings, read_learned, write_learned
 from factorwise.learning.samplerank.learner import PassRecord
 
 KIND = "coreference"

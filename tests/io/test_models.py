@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from factorwise.errors import ModelFileError
-from factorwise.io import models
-from factorwise.io.models import FORMAT_VERSION, ModelFile, read_model, write_model
+from factorwise.io.models import files as models
+from factorwise.io.models.files import FORMAT_VERSION, ModelFile, read_model, write_model
 
 
 def example() -> ModelFile:
@@ -500,7 +500,7 @@ def test_a_file_larger_than_the_system_allows_leaves_nothing(tmp_path):
     script = (
         "import resource, signal, sys, numpy as np\n"
         "from factorwise.errors import ModelFileError\n"
-        "from factorwise.io.models import ModelFile, write_model\n"
+        "from factorwise.io.models.files import ModelFile, write_model\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
         "try:\n"

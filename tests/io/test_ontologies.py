@@ -6,8 +6,15 @@ import json
 import pytest
 
 from factorwise.errors import DataFileError, MissingExtraError
-from factorwise.io.ontologies import Concept, Ontology, is_generated, parse_jsonl, read_ontology, write_jsonl
-from factorwise.io.rdf import parse_rdf
+from factorwise.io.ontologies.ontology import (
+    Concept,
+    Ontology,
+    is_generated,
+    parse_jsonl,
+    read_ontology,
+    write_jsonl,
+)
+from factorwise.io.ontologies.rdf import parse_rdf
 
 
 def jsonl(*records):
@@ -210,7 +217,7 @@ def test_a_missing_file_and_an_unknown_suffix_say_what_to_do(tmp_path):
 
 
 def test_without_rdflib_reading_rdf_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setattr("factorwise.io.rdf.import_module", builtins.__import__)
+    monkeypatch.setattr("factorwise.io.ontologies.rdf.import_module", builtins.__import__)
     monkeypatch.setitem(__import__("sys").modules, "rdflib", None)
     (tmp_path / "o.ttl").write_text("")
     with pytest.raises(MissingExtraError, match=r"pip install 'factorwise\[ontologies\]'"):

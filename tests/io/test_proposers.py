@@ -5,8 +5,8 @@ import pytest
 
 from factorwise.errors import ModelFileError
 from factorwise.inference.mcmc.adaptive.law import JumpWeights
-from factorwise.io.models import ModelFile, write_model
-from factorwise.io.proposers import KIND, load_proposer, save_proposer
+from factorwise.io.models.files import ModelFile, write_model
+from factorwise.io.models.proposers import KIND, load_proposer, save_proposer
 
 WEIGHTS = JumpWeights(("alike", "log size"), np.array([0.5, -1.0]), np.array([2.0, 1e-300]), (0.2, 0.7, 0.1))
 

@@ -11,7 +11,7 @@ import pytest
 
 import factorwise
 from factorwise.errors import InvalidArgumentError
-from factorwise.io.provenance import HIDDEN, fingerprint, provenance, public_command, versions
+from factorwise.io.models.provenance import HIDDEN, fingerprint, provenance, public_command, versions
 
 
 def test_the_record_is_json_and_complete(tmp_path):
@@ -70,7 +70,7 @@ def test_a_package_that_is_absent_has_no_version():
 
 def test_versions_are_found_without_importing_the_packages():
     script = (
-        "import sys; from factorwise.io.provenance import provenance; provenance();"
+        "import sys; from factorwise.io.models.provenance import provenance; provenance();"
         " print(sorted({'numba', 'scipy', 'numpy'} & set(sys.modules)))"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -5,9 +5,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from factorwise.errors import DataFileError
-from factorwise.io import table_parts
-from factorwise.io.table_parts import begin_parts, cut_parts, end_parts, write_part
-from factorwise.io.tables import read_table
+from factorwise.io.tables import parts as table_parts
+from factorwise.io.tables.parts import begin_parts, cut_parts, end_parts, write_part
+from factorwise.io.tables.reading import read_table
 
 TABLE = pa.table({"id": [str(number) for number in range(10)], "entity": ["a", "b"] * 5})
 

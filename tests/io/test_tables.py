@@ -12,8 +12,8 @@ import pytest
 from pyarrow.dataset import dataset
 
 from factorwise.errors import DataFileError, InvalidArgumentError, MissingDataError
-from factorwise.io import table_files
-from factorwise.io.tables import ids_of, read_table, stack_tables, write_table
+from factorwise.io.tables import files as table_files
+from factorwise.io.tables.reading import ids_of, read_table, stack_tables, write_table
 
 AWKWARD = 'a"b; drop table t'
 

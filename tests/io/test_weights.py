@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from factorwise.errors import ModelFileError
-from factorwise.io.models import ModelFile, read_model, write_model
-from factorwise.io.weights import load_weights, save_weights, weight_blocks
+from factorwise.io.models.files import ModelFile, read_model, write_model
+from factorwise.io.models.weights import load_weights, save_weights, weight_blocks
 from factorwise.model.model import Model
 from factorwise.model.template import Template
 

@@ -5,7 +5,9 @@ from hypothesis import strategies as st
 
 from assignment_cases import BIT, CASES, STATIC, TAG, all_worlds
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError, UnknownLabelError, WeightError
-from factorwise.model.assignment_templates import (
+from factorwise.model.labels.cardinality import Cardinality
+from factorwise.model.labels.custom import DynamicTemplate, TupleTemplate
+from factorwise.model.labels.library import (
     Bias,
     FeatureTransitions,
     SkipEdges,
@@ -14,8 +16,6 @@ from factorwise.model.assignment_templates import (
     UnaryFeatures,
     WeightedTables,
 )
-from factorwise.model.cardinality import Cardinality
-from factorwise.model.custom_assignment import DynamicTemplate, TupleTemplate
 from factorwise.model.model import Model
 from factorwise.variables.features import Features
 from factorwise.variables.variable import Column, Variables

@@ -5,9 +5,9 @@ import pytest
 
 from assignment_cases import BIT, STATIC, TAG, all_worlds, runs
 from factorwise.errors import InvalidArgumentError, TreewidthError
-from factorwise.model.assignment_templates import Bias, Transitions
-from factorwise.model.cardinality import Cardinality
-from factorwise.model.custom_assignment import TupleTemplate
+from factorwise.model.labels.cardinality import Cardinality
+from factorwise.model.labels.custom import TupleTemplate
+from factorwise.model.labels.library import Bias, Transitions
 from factorwise.model.model import Model
 from factorwise.model.unrolling import unroll
 from factorwise.variables.domain import Domain

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.clusterings.counts import BITS
-from factorwise.model.count_layout import KeptLayout, lay_out_counts
+from factorwise.model.clusterings.count_layout import KeptLayout, lay_out_counts
 
 
 @st.composite

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError, ShapeError
 from factorwise.kernels.compile.primitives import overlap
+from factorwise.model.clusterings.partition_templates import PairTemplate
 from factorwise.model.model import Model
-from factorwise.model.partition_templates import PairTemplate
 from factorwise.model.programs import model_programs
 from factorwise.model.templates import CountedTemplate, Key
 from factorwise.testing import check_template

@@ -12,8 +12,8 @@ from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.proposals.mixtures import PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import Merge, RelocateToItem, RelocateToNew, Split
 from factorwise.inference.mcmc.walk import Walk
-from factorwise.model.level_weights import LevelWeights
-from factorwise.model.link_templates import (
+from factorwise.model.clusterings.level_weights import LevelWeights
+from factorwise.model.clusterings.link_templates import (
     FIXED_NAMES,
     CannotLinkTemplate,
     LinkTemplate,

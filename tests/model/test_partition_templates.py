@@ -149,7 +149,7 @@ def test_statistics_of_large_clusters_are_those_of_the_plain_sum(name, monkeypat
     """Beyond a number of pairs the sum over a world is compiled."""
     template, world = PAIR_SETS[name](fields_for(40)), start_for(40)
     plain = template.statistics(world).to_dense(template.size)
-    monkeypatch.setattr("factorwise.model.partition_templates.MANY_PAIRS", 0)
+    monkeypatch.setattr("factorwise.model.clusterings.partition_templates.MANY_PAIRS", 0)
     fast = template.statistics(world).to_dense(template.size)
     np.testing.assert_allclose(fast, plain, rtol=1e-5, atol=1e-4)
 

@@ -7,8 +7,8 @@ from factorwise.errors import ShapeError, TemplateError
 from factorwise.kernels.clusterings.tables import MANY
 from factorwise.kernels.compile.programs import Bound
 from factorwise.kernels.walks.frames import make_frame, run
+from factorwise.model.clusterings.program import PartitionProgram
 from factorwise.model.model import Model
-from factorwise.model.partition_program import PartitionProgram
 from factorwise.model.programs import model_programs
 from factorwise.model.template import Template
 from factorwise.model.templates import EdgeTemplate, PairTableTemplate, PairTemplate

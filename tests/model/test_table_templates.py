@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.exact.clusterings import all_partitions
 from factorwise.kernels.clusterings.arrays import SPARE_IDS
+from factorwise.model.clusterings.table_templates import PairTableTemplate
 from factorwise.model.model import Model
 from factorwise.model.programs import model_programs
-from factorwise.model.table_templates import PairTableTemplate
 from factorwise.model.templates import ClusterSize
 from factorwise.testing import check_template
 from factorwise.variables.pair_table import PairTable

@@ -10,7 +10,7 @@ from itertools import combinations, product
 import numpy as np
 
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
-from factorwise.kernels.clusterings.jump_odds import (
+from factorwise.kernels.clusterings.adaptive.jump_odds import (
     LARGEST_LOG_ODDS,
     MERGE,
     MOVE,

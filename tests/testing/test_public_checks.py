@@ -15,7 +15,7 @@ from factorwise.inference.mcmc.kernel import Proposal, Step
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.proposals.mixtures import PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import Merge, Split
-from factorwise.model.assignment_templates import Transitions
+from factorwise.model.labels.library import Transitions
 from factorwise.rng import Stream
 from factorwise.testing import (
     check_name,

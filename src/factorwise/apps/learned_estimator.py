@@ -12,8 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from factorwise.errors import InvalidArgumentError, require
-from factorwise.io.learned import LearnedWeights, damaged, read_learned, write_learned
-from factorwise.io.provenance import provenance
+from factorwise.io.models.learned import LearnedWeights, damaged, read_learned, write_learned
+from factorwise.io.models.provenance import provenance
 from factorwise.learning.samplerank.learner import Learned, PassRecord
 from factorwise.model.model import Model
 

@@ -22,14 +22,14 @@ from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
 from factorwise.cli.progress import Clock, cost_rows, peak_memory, tell_compiling
 from factorwise.cli.reports import Page, check_report, report_options, report_row
-from factorwise.cli.resolve_data import SCORE_KINDS, check_outputs, given_pairs, given_table
-from factorwise.cli.resolve_progress import WalkBar, telling
+from factorwise.cli.resolve.data import SCORE_KINDS, check_outputs, given_pairs, given_table
+from factorwise.cli.resolve.progress import WalkBar, telling
 
 if TYPE_CHECKING:  # numba and Arrow take their time to load
     import pyarrow as pa
 
-    from factorwise.apps.resolution.answers import Resolution
     from factorwise.apps.resolution.constraints import Constraints
+    from factorwise.apps.resolution.results.answers import Resolution
     from factorwise.apps.resolution.scored_pairs.clusterer import PairClusterer
     from factorwise.apps.resolution.scored_pairs.splink_models import SplinkModel
     from factorwise.apps.resolution.scored_pairs.tables import ScoredPairs
@@ -259,7 +259,7 @@ def _read_model(path: str) -> SplinkModel:
 def _read_pairs(request: Request, model: SplinkModel | None) -> ScoredPairs:
     """Read the scored pairs; sources must be known where one record of each is asked for."""
     from factorwise.apps.resolution.scored_pairs.tables import read_scored_pairs
-    from factorwise.io.table_columns import require_columns
+    from factorwise.io.tables.names import require_columns
 
     left, right = request.left, request.right
     if model is not None and left is None and right is None:

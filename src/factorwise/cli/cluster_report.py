@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from factorwise.cli.reports import Page, facts_of, probability_bars, run_facts, write_page
-from factorwise.cli.resolve_report import convergence, entities_of, pairs_with_steps, sizes_of
+from factorwise.cli.resolve.report import convergence, entities_of, pairs_with_steps, sizes_of
 from factorwise.report import Facts, Section
 from factorwise.types import Ints
 
 if TYPE_CHECKING:  # numba takes its time to load
-    from factorwise.apps.resolution.answers import Resolution
+    from factorwise.apps.resolution.results.answers import Resolution
     from factorwise.apps.resolution.scored_pairs.constants import PairConstants
     from factorwise.apps.resolution.scored_pairs.tables import ScoredPairs
     from factorwise.inference.mcmc.shards.search import Progress

@@ -61,7 +61,7 @@ def command(options: Options, output: Path) -> None:
 
 def run(options: Options, report: Path) -> dict[str, Any]:
     """Make the data, learn, apply, score, and write the page."""
-    from factorwise.apps.generation.bibliography import make_bibliography
+    from factorwise.datasets.bibliography import make_bibliography
 
     made = make_bibliography(seed=SEED + options.seed)
     clock = Clock()

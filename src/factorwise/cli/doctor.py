@@ -17,9 +17,9 @@ import factorwise.kernels
 from factorwise.cli.files import can_write
 from factorwise.cli.options import Options, usable_processors, verb
 from factorwise.cli.output import aligned, emit, size_text
+from factorwise.datasets.local import data_directory
 from factorwise.errors import MissingDataError
-from factorwise.io.data import data_directory
-from factorwise.io.provenance import versions
+from factorwise.io.models.provenance import versions
 from factorwise.kernels.compile.cache import cache_directory, composed_name, unsafe_cache_text
 from factorwise.kernels.compile.ownership import folder_fault
 

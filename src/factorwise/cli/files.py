@@ -16,7 +16,7 @@ import click
 from factorwise.errors import CountsError, DataFileError, EmptyWorldError, InvalidArgumentError
 from factorwise.io.atomic import atomic_text
 from factorwise.io.file_kinds import EncodingError
-from factorwise.io.table_formats import written_format
+from factorwise.io.tables.formats import written_format
 
 if TYPE_CHECKING:  # Arrow takes its time to load
     import pyarrow as pa
@@ -218,7 +218,7 @@ spreadsheet_option = click.option(
 
 def write_output(path: Path, table: pa.Table, *, for_spreadsheets: bool = False) -> None:
     """Write a table in the format of its ending, whole or not at all."""
-    from factorwise.io.tables import write_table
+    from factorwise.io.tables.reading import write_table
 
     try:
         write_table(path, table, for_spreadsheets=for_spreadsheets)

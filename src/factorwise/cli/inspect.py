@@ -15,9 +15,9 @@ from factorwise.cli.files import STANDARD
 from factorwise.cli.learned import TOP, curve, curve_lines, largest, weight_lines
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
-from factorwise.cli.resolve_model import resolution_entry, resolution_lines
-from factorwise.io.models import FORMAT_VERSION, ModelFile, read_model
-from factorwise.io.weights import weight_blocks
+from factorwise.cli.resolve.model import resolution_entry, resolution_lines
+from factorwise.io.models.files import FORMAT_VERSION, ModelFile, read_model
+from factorwise.io.models.weights import weight_blocks
 
 #: What reads the kinds of models that were learned by walking; imported only for those.
 ESTIMATORS = {

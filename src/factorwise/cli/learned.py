@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from factorwise.cli.output import aligned
 from factorwise.errors import ModelFileError
-from factorwise.io.models import read_model
+from factorwise.io.models.files import read_model
 
 #: How many weights are listed unless all are asked for.
 TOP = 20

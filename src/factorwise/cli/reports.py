@@ -17,7 +17,7 @@ from factorwise.cli.files import check_target, files_among, unwritten
 from factorwise.cli.options import Options
 from factorwise.cli.output import size_text
 from factorwise.cli.progress import cost_rows
-from factorwise.io.provenance import provenance, public_command
+from factorwise.io.models.provenance import provenance, public_command
 
 if TYPE_CHECKING:
     from factorwise.report import Chart, Facts, Section, Table

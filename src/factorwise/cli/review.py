@@ -138,7 +138,7 @@ def _prepared(options: Options, store: str, id_column: str | None) -> Path:
         return target
     if id_column is None:
         raise click.UsageError(f"{store} is no store (.duckdb): name the column of its ids with --id.")
-    from factorwise.cli.resolve_init import make_store
+    from factorwise.cli.resolve.init import make_store
 
     reading: dict[str, Any] = {"source": None, "ignore": (), "prefix_ids": False, "encoding": None}
     make_store(options, target, (store,), None, None, (), reading | {"id_column": id_column})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from factorwise.cli.coref_scores import METRICS
+from factorwise.cli.coref.scores import METRICS
 from factorwise.cli.reports import (
     MOST_MEMBERS,
     Page,
@@ -26,8 +26,8 @@ from factorwise.report import Chart, Entities, Entity, Facts, Section, Table
 if TYPE_CHECKING:
     from factorwise.apps.alignment.estimator import OntologyAligner
     from factorwise.apps.coreference.documents import Document
-    from factorwise.io.alignments import Correspondence
-    from factorwise.io.ontologies import Ontology
+    from factorwise.io.ontologies.alignments import Correspondence
+    from factorwise.io.ontologies.ontology import Ontology
 
 MOST_MENTIONS = 30_000
 MOST_MATCHES = 20_000

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from factorwise.inference.mcmc.shards.component_search import LinkWeights
 from factorwise.inference.mcmc.shards.sharded_walk import ShardedWalk
 from factorwise.kernels.clusterings.links import CLUSTER_WEIGHT, UNLINKED_WEIGHT
-from factorwise.model.link_templates import CannotLinkTemplate, LinkTemplate, OnePerSourceTemplate
+from factorwise.model.clusterings.link_templates import CannotLinkTemplate, LinkTemplate, OnePerSourceTemplate
 from factorwise.model.model import Model
 from factorwise.model.template import AnyTemplate
 from factorwise.world.links import LinkGraph

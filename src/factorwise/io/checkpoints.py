@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import DataFileError, ModelFileError
-from factorwise.io.models import ModelFile, read_model, write_model
+from factorwise.io.models.files import ModelFile, read_model, write_model
 
 KIND = "checkpoint"
 FILE = "search.fw"

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from factorwise.errors import DataFileError
-from factorwise.io.addresses import open_address
+from factorwise.io.tables.addresses import open_address
 from factorwise.validation import as_whole
 
 FORMAT = 1

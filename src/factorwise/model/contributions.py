@@ -38,7 +38,7 @@ class Contributions:
         Change of the statistics: the factor, the weight, the amount.
     of_pairs
         Whether the factors are the pairs of items that the diff joins or separates, in the order of
-        `factorwise.model.partition_templates.touched_pairs`.
+        `factorwise.model.clusterings.partition_templates.touched_pairs`.
     """
 
     gain: Float64s

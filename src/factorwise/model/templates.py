@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
-from factorwise.model.assignment_templates import (
+from factorwise.model.clusterings.cluster_templates import ClusterSize, ClusterTemplate
+from factorwise.model.clusterings.counted_templates import CountedTemplate, Key
+from factorwise.model.clusterings.partition_templates import EdgeTemplate, PairTemplate, VectorPairTemplate
+from factorwise.model.clusterings.table_templates import PairTableTemplate
+from factorwise.model.clusterings.tally_templates import (
+    AllAgree,
+    BagCosine,
+    DistinctValues,
+    SomeAgree,
+    TallyTemplate,
+)
+from factorwise.model.hierarchy_templates import HierarchyCounts, SubtreeCosine
+from factorwise.model.joint_templates import LabelAgreement, TypeLabels, Within
+from factorwise.model.labels.cardinality import Cardinality
+from factorwise.model.labels.custom import DynamicTemplate, TupleTemplate
+from factorwise.model.labels.library import (
     Bias,
     FeatureTransitions,
     SkipEdges,
@@ -11,15 +26,6 @@ from factorwise.model.assignment_templates import (
     UnaryFeatures,
     WeightedTables,
 )
-from factorwise.model.cardinality import Cardinality
-from factorwise.model.cluster_templates import ClusterSize, ClusterTemplate
-from factorwise.model.counted_templates import CountedTemplate, Key
-from factorwise.model.custom_assignment import DynamicTemplate, TupleTemplate
-from factorwise.model.hierarchy_templates import HierarchyCounts, SubtreeCosine
-from factorwise.model.joint_templates import LabelAgreement, TypeLabels, Within
-from factorwise.model.partition_templates import EdgeTemplate, PairTemplate, VectorPairTemplate
-from factorwise.model.table_templates import PairTableTemplate
-from factorwise.model.tally_templates import AllAgree, BagCosine, DistinctValues, SomeAgree, TallyTemplate
 from factorwise.model.target_templates import FollowTemplate, TargetTemplate, WholeWorldTemplate
 
 __all__ = [

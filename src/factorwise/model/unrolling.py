@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from factorwise.errors import InvalidArgumentError, TreewidthError
-from factorwise.model.assignment_base import Float64s, ScopedTemplate, TableGroup
-from factorwise.model.cardinality import Cardinality
 from factorwise.model.grounding import FactorGraph
+from factorwise.model.labels.base import Float64s, ScopedTemplate, TableGroup
+from factorwise.model.labels.cardinality import Cardinality
 from factorwise.model.model import Model
 from factorwise.variables.variable import Variables
 from factorwise.world.assignment import Assignment

@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError, TemplateCheckError, TemplateError
-from factorwise.model.cluster_templates import ClusterTemplate
-from factorwise.model.custom_assignment import DynamicTemplate, TupleTemplate
+from factorwise.model.clusterings.cluster_templates import ClusterTemplate
+from factorwise.model.clusterings.partition_templates import PairTemplate, VectorPairTemplate
+from factorwise.model.clusterings.tally_templates import TallyTemplate
+from factorwise.model.labels.custom import DynamicTemplate, TupleTemplate
 from factorwise.model.model import Model, placed
-from factorwise.model.partition_templates import PairTemplate, VectorPairTemplate
-from factorwise.model.tally_templates import TallyTemplate
 from factorwise.model.template import AnyTemplate, Template, finite_difference
 from factorwise.model.weights import SparseVector
 from factorwise.rng import Stream

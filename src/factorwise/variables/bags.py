@@ -1,8 +1,8 @@
 """Bags: the keys that items have, each with a whole amount.
 
 A key is anything that several items may have: a first name, a word of a title, a co-author. What counts keys
-per cluster (see `factorwise.model.tally_templates`) wants amounts in whole numbers; `Bags.scaled` makes such
-of bags whose length matters and not their size.
+per cluster (see `factorwise.model.clusterings.tally_templates`) wants amounts in whole numbers; `Bags.scaled`
+makes such of bags whose length matters and not their size.
 
 >>> bags = Bags.from_lists([["red", "car", "red"], ["car"], []])
 >>> bags.of(0)

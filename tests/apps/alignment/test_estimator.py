@@ -18,8 +18,8 @@ from factorwise import OntologyAligner
 from factorwise.apps.alignment.estimator import KIND, Match, entities_of, to_learn_from
 from factorwise.apps.alignment.matching import CROWDING, FORBIDDEN, Candidates, best_matching
 from factorwise.errors import InvalidArgumentError, ModelFileError
-from factorwise.io.models import ModelFile, read_model, write_model
-from factorwise.io.ontologies import Concept, Ontology
+from factorwise.io.models.files import ModelFile, read_model, write_model
+from factorwise.io.ontologies.ontology import Concept, Ontology
 from factorwise.learning.updates import PassiveAggressive, Unit
 from factorwise.metrics.alignment import score_matches
 from other_process import in_another_process

@@ -11,8 +11,8 @@ from factorwise.apps.alignment.concepts import ConceptTable
 from factorwise.apps.alignment.estimator import OntologyAligner
 from factorwise.apps.alignment.features import pair_features
 from factorwise.apps.alignment.general import fit_logistic, general_weights
-from factorwise.io.ontologies import Concept, Ontology
-from factorwise.io.rdf import parse_rdf
+from factorwise.io.ontologies.ontology import Concept, Ontology
+from factorwise.io.ontologies.rdf import parse_rdf
 from factorwise.metrics.alignment import score_matches
 
 PREFIXES = """@prefix : <http://x#> . @prefix owl: <http://www.w3.org/2002/07/owl#> .

@@ -23,7 +23,7 @@ from factorwise.apps.alignment.matching import (
     training_world,
 )
 from factorwise.inference.exact.clusterings import all_partitions
-from factorwise.io.ontologies import Concept, Ontology
+from factorwise.io.ontologies.ontology import Concept, Ontology
 from factorwise.world.partition import Partition
 
 EDGES = [(0, 3), (0, 4), (1, 4), (1, 5), (2, 5)]  # a path through three concepts of each side

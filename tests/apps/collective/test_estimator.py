@@ -11,7 +11,7 @@ import factorwise
 from factorwise.apps.collective import Counts, TransitionFeatures
 from factorwise.apps.collective.estimator import CollectiveModel
 from factorwise.errors import CountsError, DataFileError, InvalidArgumentError, ModelFileError
-from factorwise.io.models import ModelFile, read_model, write_model
+from factorwise.io.models.files import ModelFile, read_model, write_model
 
 RING = np.array([[0.7, 0.3, 0.0], [0.0, 0.7, 0.3], [0.3, 0.0, 0.7]])
 PLACES = ("a", "b", "c")

@@ -19,7 +19,7 @@ from factorwise import CoreferenceResolver
 from factorwise.apps.coreference.documents import document_from
 from factorwise.apps.coreference.estimator import KIND
 from factorwise.errors import DataFileError, EmptyWorldError, InvalidArgumentError, ModelFileError
-from factorwise.io.models import read_model
+from factorwise.io.models.files import read_model
 from factorwise.learning.updates import PassiveAggressive, Unit
 from factorwise.metrics.coreference import score_documents
 from other_process import in_another_process

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 import factorwise as fw
-from factorwise.apps.resolution.agreement import (
+from factorwise.apps.resolution.schema.agreement import (
     FEWEST,
     check_columns,
     check_declared,
@@ -13,7 +13,7 @@ from factorwise.apps.resolution.agreement import (
     describe_unread_values,
     extra_columns,
 )
-from factorwise.apps.resolution.fields import KINDS, FieldSpec
+from factorwise.apps.resolution.schema.fields import KINDS, FieldSpec
 from factorwise.errors import InvalidArgumentError
 
 VALUES = {

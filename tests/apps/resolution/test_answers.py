@@ -7,17 +7,17 @@ import pyarrow as pa
 import pytest
 from scipy.stats import norm
 
-from factorwise.apps.resolution import answers
-from factorwise.apps.resolution.answers import Resolution
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.linking import link
 from factorwise.apps.resolution.merge_odds import MergeLine, MergeOdds
-from factorwise.apps.resolution.naming import entity_names
 from factorwise.apps.resolution.resolving import draw_posterior, searched
+from factorwise.apps.resolution.results import answers
+from factorwise.apps.resolution.results.answers import Resolution
+from factorwise.apps.resolution.results.naming import entity_names
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
-from factorwise.model.level_weights import LevelWeights
+from factorwise.model.clusterings.level_weights import LevelWeights
 from linkage_cases import partitions
 from resolution_cases import compared, known_of, link_score, people_table
 

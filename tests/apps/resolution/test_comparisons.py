@@ -16,8 +16,8 @@ from factorwise.apps.resolution.comparisons import plan as plan_module
 from factorwise.apps.resolution.comparisons.derived import RECORD
 from factorwise.apps.resolution.comparisons.measures import RELATIONS
 from factorwise.apps.resolution.comparisons.plan import witnesses
-from factorwise.apps.resolution.fields import FieldSpec
-from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.normalize.normal_forms import normalize
+from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.compile.threads import Team
 from record_cases import people

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from factorwise.apps.resolution.comparisons.derived import RECORD, form_of, grams_of_words, has_form
-from factorwise.apps.resolution.fields import FieldSpec
-from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.normalize.normal_forms import normalize
+from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.errors import InvalidArgumentError
 
 TEXTS = st.lists(st.none() | st.text(st.sampled_from("aAbé12- 漢😀"), max_size=12), min_size=1, max_size=6)

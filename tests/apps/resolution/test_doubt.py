@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factorwise.apps.resolution.doubt import CLEAR, doubtful_groups
+from factorwise.apps.resolution.results.doubt import CLEAR, doubtful_groups
 from factorwise.inference.mcmc.shards.link_walk import LinkGraph
 from factorwise.inference.merge_trees import LinkPosterior
 

@@ -13,7 +13,7 @@ import factorwise as fw
 from factorwise.apps import resolution
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.estimator import EntityResolver
-from factorwise.apps.resolution.fields import FieldSpec
+from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.errors import DataFileError, InvalidArgumentError
 from factorwise.inference.mcmc.shards import search as linkage_search
 from factorwise.io.checkpoints import FILE

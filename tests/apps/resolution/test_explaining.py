@@ -9,13 +9,13 @@ import pytest
 
 from factorwise.apps.resolution.blocking import Part, Rule, find_candidates
 from factorwise.apps.resolution.comparisons import Comparer, planned
-from factorwise.apps.resolution.explaining import Explainer, are_candidates
-from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.knowledge import Knowledge
-from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.normalize.normal_forms import normalize
+from factorwise.apps.resolution.results.explaining import Explainer, are_candidates
+from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.compile.threads import Team
-from factorwise.model.level_weights import LevelWeights
+from factorwise.model.clusterings.level_weights import LevelWeights
 from record_cases import people
 from resolution_cases import link_score
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factorwise.apps.resolution.fields import (
+from factorwise.apps.resolution.schema.fields import (
     KINDS,
     FieldSpec,
     fields_from,

@@ -5,8 +5,8 @@ import datetime
 import pyarrow as pa
 import pytest
 
-from factorwise.apps.resolution.kinds import infer_kind, infer_kinds
-from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.normalize.normal_forms import normalize
+from factorwise.apps.resolution.schema.kinds import infer_kind, infer_kinds
 
 FIRST = ["Anna", "Robert", "Wei", "Maria", "Ulrich", "Bo", "Karin", "Juan"]
 LAST = ["Smith", "Wang", "Garcia", "Meyer", "Okoro", "Lindqvist", "Kim"]

@@ -9,7 +9,7 @@ import pytest
 from factorwise.apps.resolution.blocking.filters import FilterReport, PairFilter
 from factorwise.apps.resolution.knowledge import KIND, Knowledge
 from factorwise.errors import ModelFileError
-from factorwise.io.models import ModelFile, read_model, write_model
+from factorwise.io.models.files import ModelFile, read_model, write_model
 from resolution_cases import known_of, people_table
 
 KNOWN = known_of(people_table(20))

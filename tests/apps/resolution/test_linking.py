@@ -15,7 +15,7 @@ from factorwise.inference.mcmc.shards.search import LinkSearch, walk_parts
 from factorwise.inference.merge_trees import UNLINKED
 from factorwise.kernels.clusterings.links import UNLINKED_WEIGHT
 from factorwise.kernels.compile.threads import Team
-from factorwise.model.level_weights import LevelWeights
+from factorwise.model.clusterings.level_weights import LevelWeights
 from reference.merge_trees import items_below
 from resolution_cases import clusters, compared, known_of, link_score, people_table
 

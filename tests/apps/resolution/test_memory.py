@@ -11,10 +11,10 @@ from factorwise.apps.resolution.blocking import candidates
 from factorwise.apps.resolution.comparisons import plan
 from factorwise.apps.resolution.context import grouping
 from factorwise.apps.resolution.memory import MemoryPlan, free_memory, parse_memory, plan_memory
-from factorwise.apps.resolution.normal_forms import normalize
-from factorwise.apps.resolution.pair_values import PairValues
-from factorwise.apps.resolution.stored_forms import StoredForms
-from factorwise.apps.resolution.vectors import Vectors
+from factorwise.apps.resolution.normalize.normal_forms import normalize
+from factorwise.apps.resolution.normalize.pair_values import PairValues
+from factorwise.apps.resolution.normalize.stored_forms import StoredForms
+from factorwise.apps.resolution.normalize.vectors import Vectors
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.shards import component_search
 from factorwise.io.columns import Columns

@@ -19,7 +19,7 @@ from factorwise.apps.resolution.merge_odds import (
     squash,
     tree_of_walk,
 )
-from factorwise.apps.resolution.trust import describe_calibration
+from factorwise.apps.resolution.results.trust import describe_calibration
 from factorwise.inference.mcmc.shards.link_walk import LinkGraph, LinkWalk
 from factorwise.model.model import Model
 from factorwise.model.templates import EdgeTemplate

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factorwise.apps.resolution.forms import encoded
-from factorwise.apps.resolution.names import name_forms, name_keys
-from factorwise.apps.resolution.nicknames import nickname_root
-from factorwise.apps.resolution.phonetics import sounds
+from factorwise.apps.resolution.normalize.forms import encoded
+from factorwise.apps.resolution.normalize.names import name_forms, name_keys
+from factorwise.apps.resolution.normalize.nicknames import nickname_root
+from factorwise.apps.resolution.normalize.phonetics import sounds
 
 # name: given, last, suffix
 PARTS = {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factorwise.apps.resolution.naming import entity_names, id_ranks, smallest_rows
+from factorwise.apps.resolution.results.naming import entity_names, id_ranks, smallest_rows
 
 
 def names(ids, labels, known=None):

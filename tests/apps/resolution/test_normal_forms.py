@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from factorwise.apps.resolution.fields import KINDS, FieldSpec
-from factorwise.apps.resolution.forms import Lists, Numbers, Strings, encoded
-from factorwise.apps.resolution.normal_forms import normalize
-from factorwise.apps.resolution.words import MISSING_TEXTS, normal_words
+from factorwise.apps.resolution.normalize.forms import Lists, Numbers, Strings, encoded
+from factorwise.apps.resolution.normalize.normal_forms import normalize
+from factorwise.apps.resolution.normalize.words import MISSING_TEXTS, normal_words
+from factorwise.apps.resolution.schema.fields import KINDS, FieldSpec
 from factorwise.errors import InvalidArgumentError
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from factorwise.apps.resolution import unsupervised
 from factorwise.apps.resolution.comparisons import Comparison, Cuts
 from factorwise.apps.resolution.labelled import ComparedLabels, LabelledPairs
-from factorwise.apps.resolution.unsupervised import (
+from factorwise.apps.resolution.unlabelled import unsupervised
+from factorwise.apps.resolution.unlabelled.unsupervised import (
     LABELLED,
     SHARED,
     SHARES,

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 import factorwise as fw
-from factorwise.apps.resolution.fields import FieldSpec, read_fields
-from factorwise.apps.resolution.kinds import infer_kind
-from factorwise.apps.resolution.vector_forms import read_vectors
+from factorwise.apps.resolution.normalize.vector_forms import read_vectors
+from factorwise.apps.resolution.schema.fields import FieldSpec, read_fields
+from factorwise.apps.resolution.schema.kinds import infer_kind
 from factorwise.errors import InvalidArgumentError
 from factorwise.metrics.clustering import b_cubed
 

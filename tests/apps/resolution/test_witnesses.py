@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from factorwise.apps.resolution import EntityResolver, FieldSpec, add_pair_scores, repeated_sources
-from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.normalize.normal_forms import normalize
 from factorwise.apps.resolution.pair_scores import pair_score_forms
 from factorwise.apps.resolution.record_items import RecordItems
 from factorwise.errors import DataFileError, InvalidArgumentError

@@ -4,10 +4,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from factorwise.apps.tagging.encoders import ColumnEncoder, as_sentences, choose_encoder, restore_encoder
-from factorwise.apps.tagging.encoding import AttributeEncoder
-from factorwise.apps.tagging.matrices import MatrixEncoder
-from factorwise.apps.tagging.templates import FeatureTemplateError, TemplateSet
+from factorwise.apps.tagging.features.encoders import (
+    ColumnEncoder,
+    as_sentences,
+    choose_encoder,
+    restore_encoder,
+)
+from factorwise.apps.tagging.features.encoding import AttributeEncoder
+from factorwise.apps.tagging.features.matrices import MatrixEncoder
+from factorwise.apps.tagging.features.templates import FeatureTemplateError, TemplateSet
 from factorwise.errors import InvalidArgumentError, ModelFileError, ShapeError
 
 WORDS = [["the", "cat"], ["sat"]]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factorwise.apps.tagging import encoding
-from factorwise.apps.tagging.encoding import AttributeEncoder
+from factorwise.apps.tagging.features import encoding
+from factorwise.apps.tagging.features.encoding import AttributeEncoder
 from factorwise.errors import InvalidArgumentError, ModelFileError, ShapeError
 
 names = st.sampled_from(["", "a", "b", "w[0]=é", "漢", "x" * 30, "\ud800", "a\0b", "\0", "12345678"])

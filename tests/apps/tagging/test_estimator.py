@@ -20,10 +20,10 @@ from sklearn.utils.validation import check_is_fitted
 import factorwise
 from factorwise import ChainCRF
 from factorwise.apps.tagging.config import ALGORITHMS
-from factorwise.apps.tagging.encoders import choose_encoder
+from factorwise.apps.tagging.features.encoders import choose_encoder
+from factorwise.apps.tagging.features.templates import TemplateSet
 from factorwise.apps.tagging.prediction import UnseenLabelWarning
 from factorwise.apps.tagging.supervision import random_share
-from factorwise.apps.tagging.templates import TemplateSet
 from factorwise.apps.tagging.warm import EarlierFit
 from factorwise.errors import FactorwiseError, ImpossibleError, InvalidArgumentError, ShapeError
 from factorwise.learning.chains.layout import StateFeatures

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factorwise.apps.tagging import extraction
-from factorwise.apps.tagging.extraction import TemplateExtractor
-from factorwise.apps.tagging.templates import TemplateSet, default_templates, function_named
+from factorwise.apps.tagging.features import extraction
+from factorwise.apps.tagging.features.extraction import TemplateExtractor
+from factorwise.apps.tagging.features.templates import TemplateSet, default_templates, function_named
 from factorwise.errors import InvalidArgumentError, ModelFileError, ShapeError
 
 TEMPLATES = TemplateSet.parse(

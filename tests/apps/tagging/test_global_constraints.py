@@ -8,7 +8,7 @@ import pytest
 
 from factorwise.apps.tagging import ChainCRF
 from factorwise.apps.tagging.cross_fitting import cross_fitted
-from factorwise.apps.tagging.encoders import as_sentences
+from factorwise.apps.tagging.features.encoders import as_sentences
 from factorwise.apps.tagging.global_constraints import GENERATED, KINDS, ConstraintSet, GlobalConstraint
 from factorwise.apps.tagging.global_tagger import GlobalTagger
 from factorwise.apps.tagging.label_counts import LabelCounts
@@ -16,7 +16,7 @@ from factorwise.apps.tagging.model_file import read_tagger
 from factorwise.apps.tagging.training import Sentences, train
 from factorwise.errors import DataFileError, ImpossibleError, InvalidArgumentError, ModelFileError
 from factorwise.inference.message_passing.projection import TiedMeasurement
-from factorwise.io.models import read_model, write_model
+from factorwise.io.models.files import read_model, write_model
 from factorwise.learning.chains.structure import Supervision
 
 LABELS = ["O", "B-name", "I-name", "B-year", "I-year", "I-note"]

@@ -6,7 +6,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factorwise.apps.tagging.matrices import MatrixEncoder
+from factorwise.apps.tagging.features.matrices import MatrixEncoder
 from factorwise.errors import InvalidArgumentError, ModelFileError, ShapeError
 
 cells = st.sampled_from([0.0, 0.0, 1.0, -2.5])

@@ -15,8 +15,8 @@ from scipy import sparse
 from factorwise import ChainCRF
 from factorwise.apps.tagging.model_file import KIND, read_tagger
 from factorwise.errors import FactorwiseError, InvalidArgumentError, ModelFileError
-from factorwise.io import models
-from factorwise.io.models import FORMAT_VERSION, ModelFile, read_model, write_model
+from factorwise.io.models import files as models
+from factorwise.io.models.files import FORMAT_VERSION, ModelFile, read_model, write_model
 from tagging_cases import task
 
 DICTIONARIES, Y = task(sentences=10)

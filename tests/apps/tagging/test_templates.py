@@ -2,7 +2,7 @@
 
 import pytest
 
-from factorwise.apps.tagging.templates import (
+from factorwise.apps.tagging.features.templates import (
     DEFAULT,
     FLAGS,
     VALUES,

@@ -17,7 +17,7 @@ from factorwise.apps.tagging.config import (
     prior_of,
 )
 from factorwise.apps.tagging.constraints import Constraints
-from factorwise.apps.tagging.encoders import choose_encoder
+from factorwise.apps.tagging.features.encoders import choose_encoder
 from factorwise.apps.tagging.labels import LabelEncoder
 from factorwise.apps.tagging.supervision import (
     class_costs,

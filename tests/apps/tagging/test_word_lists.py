@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from factorwise.apps.tagging.encoders import ColumnEncoder, restore_encoder
 from factorwise.apps.tagging.estimator import ChainCRF
-from factorwise.apps.tagging.extraction import TemplateExtractor
-from factorwise.apps.tagging.templates import FeatureTemplateError, TemplateSet, default_templates
-from factorwise.apps.tagging.word_classes import learn_word_classes, read_vectors
-from factorwise.apps.tagging.word_lists import Gazetteer, WordClasses
+from factorwise.apps.tagging.features.encoders import ColumnEncoder, restore_encoder
+from factorwise.apps.tagging.features.extraction import TemplateExtractor
+from factorwise.apps.tagging.features.templates import FeatureTemplateError, TemplateSet, default_templates
+from factorwise.apps.tagging.features.word_classes import learn_word_classes, read_vectors
+from factorwise.apps.tagging.features.word_lists import Gazetteer, WordClasses
 from factorwise.errors import DataFileError, InvalidArgumentError
 
 CITIES = Gazetteer.of("city", ["New York", "new york city", "Boston", ""])

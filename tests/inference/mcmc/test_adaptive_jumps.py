@@ -9,7 +9,7 @@ from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.inference.mcmc.proposals.best_of import BestOf
 from factorwise.inference.mcmc.walk import Walk
-from factorwise.kernels.clusterings.jump_odds import MERGE, MOVE, SPLIT
+from factorwise.kernels.clusterings.adaptive.jump_odds import MERGE, MOVE, SPLIT
 from factorwise.learning.samplerank.preferences import TruthPreference
 from factorwise.rng import Stream
 from reference.jump_features import cluster_row, pair_row

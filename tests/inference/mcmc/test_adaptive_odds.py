@@ -5,8 +5,8 @@ import pytest
 
 from adaptive_cases import assert_odds_are_kept, counted, jumps_for, weights_for
 from factorwise.inference.mcmc.adaptive.jumps import Jump
-from factorwise.kernels.clusterings.jump_features import BALANCED
-from factorwise.kernels.clusterings.jump_odds import MOVE
+from factorwise.kernels.clusterings.adaptive.jump_features import BALANCED
+from factorwise.kernels.clusterings.adaptive.jump_odds import MOVE
 from factorwise.kernels.compile.programs import Program
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition

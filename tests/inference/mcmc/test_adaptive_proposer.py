@@ -17,7 +17,7 @@ from factorwise.inference.mcmc.adaptive.proposer import LARGEST_WORLD, AdaptiveS
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.proposals.mixtures import PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import Merge, RelocateToItem, RelocateToNew, Split
-from factorwise.kernels.clusterings.jump_odds import (
+from factorwise.kernels.clusterings.adaptive.jump_odds import (
     is_able,
     log_any_part,
     log_kind,
@@ -25,8 +25,8 @@ from factorwise.kernels.clusterings.jump_odds import (
     log_share,
 )
 from factorwise.kernels.compile.programs import Program
+from factorwise.model.clusterings.table_templates import PairTableTemplate
 from factorwise.model.model import Model
-from factorwise.model.table_templates import PairTableTemplate
 from factorwise.model.template import Template
 from factorwise.rng import Stream
 from factorwise.testing import exact_distribution, kernel_checks, proposer_checks

@@ -20,7 +20,7 @@ from factorwise.inference.mcmc.adaptive.features import JumpFeatures
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
 from factorwise.inference.mcmc.adaptive.training import TunedDocument, train_proposer
 from factorwise.inference.mcmc.adaptive.tuning import Tuning
-from factorwise.kernels.clusterings.jump_odds import MERGE, SPLIT
+from factorwise.kernels.clusterings.adaptive.jump_odds import MERGE, SPLIT
 from factorwise.learning.samplerank.preferences import TruthPreference
 from factorwise.world.partition import Partition
 

@@ -22,7 +22,7 @@ from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
 from factorwise.inference.mcmc.adaptive.tuning import SMALLEST_KIND, Tuning, tune
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.walk import Walk
-from factorwise.kernels.clusterings.jump_odds import MERGE, MOVE, SPLIT
+from factorwise.kernels.clusterings.adaptive.jump_odds import MERGE, MOVE, SPLIT
 from factorwise.learning.samplerank.preferences import TruthPreference
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition

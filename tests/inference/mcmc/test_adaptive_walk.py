@@ -33,7 +33,7 @@ from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.proposals.mixtures import PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import Merge, RelocateToItem, RelocateToNew, Split
 from factorwise.inference.mcmc.walk import Walk
-from factorwise.kernels.clusterings.jump_odds import MERGE, SPLIT
+from factorwise.kernels.clusterings.adaptive.jump_odds import MERGE, SPLIT
 from factorwise.kernels.walks.loops import STAYED
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition

@@ -16,7 +16,7 @@ from factorwise.inference.mcmc.walk import Walk
 from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.walks.library import merge, put, squares
 from factorwise.learning.samplerank.preferences import AccuracyPreference
-from factorwise.model.assignment_templates import Bias, Transitions, UnaryFeatures
+from factorwise.model.labels.library import Bias, Transitions, UnaryFeatures
 from factorwise.model.model import Model
 from factorwise.model.template import Template
 from factorwise.rng import Stream

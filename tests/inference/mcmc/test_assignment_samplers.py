@@ -21,7 +21,7 @@ from factorwise.inference.mcmc.assignment_gibbs import BlockGibbs, Gibbs
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.proposals.assignment_proposals import LocalRelabel, Swap, UniformRelabel
 from factorwise.inference.mcmc.proposals.mixtures import Mixture
-from factorwise.model.assignment_templates import Transitions
+from factorwise.model.labels.library import Transitions
 from factorwise.model.model import Model
 from factorwise.rng import Stream
 from factorwise.testing import proposer_checks

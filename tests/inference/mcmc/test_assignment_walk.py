@@ -28,9 +28,9 @@ from factorwise.inference.mcmc.proposals.assignment_proposals import LocalRelabe
 from factorwise.inference.mcmc.proposals.mixtures import Mixture
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.kernels.compile.programs import Program
-from factorwise.model.assignment_templates import Bias, Tables, Transitions
-from factorwise.model.cardinality import Cardinality
-from factorwise.model.custom_assignment import DynamicTemplate
+from factorwise.model.labels.cardinality import Cardinality
+from factorwise.model.labels.custom import DynamicTemplate
+from factorwise.model.labels.library import Bias, Tables, Transitions
 from factorwise.model.model import Model
 from factorwise.model.template import Template
 from factorwise.model.weights import SparseVector

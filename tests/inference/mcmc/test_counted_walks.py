@@ -24,10 +24,10 @@ from factorwise.kernels.compile.primitives import overlap
 from factorwise.kernels.compile.programs import Bound, Interpreted
 from factorwise.kernels.walks.frames import run
 from factorwise.kernels.walks.loops import STAYED, STEPS
-from factorwise.model.cluster_templates import ClusterSize
-from factorwise.model.counted_templates import CountedTemplate, Key
+from factorwise.model.clusterings.cluster_templates import ClusterSize
+from factorwise.model.clusterings.counted_templates import CountedTemplate, Key
+from factorwise.model.clusterings.partition_templates import EdgeTemplate, PairTemplate
 from factorwise.model.model import Model
-from factorwise.model.partition_templates import EdgeTemplate, PairTemplate
 from factorwise.model.programs import model_programs
 from factorwise.rng import Stream
 from factorwise.testing import check_walk

@@ -31,8 +31,8 @@ from factorwise.inference.mcmc.world_gibbs import PartitionGibbs
 from factorwise.kernels.walks.loops import walk_moves
 from factorwise.learning.samplerank.contrastive import Path
 from factorwise.learning.updates import Unit
+from factorwise.model.clusterings.table_templates import PairTableTemplate
 from factorwise.model.model import Model
-from factorwise.model.table_templates import PairTableTemplate
 from factorwise.rng import Stream
 from factorwise.testing import check_walk
 from factorwise.variables.pair_table import PairTable

@@ -24,9 +24,9 @@ from factorwise.inference.mcmc.proposals.partition_moves import (
 from factorwise.inference.mcmc.proposals.restricted_gibbs import RestrictedGibbs
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.inference.mcmc.world_gibbs import PartitionGibbs
-from factorwise.model.cluster_templates import ClusterSize
+from factorwise.model.clusterings.cluster_templates import ClusterSize
+from factorwise.model.clusterings.partition_templates import PairTemplate
 from factorwise.model.model import Model
-from factorwise.model.partition_templates import PairTemplate
 from factorwise.rng import Stream
 from factorwise.testing import exact_distribution
 from factorwise.variables.fields import Fields

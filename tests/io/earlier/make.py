@@ -21,10 +21,10 @@ from factorwise import ChainCRF, CollectiveModel, CoreferenceResolver, EntityRes
 from factorwise.apps.tagging import NestedTagger
 from factorwise.inference.mcmc.adaptive.law import JumpWeights
 from factorwise.io.checkpoints import FILE, KIND, Checkpoint, read_checkpoint, write_checkpoint
-from factorwise.io.models import FORMAT_VERSION, read_model
-from factorwise.io.ontologies import Concept, Ontology
-from factorwise.io.proposers import load_proposer, save_proposer
-from factorwise.io.weights import load_weights, save_weights
+from factorwise.io.models.files import FORMAT_VERSION, read_model
+from factorwise.io.models.proposers import load_proposer, save_proposer
+from factorwise.io.models.weights import load_weights, save_weights
+from factorwise.io.ontologies.ontology import Concept, Ontology
 from factorwise.model.model import Model
 from factorwise.model.template import Template
 

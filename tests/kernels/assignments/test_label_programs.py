@@ -17,10 +17,10 @@ from factorwise.kernels.walks.frames import run
 from factorwise.kernels.walks.layouts import Record
 from factorwise.kernels.walks.library import merge
 from factorwise.learning.samplerank.preferences import AccuracyPreference
-from factorwise.model.assignment_base import ScopedTemplate, TableGroup
-from factorwise.model.assignment_templates import Bias, Transitions, UnaryFeatures, WeightedTables
-from factorwise.model.cardinality import Cardinality
-from factorwise.model.custom_assignment import DynamicTemplate, TupleTemplate
+from factorwise.model.labels.base import ScopedTemplate, TableGroup
+from factorwise.model.labels.cardinality import Cardinality
+from factorwise.model.labels.custom import DynamicTemplate, TupleTemplate
+from factorwise.model.labels.library import Bias, Transitions, UnaryFeatures, WeightedTables
 from factorwise.model.programs import model_programs
 from factorwise.rng import Stream
 from factorwise.variables.features import Features

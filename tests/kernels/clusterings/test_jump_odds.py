@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from factorwise.kernels.clusterings.jump_odds import (
+from factorwise.kernels.clusterings.adaptive.jump_odds import (
     LARGEST_LOG_ODDS,
     add_exactly,
     as_odds,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from factorwise.kernels.clusterings.functions import _IMPORTS as PAIR_IMPORTS
+from factorwise.kernels.clusterings.code.functions import _IMPORTS as PAIR_IMPORTS
 from factorwise.kernels.compile import cache, dependencies
 from factorwise.kernels.compile.cache import composed_name
 from factorwise.kernels.compile.dependencies import LIBRARY, parsed, reached_modules
@@ -19,7 +19,7 @@ NOT_REACHED = [
     "factorwise",
     "factorwise.kernels",
     "factorwise.kernels.chains.chains",
-    "factorwise.kernels.clusterings.lane_code",
+    "factorwise.kernels.clusterings.code.lane_code",
     "factorwise.kernels.compile.cache",
     "factorwise.model.model",
 ]

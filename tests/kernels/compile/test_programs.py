@@ -12,7 +12,7 @@ from factorwise.inference.mcmc.walk import Walk
 from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.walks.layouts import STAY
 from factorwise.kernels.walks.library import below
-from factorwise.model.cluster_templates import ClusterSize
+from factorwise.model.clusterings.cluster_templates import ClusterSize
 from factorwise.model.model import Model
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition

@@ -14,8 +14,10 @@ from factorwise.errors import (
 from factorwise.inference.exact import ChainOracle, Enumeration, JunctionTree, TreeOracle
 from factorwise.inference.message_passing import BeliefPropagation, TreeReweighted
 from factorwise.learning.likelihood.marginal_likelihood import LogLikelihood, Truth, expected_statistics
-from factorwise.model.assignment_base import ScopedTemplate, TableGroup
-from factorwise.model.assignment_templates import (
+from factorwise.model.labels.base import ScopedTemplate, TableGroup
+from factorwise.model.labels.cardinality import Cardinality
+from factorwise.model.labels.custom import TupleTemplate
+from factorwise.model.labels.library import (
     Bias,
     FeatureTransitions,
     SkipEdges,
@@ -24,8 +26,6 @@ from factorwise.model.assignment_templates import (
     UnaryFeatures,
     WeightedTables,
 )
-from factorwise.model.cardinality import Cardinality
-from factorwise.model.custom_assignment import TupleTemplate
 from factorwise.model.model import Model
 from factorwise.model.unrolling import unroll
 from factorwise.rng import Stream

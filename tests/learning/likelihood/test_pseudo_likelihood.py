@@ -8,7 +8,9 @@ from factorwise.errors import ImpossibleError, InvalidArgumentError, TemplateErr
 from factorwise.inference.exact import Enumeration, JunctionTree
 from factorwise.learning.likelihood.marginal_likelihood import LogLikelihood, Truth
 from factorwise.learning.likelihood.pseudo_likelihood import PseudoLikelihood
-from factorwise.model.assignment_templates import (
+from factorwise.model.labels.cardinality import Cardinality
+from factorwise.model.labels.custom import DynamicTemplate, TupleTemplate
+from factorwise.model.labels.library import (
     Bias,
     SkipEdges,
     Tables,
@@ -16,8 +18,6 @@ from factorwise.model.assignment_templates import (
     UnaryFeatures,
     WeightedTables,
 )
-from factorwise.model.cardinality import Cardinality
-from factorwise.model.custom_assignment import DynamicTemplate, TupleTemplate
 from factorwise.model.model import Model
 from factorwise.model.template import Template
 from factorwise.model.unrolling import unroll

@@ -18,8 +18,8 @@ from factorwise.learning.samplerank.learner import SampleRank
 from factorwise.learning.samplerank.preferences import TruthPreference
 from factorwise.learning.samplerank.walkers import TrainingWorld, make_walkers
 from factorwise.learning.updates import as_rule
+from factorwise.model.clusterings.table_templates import PairTableTemplate
 from factorwise.model.model import Model
-from factorwise.model.table_templates import PairTableTemplate
 from factorwise.model.templates import ClusterSize
 from factorwise.rng import Stream
 from factorwise.variables.pair_table import PairTable

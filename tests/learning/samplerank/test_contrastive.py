@@ -14,8 +14,8 @@ from factorwise.learning.samplerank.contrastive import ContrastiveDivergence, Pa
 from factorwise.learning.samplerank.preferences import TruthPreference
 from factorwise.learning.samplerank.walkers import TrainingWorld, distance_from_truth, make_walkers
 from factorwise.learning.updates import Unit
+from factorwise.model.clusterings.table_templates import PairTableTemplate
 from factorwise.model.model import Model
-from factorwise.model.table_templates import PairTableTemplate
 from factorwise.model.templates import ClusterSize
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition

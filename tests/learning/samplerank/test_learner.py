@@ -35,8 +35,8 @@ from factorwise.learning.samplerank.preferences import (
 from factorwise.learning.samplerank.ranking_bounds import largest_margin, radius_of, separable_bound
 from factorwise.learning.samplerank.walkers import TrainingWorld, Walker, check_walk, make_walkers
 from factorwise.learning.updates import RULES, Unit, as_rule
+from factorwise.model.clusterings.table_templates import PairTableTemplate
 from factorwise.model.model import Model
-from factorwise.model.table_templates import PairTableTemplate
 from factorwise.model.templates import ClusterSize
 from factorwise.rng import Stream
 from factorwise.variables.pair_table import PairTable

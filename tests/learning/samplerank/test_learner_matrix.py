@@ -16,7 +16,7 @@ from factorwise.learning.samplerank.perceptron import StructuredPerceptron
 from factorwise.learning.samplerank.preferences import AccuracyPreference
 from factorwise.learning.samplerank.walkers import TrainingWorld
 from factorwise.learning.updates import RULES
-from factorwise.model.assignment_templates import Bias, Transitions, UnaryFeatures
+from factorwise.model.labels.library import Bias, Transitions, UnaryFeatures
 from factorwise.model.model import Model
 from factorwise.variables.domain import Domain
 from factorwise.variables.features import Features

@@ -12,8 +12,8 @@ from factorwise.inference.mcmc.run import anneal
 from factorwise.inference.mcmc.schedules import Constant
 from factorwise.learning.samplerank.perceptron import StructuredPerceptron
 from factorwise.learning.samplerank.walkers import TrainingWorld
+from factorwise.model.clusterings.table_templates import PairTableTemplate
 from factorwise.model.model import Model
-from factorwise.model.table_templates import PairTableTemplate
 from factorwise.variables.pair_table import PairTable
 from factorwise.world.partition import Partition
 from walk_cases import MIXTURES, statistics_of, tell_tale_world, whole_world

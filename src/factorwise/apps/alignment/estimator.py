@@ -26,8 +26,8 @@ from factorwise.apps.alignment.matching import (
 from factorwise.apps.learned_estimator import LearnedEstimator
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.acceptances import AcceptanceName
-from factorwise.io.learned import damaged, plain_settings
-from factorwise.io.ontologies import Ontology
+from factorwise.io.models.learned import damaged, plain_settings
+from factorwise.io.ontologies.ontology import Ontology
 from factorwise.learning.samplerank.learner import Callback, Learned, SampleRank
 from factorwise.learning.samplerank.preferences import MetricName
 from factorwise.learning.updates import UpdateRule, capped_rule

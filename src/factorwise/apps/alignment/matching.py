@@ -22,12 +22,12 @@ from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.proposals.mixtures import PartitionMixture
 from factorwise.inference.mcmc.proposals.partition_moves import RelocateToCandidate, RelocateToNew
 from factorwise.inference.mcmc.run import anneal
-from factorwise.io.ontologies import Ontology
+from factorwise.io.ontologies.ontology import Ontology
 from factorwise.learning.samplerank.preferences import MetricName, TruthPreference
 from factorwise.learning.samplerank.walkers import TrainingWorld
-from factorwise.model.cluster_templates import ClusterTemplate
+from factorwise.model.clusterings.cluster_templates import ClusterTemplate
+from factorwise.model.clusterings.partition_templates import EdgeTemplate
 from factorwise.model.model import Model
-from factorwise.model.partition_templates import EdgeTemplate
 from factorwise.variables.fields import Fields
 from factorwise.world.partition import Partition
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from factorwise.errors import CountsError, ShapeError
-from factorwise.io.keyed_rows import KeyedRows, in_order, read_keyed_rows
 from factorwise.io.listing import some
-from factorwise.io.tables import TableSource
+from factorwise.io.tables.keyed_rows import KeyedRows, in_order, read_keyed_rows
+from factorwise.io.tables.reading import TableSource
 from factorwise.types import Floats
 
 ONLY = "1"  # name of the sequence where there is but one

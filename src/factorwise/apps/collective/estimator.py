@@ -21,7 +21,7 @@ from factorwise.apps.collective.noise import NUMBER_OF, Noise, NoiseKind
 from factorwise.apps.collective.truth import flows_like, true_flows
 from factorwise.errors import ConvergenceWarning, InvalidArgumentError, require
 from factorwise.io.listing import difference
-from factorwise.io.tables import TableSource
+from factorwise.io.tables.reading import TableSource
 from factorwise.metrics.flows import score_flows
 from factorwise.types import Floats
 from factorwise.validation import check_count, check_number

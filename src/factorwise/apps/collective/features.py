@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from factorwise.apps.collective.counts import places_of
 from factorwise.errors import DataFileError, InvalidArgumentError, ShapeError
-from factorwise.io.keyed_rows import KeyedRows, in_order, read_keyed_rows
 from factorwise.io.listing import difference, some
-from factorwise.io.tables import TableSource
+from factorwise.io.tables.keyed_rows import KeyedRows, in_order, read_keyed_rows
+from factorwise.io.tables.reading import TableSource
 from factorwise.types import Bools, Floats
 
 #: A sequence and the name of a step; None for any.

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from factorwise.apps.collective.features import Step, TransitionFeatures
 from factorwise.apps.collective.learning import Parameters, Pass
 from factorwise.errors import FactorwiseError, ModelFileError
-from factorwise.io.models import ModelFile, read_model, write_model
-from factorwise.io.provenance import provenance
+from factorwise.io.models.files import ModelFile, read_model, write_model
+from factorwise.io.models.provenance import provenance
 from factorwise.validation import as_number, as_text, as_whole, check_finite, check_weights
 
 KIND = "collective"

@@ -9,9 +9,9 @@ import numpy as np
 from factorwise.apps.collective.counts import ONLY, places_of
 from factorwise.apps.collective.flows import Flows
 from factorwise.errors import DataFileError
-from factorwise.io.keyed_rows import RENAME, KeyedRows, in_order, read_keyed_rows
 from factorwise.io.listing import some
-from factorwise.io.tables import TableSource
+from factorwise.io.tables.keyed_rows import RENAME, KeyedRows, in_order, read_keyed_rows
+from factorwise.io.tables.reading import TableSource
 from factorwise.metrics.flows import FlowScore, score_flows
 from factorwise.types import Floats
 

@@ -11,7 +11,7 @@ from factorwise.apps.coreference import lexicon as lex
 from factorwise.apps.coreference.documents import Discourse
 from factorwise.apps.coreference.mentions import NAME, NOMINAL, PRONOUN, mention_table
 from factorwise.apps.coreference.pairs import coded
-from factorwise.model.cluster_templates import ClusterTemplate
+from factorwise.model.clusterings.cluster_templates import ClusterTemplate
 from factorwise.variables.fields import Fields
 
 MANY = 4  # pronouns alone, from this number on, that some name or noun should have introduced

@@ -27,7 +27,7 @@ from factorwise.apps.coreference.resolution import (
 from factorwise.apps.learned_estimator import LearnedEstimator
 from factorwise.errors import InvalidArgumentError, require
 from factorwise.inference.mcmc.acceptances import AcceptanceName
-from factorwise.io.learned import plain_settings
+from factorwise.io.models.learned import plain_settings
 from factorwise.kernels.compile.threads import thread_count
 from factorwise.learning.samplerank.learner import Callback, SampleRank
 from factorwise.learning.samplerank.preferences import MetricName

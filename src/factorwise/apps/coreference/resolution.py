@@ -29,9 +29,9 @@ from factorwise.inference.mcmc.run import anneal
 from factorwise.inference.mcmc.schedules import Geometric
 from factorwise.learning.samplerank.preferences import MetricName, TruthPreference
 from factorwise.learning.samplerank.walkers import TrainingWorld
-from factorwise.model.cluster_templates import ClusterSize
+from factorwise.model.clusterings.cluster_templates import ClusterSize
+from factorwise.model.clusterings.table_templates import PairTableTemplate
 from factorwise.model.model import Model
-from factorwise.model.table_templates import PairTableTemplate
 from factorwise.rng import Stream
 from factorwise.world.partition import Partition
 

@@ -17,8 +17,8 @@ from factorwise.distributed.shard_rows import shard_walk
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.inference.mcmc.shards.sharded_walk import ShardedWalk, walk_along
+from factorwise.model.clusterings.table_templates import PairTableTemplate
 from factorwise.model.model import Model
-from factorwise.model.table_templates import PairTableTemplate
 from factorwise.rng import Stream
 from factorwise.variables.pair_table import PairTable
 from factorwise.world.links import LinkGraph

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from factorwise.lazy import load_lazily
 
 _HOMES = {
-    "answers": ["Resolution"],
+    "results.answers": ["Resolution"],
     "blocking.rules": ["Part", "Rule"],
     "constraints": ["Constraints"],
     "estimator": ["EntityResolver"],
-    "fields": ["FieldSpec", "OwnLevels", "read_fields"],
+    "schema.fields": ["FieldSpec", "OwnLevels", "read_fields"],
     "knowledge": ["Knowledge"],
     "record_items": ["RecordItems"],
     "scored_pairs.clusterer": ["PairClusterer"],
@@ -48,14 +48,14 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from factorwise.apps.resolution.answers import Resolution
     from factorwise.apps.resolution.blocking.rules import Part, Rule
     from factorwise.apps.resolution.constraints import Constraints
     from factorwise.apps.resolution.estimator import EntityResolver
-    from factorwise.apps.resolution.fields import FieldSpec, OwnLevels, read_fields
     from factorwise.apps.resolution.knowledge import Knowledge
     from factorwise.apps.resolution.pair_scores import add_pair_scores
     from factorwise.apps.resolution.record_items import RecordItems
+    from factorwise.apps.resolution.results.answers import Resolution
+    from factorwise.apps.resolution.schema.fields import FieldSpec, OwnLevels, read_fields
     from factorwise.apps.resolution.scored_pairs.clusterer import PairClusterer
     from factorwise.apps.resolution.scored_pairs.constants import PairConstants
     from factorwise.apps.resolution.scored_pairs.tables import PairColumns, ScoredPairs, read_scored_pairs

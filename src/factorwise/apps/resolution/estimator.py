@@ -12,19 +12,13 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.apps.parameters import ParameterEstimator, not_fitted_error
-from factorwise.apps.resolution.agreement import check_columns, check_declared, check_sources_meet
-from factorwise.apps.resolution.answers import Resolution
 from factorwise.apps.resolution.blocking import Rule
 from factorwise.apps.resolution.blocking.rule_text import read_rules
 from factorwise.apps.resolution.constraints import Constraints
-from factorwise.apps.resolution.explaining import Explainer
-from factorwise.apps.resolution.fields import FieldSpec, override, read_fields
-from factorwise.apps.resolution.kinds import infer_kinds, with_length
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.labelled import labelled_pairs
 from factorwise.apps.resolution.linking import Linked, link, record_model
 from factorwise.apps.resolution.memory import MemoryPlan, plan_memory
-from factorwise.apps.resolution.naming import entity_names
 from factorwise.apps.resolution.record_items import TemplateMaker
 from factorwise.apps.resolution.repeats import EQUAL_DIFFER, compared_columns, distinct_records
 from factorwise.apps.resolution.resolving import (
@@ -34,6 +28,12 @@ from factorwise.apps.resolution.resolving import (
     run_mark,
     searched,
 )
+from factorwise.apps.resolution.results.answers import Resolution
+from factorwise.apps.resolution.results.explaining import Explainer
+from factorwise.apps.resolution.results.naming import entity_names
+from factorwise.apps.resolution.schema.agreement import check_columns, check_declared, check_sources_meet
+from factorwise.apps.resolution.schema.fields import FieldSpec, override, read_fields
+from factorwise.apps.resolution.schema.kinds import infer_kinds, with_length
 from factorwise.apps.resolution.training import (
     Blocked,
     entity_column,
@@ -51,7 +51,7 @@ from factorwise.distributed.executors import Executor
 from factorwise.distributed.mixing import Mixer
 from factorwise.errors import InvalidArgumentError, ShapeError, require
 from factorwise.inference.mcmc.shards.search import LinkSearch, Progress
-from factorwise.io.tables import ids_of, read_table
+from factorwise.io.tables.reading import ids_of, read_table
 from factorwise.kernels.compile.threads import Team, thread_count
 from factorwise.learning.samplerank.learner import PassRecord
 from factorwise.metrics.clustering import b_cubed
@@ -408,7 +408,7 @@ class EntityResolver(ParameterEstimator):
         """Place new records into known entities; old ones move only where the new evidence says so.
 
         The answer is of all records, the old ones first. Entities keep their names as far as they can: see
-        `factorwise.apps.resolution.naming`. Only the new records, those linked to them, those that
+        `factorwise.apps.resolution.results.naming`. Only the new records, those linked to them, those that
         constraints speak of and the others of their entities are weighed; the confidence of the rest is NaN.
         Normal forms and blocking keys of all records are made anew.
 

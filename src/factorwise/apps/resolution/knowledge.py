@@ -21,17 +21,17 @@ from factorwise.apps.resolution.blocking import (
 from factorwise.apps.resolution.blocking.filters import PairFilter
 from factorwise.apps.resolution.comparisons import Comparison
 from factorwise.apps.resolution.context.model import ContextModel
-from factorwise.apps.resolution.fields import FieldSpec
-from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.merge_odds import DEFAULT_ODDS, MergeOdds
+from factorwise.apps.resolution.normalize.forms import NormalTable
+from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.apps.resolution.unlabelled.model import UnlabelledModel
 from factorwise.distributed.executors import Executor
 from factorwise.errors import FactorwiseError, ModelFileError
-from factorwise.io.models import ModelFile, read_model, write_model
-from factorwise.io.provenance import provenance
+from factorwise.io.models.files import ModelFile, read_model, write_model
+from factorwise.io.models.provenance import provenance
 from factorwise.kernels.clusterings.links import FIXED_WEIGHTS, LINK_WEIGHT, UNLINKED_WEIGHT
-from factorwise.model.level_weights import LevelWeights
-from factorwise.model.link_templates import FIXED_NAMES
+from factorwise.model.clusterings.level_weights import LevelWeights
+from factorwise.model.clusterings.link_templates import FIXED_NAMES
 from factorwise.types import Ints
 from factorwise.validation import as_number, check_number, check_weights
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.errors import InvalidArgumentError
 from factorwise.io.listing import some
-from factorwise.io.table_ids import rows_of_pairs
-from factorwise.io.tables import read_table
+from factorwise.io.tables.ids import rows_of_pairs
+from factorwise.io.tables.reading import read_table
 from factorwise.types import Bools
 
 COLUMNS = ("id", "other", "same")
@@ -65,9 +65,9 @@ def labelled_pairs(pairs: Any, ids: pa.Array) -> LabelledPairs:
     """Find the records of labelled pairs.
 
     pairs
-        A table (as `factorwise.io.tables.read_table` takes) with the columns ``id``, ``other`` and ``same``,
-        or a list of such triples; ``same`` is a truth value: true and false, 1 and 0. `LabelledPairs` are
-        taken as they are.
+        A table (as `factorwise.io.tables.reading.read_table` takes) with the columns ``id``, ``other`` and
+        ``same``, or a list of such triples; ``same`` is a truth value: true and false, 1 and 0.
+        `LabelledPairs` are taken as they are.
     ids
         Of all records.
     """

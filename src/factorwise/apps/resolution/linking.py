@@ -18,10 +18,10 @@ from factorwise.apps.resolution.context.features import PairContext
 from factorwise.apps.resolution.context.grouping import cluster_parts
 from factorwise.apps.resolution.context.model import FIRST_PASS as SEARCH
 from factorwise.apps.resolution.context.model import STRICTNESS, ContextModel
-from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.linked_items import LinkedItems, Links, link_items
-from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.normalize.forms import NormalTable
+from factorwise.apps.resolution.normalize.normal_forms import normalize
 from factorwise.apps.resolution.record_items import (
     LINKS,
     RecordItems,
@@ -42,7 +42,7 @@ from factorwise.inference.mcmc.shards.component_search import (
 from factorwise.io.columns import IN_MEMORY, Columns, release
 from factorwise.kernels.compile.threads import Team
 from factorwise.kernels.graphs.components import component_numbers
-from factorwise.model.link_templates import LinkTemplate
+from factorwise.model.clusterings.link_templates import LinkTemplate
 from factorwise.model.model import Model
 from factorwise.types import Ints
 from factorwise.world.links import LinkGraph

@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from factorwise.apps.resolution.forms import offsets_of
-from factorwise.apps.resolution.pair_values import PairValues
+from factorwise.apps.resolution.normalize.forms import offsets_of
+from factorwise.apps.resolution.normalize.pair_values import PairValues
 from factorwise.apps.resolution.scored_pairs.tables import ScoredPairs, read_scored_pairs
 from factorwise.errors import InvalidArgumentError
 from factorwise.io.listing import some
-from factorwise.io.table_columns import require_columns
-from factorwise.io.table_ids import rows_of
-from factorwise.io.tables import ids_of, read_table
+from factorwise.io.tables.ids import rows_of
+from factorwise.io.tables.names import require_columns
+from factorwise.io.tables.reading import ids_of, read_table
 
 PAIR_SCORES = "pair scores"
 _PARTS = ("id", "others", "log_odds")

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
+from factorwise.model.clusterings.program import check_items
 from factorwise.model.model import Model
-from factorwise.model.partition_program import check_items
 from factorwise.model.template import AnyTemplate, Template
 from factorwise.variables.bags import Bags
 

@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.constraints import Constraints
-from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.labelled import LabelledPairs
+from factorwise.apps.resolution.normalize.vector_forms import is_vector, read_vectors
 from factorwise.apps.resolution.pair_scores import is_pair_scores
-from factorwise.apps.resolution.vector_forms import is_vector, read_vectors
+from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.errors import InvalidArgumentError
 from factorwise.rng import split_mix_words
 from factorwise.types import Ints

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.linking import FirstPass, Linked, joined, score_in_context, score_pairs
-from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.normalize.normal_forms import normalize
 from factorwise.apps.resolution.record_items import TemplateMaker
 from factorwise.apps.resolution.repeats import count_different
 from factorwise.errors import require
 from factorwise.inference.mcmc.shards.search import Found, LinkSearch
-from factorwise.io.tables import SOURCE_COLUMN, stack_tables
+from factorwise.io.tables.reading import SOURCE_COLUMN, stack_tables
 from factorwise.kernels.compile.threads import Team
 from factorwise.types import Ints
 

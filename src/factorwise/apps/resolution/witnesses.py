@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from factorwise.apps.resolution.record_items import RecordItems, TemplateMaker
 from factorwise.errors import InvalidArgumentError
-from factorwise.model.tally_templates import TallyTemplate
+from factorwise.model.clusterings.tally_templates import TallyTemplate
 
 REPEATED_SOURCES = "repeated sources"
 

@@ -21,7 +21,7 @@ _HOMES = {
     "global_constraints": ["ConstraintSet", "GlobalConstraint"],
     "nested": ["NestedTagger"],
     "prediction": ["UnseenLabelWarning"],
-    "templates": ["TemplateSet", "default_templates"],
+    "features.templates": ["TemplateSet", "default_templates"],
     "training": ["Step"],
 }
 
@@ -53,10 +53,10 @@ if TYPE_CHECKING:
     from factorwise.apps.tagging.config import ALGORITHMS
     from factorwise.apps.tagging.constraints import SCHEMES
     from factorwise.apps.tagging.estimator import ChainCRF
+    from factorwise.apps.tagging.features.templates import TemplateSet, default_templates
     from factorwise.apps.tagging.global_constraints import ConstraintSet, GlobalConstraint
     from factorwise.apps.tagging.nested import NestedTagger
     from factorwise.apps.tagging.prediction import UnseenLabelWarning
-    from factorwise.apps.tagging.templates import TemplateSet, default_templates
     from factorwise.apps.tagging.training import Step
 
 __getattr__, __dir__ = load_lazily(__name__, _HOMES)

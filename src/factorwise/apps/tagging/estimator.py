@@ -19,20 +19,20 @@ from sklearn.base import BaseEstimator
 from factorwise.apps.tagging.config import TrainingConfig, prior_of
 from factorwise.apps.tagging.constraints import constraints_of_options
 from factorwise.apps.tagging.cross_fitting import FOLDS, judged_sentences
-from factorwise.apps.tagging.encoders import Encoder, as_sentences, as_training_sentences, choose_encoder
+from factorwise.apps.tagging.features import encoders
+from factorwise.apps.tagging.features.matrices import MatrixEncoder
+from factorwise.apps.tagging.features.word_lists import make_word_lists
 from factorwise.apps.tagging.global_constraints import ConstraintSet
 from factorwise.apps.tagging.global_tagger import candidates_of, constrained, constraints_of
 from factorwise.apps.tagging.labels import LabelEncoder
-from factorwise.apps.tagging.matrices import MatrixEncoder
 from factorwise.apps.tagging.model_file import SavedTagger, read_tagger, write_tagger
 from factorwise.apps.tagging.prediction import ChainPredictions, threads_of, warn_of_unseen
 from factorwise.apps.tagging.progress import TrainingBar
 from factorwise.apps.tagging.supervision import held_out_from, random_share, supervision_of
 from factorwise.apps.tagging.training import HeldOut, Sentences, Step, Trained, train, without_zeros
 from factorwise.apps.tagging.warm import EarlierFit, continued
-from factorwise.apps.tagging.word_lists import make_word_lists
 from factorwise.errors import InvalidArgumentError, require
-from factorwise.io.provenance import provenance
+from factorwise.io.models.provenance import provenance
 from factorwise.learning.chains.structure import Supervision
 from factorwise.validation import as_whole, check_count, check_number
 
@@ -255,10 +255,12 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         if self.trainer_cls is not None:
             raise InvalidArgumentError("trainer_cls is not supported: leave it out; the trainer is this one.")
         config, threads = self.training_config(), threads_of(self.n_jobs)
-        sentences = as_training_sentences(X, self.templates)
+        sentences = encoders.as_training_sentences(X, self.templates)
         previous = (self.tagger_, self.encoder_) if self.warm_start and self.tagger_ is not None else None
         encoder, further = continued(
-            choose_encoder(sentences, self.templates, make_word_lists(self.gazetteers, self.word_classes)),
+            encoders.choose_encoder(
+                sentences, self.templates, make_word_lists(self.gazetteers, self.word_classes)
+            ),
             previous and previous[1],
         )
         encoded = encoder.fit_encode(sentences, further=further)
@@ -347,7 +349,7 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
     def _held_out(
         self,
         everything: Sentences,
-        encoder: Encoder,
+        encoder: encoders.Encoder,
         labels: LabelEncoder,
         X_dev: Any,
         y_dev: Any,
@@ -363,7 +365,7 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         check_count("n_iter_no_change", self.n_iter_no_change)
         patience = self.n_iter_no_change if self.early_stopping else None
         if X_dev is not None:
-            rows, start = encoder.encode(as_sentences(X_dev))
+            rows, start = encoder.encode(encoders.as_sentences(X_dev))
             others = Sentences(rows, start, Supervision(self._known_codes(labels, y_dev, start)))
             if len(start) == 1 or not others.complete.any():
                 raise InvalidArgumentError(
@@ -398,7 +400,7 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         else:
             self._take_over(read_tagger(self.model_filename))
 
-    def _keep(self, trained: Trained, encoder: Encoder, config: TrainingConfig) -> Self:
+    def _keep(self, trained: Trained, encoder: encoders.Encoder, config: TrainingConfig) -> Self:
         tagger, encoder = without_zeros(trained.tagger, encoder)
         self.tagger_ = tagger
         self.encoder_ = encoder

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.apps.tagging.vocabulary import Longs, place_of
+from factorwise.apps.tagging.features.vocabulary import Longs, place_of
 from factorwise.errors import InvalidArgumentError, ShapeError, UnknownLabelError
 from factorwise.types import Bools
 

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.apps.tagging.encoders import Encoder, restore_encoder
+from factorwise.apps.tagging.features.encoders import Encoder, restore_encoder
 from factorwise.apps.tagging.global_constraints import ConstraintSet
 from factorwise.apps.tagging.global_tagger import GlobalTagger
 from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.apps.tagging.training import without_zeros
 from factorwise.errors import FactorwiseError, InvalidArgumentError, ModelFileError
-from factorwise.io.models import ModelFile, read_model, write_model
+from factorwise.io.models.files import ModelFile, read_model, write_model
 from factorwise.learning.chains.layout import StateFeatures
 from factorwise.learning.chains.second_order import SecondOrder
 from factorwise.learning.chains.structure import ChainStructure, FirstOrder

@@ -13,10 +13,10 @@ from typing import Any, Self
 
 from factorwise.apps.tagging.answers import Span
 from factorwise.apps.tagging.estimator import ChainCRF
+from factorwise.apps.tagging.features.templates import WORD_ONLY, TemplateSet
 from factorwise.apps.tagging.model_file import read_levels, write_levels
-from factorwise.apps.tagging.templates import WORD_ONLY, TemplateSet
 from factorwise.errors import InvalidArgumentError
-from factorwise.io.provenance import provenance
+from factorwise.io.models.provenance import provenance
 from factorwise.validation import check_count
 
 KIND = "nested-tagger"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 from factorwise.apps.tagging.answers import Explanation, Span, explain_tokens, n_best, spans_of
-from factorwise.apps.tagging.encoders import Encoder, as_sentences, split_empty
+from factorwise.apps.tagging.features.encoders import Encoder, as_sentences, split_empty
 from factorwise.apps.tagging.labels import LabelEncoder
 from factorwise.apps.tagging.supervision import sentence_weights
 from factorwise.apps.tagging.tagger import ChainTagger

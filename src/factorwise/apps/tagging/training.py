@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from factorwise.apps.tagging.config import BATCH, MOST_PASSES, TrainingConfig, online_rule
 from factorwise.apps.tagging.constraints import Constraints
-from factorwise.apps.tagging.encoders import Encoder
+from factorwise.apps.tagging.features.encoders import Encoder
 from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.apps.tagging.warm import Beginning, EarlierFit, holding
 from factorwise.errors import InvalidArgumentError

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.apps.tagging.encoders import Encoder
+from factorwise.apps.tagging.features.encoders import Encoder
 from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.learning.chains.layout import StateFeatures
 from factorwise.learning.chains.second_order import SecondOrder

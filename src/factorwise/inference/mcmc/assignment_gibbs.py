@@ -30,7 +30,7 @@ from factorwise.kernels.walks.acceptances import accept_always
 from factorwise.kernels.walks.frames import make_adapters
 from factorwise.kernels.walks.library import tempered
 from factorwise.model.contributions import Contributions
-from factorwise.model.incidence import starts_of
+from factorwise.model.labels.incidence import starts_of
 from factorwise.model.model import Model
 from factorwise.model.template import finite_difference
 from factorwise.rng import Stream

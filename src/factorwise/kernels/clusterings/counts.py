@@ -138,8 +138,8 @@ def visit_counts(world: Any, mine: Any, move: Any) -> None:
     So that they find it in the cache.
 
     Streaming is many times faster than reading it in the order of the steps. ``mine`` has ``group_start``,
-    ``group_item``, ``group_entries`` and ``group_slots`` of `factorwise.model.count_layout.CountLayout`, and
-    ``fetched`` int64[1].
+    ``group_item``, ``group_entries`` and ``group_slots`` of
+    `factorwise.model.clusterings.count_layout.CountLayout`, and ``fetched`` int64[1].
     """
     group, total = move.item, np.int64(0)
     for at in range(mine.group_slots[group], mine.group_slots[group + 1], LINE):

@@ -25,8 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import ImpossibleError, InvalidArgumentError, ShapeError, TemplateError
 from factorwise.inference.base import MarginalOracle
-from factorwise.model.assignment_base import ScopedTemplate
-from factorwise.model.cardinality import Cardinality
+from factorwise.model.labels.base import ScopedTemplate
+from factorwise.model.labels.cardinality import Cardinality
 from factorwise.model.model import Model
 from factorwise.model.template import AnyTemplate
 from factorwise.model.unrolling import unroll

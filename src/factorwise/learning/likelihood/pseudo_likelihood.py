@@ -18,8 +18,8 @@ from scipy.sparse import csr_array
 
 from factorwise.errors import InvalidArgumentError
 from factorwise.learning.likelihood.marginal_likelihood import Truth, possible_constant, training_pairs
-from factorwise.model.assignment_base import Float64s, Int64s, ScopedTemplate, TableGroup
-from factorwise.model.cardinality import Cardinality
+from factorwise.model.labels.base import Float64s, Int64s, ScopedTemplate, TableGroup
+from factorwise.model.labels.cardinality import Cardinality
 from factorwise.model.model import Model
 from factorwise.model.template import AnyTemplate
 from factorwise.model.weights import SparseVector

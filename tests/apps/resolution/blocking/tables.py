@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from factorwise.apps.resolution.forms import (
+from factorwise.apps.resolution.normalize.forms import (
     Lists,
     NormalField,
     NormalTable,

@@ -16,8 +16,8 @@ from factorwise.apps.resolution.blocking.objectives import (
 )
 from factorwise.apps.resolution.blocking.pool import Sample, rule_pool
 from factorwise.apps.resolution.blocking.rule_text import parse_rule
-from factorwise.apps.resolution.fields import FieldSpec
-from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.normalize.normal_forms import normalize
+from factorwise.apps.resolution.schema.fields import FieldSpec
 
 SYLLABLES = ["ba", "ce", "di", "fo", "gu", "ha", "je", "ki", "lo", "mu", "na", "pe", "ri", "so", "tu", "va"]
 

@@ -10,7 +10,7 @@ from factorwise.apps.resolution.blocking import Part, Rule, find_candidates
 from factorwise.apps.resolution.blocking.filters import PairFilter, learn_filter, signatures
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.linking import score_candidates, score_pairs
-from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.normalize.normal_forms import normalize
 from factorwise.distributed import LocalExecutor
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.compile.threads import Team

@@ -6,8 +6,8 @@ import pytest
 from factorwise.apps.resolution.blocking import Part, Rule, find_candidates, nearest
 from factorwise.apps.resolution.blocking.keys import KeyMaker
 from factorwise.apps.resolution.blocking.nearest import nearest_neighbors, sketch_keys
-from factorwise.apps.resolution.forms import NormalField, NormalTable
-from factorwise.apps.resolution.vectors import Vectors
+from factorwise.apps.resolution.normalize.forms import NormalField, NormalTable
+from factorwise.apps.resolution.normalize.vectors import Vectors
 
 RULE = Rule((Part("meaning", "vector", "nearest", 2),))
 

@@ -5,8 +5,8 @@ import pytest
 from factorwise.apps.resolution.blocking.pool import atoms
 from factorwise.apps.resolution.blocking.rule_text import parse_rule, read_rules
 from factorwise.apps.resolution.blocking.rules import Part, Rule
-from factorwise.apps.resolution.fields import FieldSpec
-from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.normalize.normal_forms import normalize
+from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.errors import InvalidArgumentError
 from resolution_cases import people_table
 

@@ -11,16 +11,16 @@ from factorwise.apps.resolution import linking
 from factorwise.apps.resolution.comparisons import Cuts
 from factorwise.apps.resolution.context import ContextFeature, ContextModel, PairContext, grouping
 from factorwise.apps.resolution.context.features import LINK_MEASURES, context_features
-from factorwise.apps.resolution.explaining import Explainer, contributions
-from factorwise.apps.resolution.fields import FieldSpec
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.linking import link
-from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.normalize.normal_forms import normalize
+from factorwise.apps.resolution.results.explaining import Explainer, contributions
+from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.apps.resolution.updating import place
 from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.io.columns import Columns
 from factorwise.kernels.compile.threads import Team
-from factorwise.model.level_weights import LevelWeights
+from factorwise.model.clusterings.level_weights import LevelWeights
 from resolution_cases import known_of, people_table
 
 ALONE = Team(1)

@@ -6,7 +6,7 @@ from factorwise.apps.resolution.labelled import ComparedLabels, LabelledPairs
 from factorwise.apps.resolution.training.examples import PairExamples, TrainingData
 from factorwise.apps.resolution.training.pair_regression import regress_levels
 from factorwise.inference.mcmc.shards.link_walk import LinkGraph
-from factorwise.model.level_weights import LevelWeights
+from factorwise.model.clusterings.level_weights import LevelWeights
 from resolution_cases import training_data
 
 ZEROS = LevelWeights.zeros((2,))

@@ -7,7 +7,7 @@ import pytest
 
 from factorwise.apps.resolution.blocking import find_candidates
 from factorwise.apps.resolution.labelled import LabelledPairs, labelled_pairs
-from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.normalize.normal_forms import normalize
 from factorwise.apps.resolution.training import (
     entity_column,
     entity_numbers,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.normalize.normal_forms import normalize
 from factorwise.apps.resolution.training import ladder
 from factorwise.apps.resolution.training.boosted_tables import boost_tables
 from factorwise.apps.resolution.training.calibration import Calibration
@@ -22,7 +22,7 @@ from factorwise.apps.resolution.training.pair_regression import regress_levels
 from factorwise.inference.mcmc.shards.search import Found, LinkSearch
 from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.clustering import b_cubed
-from factorwise.model.level_weights import LevelWeights
+from factorwise.model.clusterings.level_weights import LevelWeights
 from resolution_cases import FIELDS, people_table, training_data
 
 ALONE = Team(1)

@@ -11,8 +11,8 @@ from factorwise.inference.mcmc.shards.link_walk import LinkWalk
 from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.clustering import b_cubed
-from factorwise.model.level_weights import LevelWeights
-from factorwise.model.tally_templates import TallyTemplate
+from factorwise.model.clusterings.level_weights import LevelWeights
+from factorwise.model.clusterings.tally_templates import TallyTemplate
 from factorwise.variables.bags import Bags
 from factorwise.world.links import LinkGraph
 

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from factorwise.apps.resolution import EntityResolver, FieldSpec
-from factorwise.apps.resolution.fields import OwnLevels, fields_from, fields_to_toml, read_fields
+from factorwise.apps.resolution.schema.fields import OwnLevels, fields_from, fields_to_toml, read_fields
 from factorwise.errors import DataFileError, InvalidArgumentError
 from record_cases import people
 

@@ -6,7 +6,7 @@ import pytest
 from factorwise.apps.resolution.training import pair_regression
 from factorwise.apps.resolution.training.examples import PairExamples
 from factorwise.apps.resolution.training.pair_regression import regress_levels, scale_weights
-from factorwise.model.level_weights import LevelWeights
+from factorwise.model.clusterings.level_weights import LevelWeights
 
 SIZES = (4, 2)
 ZEROS = LevelWeights.zeros(SIZES)

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from factorwise.apps.resolution.fields import FieldSpec
-from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.normalize.normal_forms import normalize
+from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.apps.resolution.unlabelled.probes import probe_blocking
 
 

@@ -9,7 +9,7 @@ import pytest
 from factorwise import EntityResolver
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.errors import ModelFileError, ShapeError
-from factorwise.io.models import read_model, write_model
+from factorwise.io.models.files import read_model, write_model
 from factorwise.metrics.clustering import b_cubed
 from unlabelled_cases import coded_products, editions, firms, households, mentions, persons, products, word
 

@@ -4,11 +4,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from factorwise.apps.resolution.fields import FieldSpec
-from factorwise.apps.resolution.forms import encoded
-from factorwise.apps.resolution.header_words import header_words
-from factorwise.apps.resolution.kinds import infer_kinds
-from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.normalize.forms import encoded
+from factorwise.apps.resolution.normalize.normal_forms import normalize
+from factorwise.apps.resolution.schema.fields import FieldSpec
+from factorwise.apps.resolution.schema.header_words import header_words
+from factorwise.apps.resolution.schema.kinds import infer_kinds
 from factorwise.apps.resolution.unlabelled.about import PERSON, TEXT, About, choose_about
 from factorwise.apps.resolution.unlabelled.anchors import CandidatePairs, context_columns
 from factorwise.apps.resolution.unlabelled.decorations import plain_texts

@@ -78,7 +78,7 @@ def test_a_search_is_not_strict():
 
 
 def _random_model(n, seed, *, counts, constrained, functions):
-    from factorwise.model.link_templates import CannotLinkTemplate, OnePerSourceTemplate
+    from factorwise.model.clusterings.link_templates import CannotLinkTemplate, OnePerSourceTemplate
     from factorwise.model.templates import ClusterTemplate
     from factorwise.variables.fields import Fields
     from link_cases import crowded

@@ -12,7 +12,7 @@ from factorwise.inference.mcmc.shards.sharded_walk import ShardedWalk
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.kernels.clusterings.arrays import COMPACTIONS
 from factorwise.kernels.compile.threads import Team
-from factorwise.model.link_templates import LinkTemplate, OnePerSourceTemplate
+from factorwise.model.clusterings.link_templates import LinkTemplate, OnePerSourceTemplate
 from factorwise.model.model import Model
 from factorwise.model.templates import PairTemplate
 from factorwise.rng import Stream

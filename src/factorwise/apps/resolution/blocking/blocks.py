@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.blocking.keys import KeyRows, different
-from factorwise.apps.resolution.forms import Form, Lists, NormalTable, Numbers, Strings, offsets_of
+from factorwise.apps.resolution.normalize.forms import Form, Lists, NormalTable, Numbers, Strings, offsets_of
 from factorwise.types import Bools, Floats, Ints
 
 _KEY_BITS = 38  # keys cut to fewer bits would meet by chance

@@ -27,7 +27,7 @@ from factorwise.apps.resolution.blocking.joins import (
 from factorwise.apps.resolution.blocking.keys import KeyMaker
 from factorwise.apps.resolution.blocking.limits import Limits, fitting_limits, overlap, pair_count
 from factorwise.apps.resolution.blocking.rules import Rule
-from factorwise.apps.resolution.forms import NormalTable
+from factorwise.apps.resolution.normalize.forms import NormalTable
 from factorwise.distributed.executors import Executor, LocalExecutor
 from factorwise.errors import require
 from factorwise.io.columns import Columns, release

@@ -15,8 +15,8 @@ from factorwise.apps.resolution.blocking.candidates import default_budget
 from factorwise.apps.resolution.blocking.objectives import Imagined, Labelled, Objective
 from factorwise.apps.resolution.blocking.pool import PoolRule, Sample, rule_pool
 from factorwise.apps.resolution.blocking.rules import Rule
-from factorwise.apps.resolution.fields import FieldSpec
-from factorwise.apps.resolution.forms import NormalTable
+from factorwise.apps.resolution.normalize.forms import NormalTable
+from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.types import Ints
 
 _TOO_LARGE = 200  # budgets that a rule alone may exceed before it is of no use

@@ -12,7 +12,7 @@ from factorwise.apps.resolution.blocking.candidates import default_budget
 from factorwise.apps.resolution.blocking.keys import KeyMaker
 from factorwise.apps.resolution.blocking.limits import Limits, fitting_limits, overlap, pair_count
 from factorwise.apps.resolution.blocking.rules import Rule
-from factorwise.apps.resolution.forms import NormalTable
+from factorwise.apps.resolution.normalize.forms import NormalTable
 
 
 class RuleCount(NamedTuple):

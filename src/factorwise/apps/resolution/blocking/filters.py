@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.blocking.joins import PairTest
 from factorwise.apps.resolution.blocking.keys import rarest
-from factorwise.apps.resolution.forms import Form, Lists, NormalTable, Numbers, Strings
-from factorwise.apps.resolution.pair_values import PairValues
-from factorwise.apps.resolution.vectors import Vectors
+from factorwise.apps.resolution.normalize.forms import Form, Lists, NormalTable, Numbers, Strings
+from factorwise.apps.resolution.normalize.pair_values import PairValues
+from factorwise.apps.resolution.normalize.vectors import Vectors
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.records.pair_joins import SHARED, pair_levels
 from factorwise.rng import split_mix_words

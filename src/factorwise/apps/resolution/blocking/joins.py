@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.blocking.blocks import Blocks, neighbor_ranks
 from factorwise.apps.resolution.blocking.limits import Limits
-from factorwise.apps.resolution.forms import NormalTable, offsets_of
+from factorwise.apps.resolution.normalize.forms import NormalTable, offsets_of
 from factorwise.distributed.executors import Executor
 from factorwise.io.pairs import PairSorter, Words
 from factorwise.kernels.records.pair_joins import (

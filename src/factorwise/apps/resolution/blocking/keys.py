@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from factorwise.apps.resolution.blocking.nearest import RowKeys, neighbor_keys, sketch_keys
 from factorwise.apps.resolution.blocking.rules import Part, Rule
 from factorwise.apps.resolution.comparisons.derived import form_of
-from factorwise.apps.resolution.forms import (
+from factorwise.apps.resolution.normalize.forms import (
     Form,
     Lists,
     NormalTable,
@@ -29,9 +29,9 @@ from factorwise.apps.resolution.forms import (
     offsets_of,
     ranges,
 )
-from factorwise.apps.resolution.pair_values import PairValues
-from factorwise.apps.resolution.phonetics import sounds
-from factorwise.apps.resolution.vectors import Vectors
+from factorwise.apps.resolution.normalize.pair_values import PairValues
+from factorwise.apps.resolution.normalize.phonetics import sounds
+from factorwise.apps.resolution.normalize.vectors import Vectors
 from factorwise.errors import InvalidArgumentError
 from factorwise.rng import split_mix_words
 from factorwise.types import Bools, Ints

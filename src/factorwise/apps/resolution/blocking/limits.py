@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from factorwise.apps.resolution.blocking.blocks import Blocks, drawn_pairs
 from factorwise.apps.resolution.blocking.keys import KeyMaker, share_key
 from factorwise.apps.resolution.blocking.rules import Rule
-from factorwise.apps.resolution.forms import NormalTable
+from factorwise.apps.resolution.normalize.forms import NormalTable
 from factorwise.types import Ints
 
 _DRAWN = 2_000  # pairs that are looked up in all rules

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from factorwise.apps.resolution.forms import offsets_of, ranges
-from factorwise.apps.resolution.vectors import Vectors
+from factorwise.apps.resolution.normalize.forms import offsets_of, ranges
+from factorwise.apps.resolution.normalize.vectors import Vectors
 from factorwise.rng import split_mix_words
 from factorwise.types import Floats, Ints
 

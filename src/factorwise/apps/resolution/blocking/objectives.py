@@ -15,8 +15,8 @@ from factorwise.apps.resolution.blocking.blocks import blocks_of
 from factorwise.apps.resolution.blocking.keys import KeyMaker, KeyRows, combined, share_key
 from factorwise.apps.resolution.blocking.pool import PoolRule, Sample
 from factorwise.apps.resolution.blocking.rules import Part, Rule
-from factorwise.apps.resolution.fields import FieldSpec
-from factorwise.apps.resolution.forms import offsets_of, ranges
+from factorwise.apps.resolution.normalize.forms import offsets_of, ranges
+from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.kernels.graphs.components import component_numbers
 from factorwise.rng import split_mix_words
 from factorwise.types import Bools, Ints

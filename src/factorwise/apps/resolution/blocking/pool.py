@@ -18,8 +18,8 @@ from factorwise.apps.resolution.blocking.keys import KeyMaker, share_key
 from factorwise.apps.resolution.blocking.limits import pair_count
 from factorwise.apps.resolution.blocking.rules import Part, Rule
 from factorwise.apps.resolution.comparisons.derived import form_of, has_form
-from factorwise.apps.resolution.fields import FieldSpec
-from factorwise.apps.resolution.forms import Form, NormalTable
+from factorwise.apps.resolution.normalize.forms import Form, NormalTable
+from factorwise.apps.resolution.schema.fields import FieldSpec
 
 SAMPLE = 20_000  # rows from which numbers of pairs are estimated
 _BROAD = 1.0  # pairs an item from which on an atom is worth combining with another

@@ -11,7 +11,7 @@ from factorwise.apps.resolution.blocking.keys import KeyMaker, share_key
 from factorwise.apps.resolution.blocking.objectives import connected, true_pairs
 from factorwise.apps.resolution.blocking.rules import Part, Rule
 from factorwise.apps.resolution.comparisons.derived import form_of
-from factorwise.apps.resolution.forms import Lists, NormalTable, Strings
+from factorwise.apps.resolution.normalize.forms import Lists, NormalTable, Strings
 from factorwise.errors import require
 from factorwise.types import Ints
 

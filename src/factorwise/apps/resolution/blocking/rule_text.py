@@ -1,6 +1,6 @@
 """Blocking rules as people write them: the words that `Rule.name` prints, read back.
 
->>> from factorwise.apps.resolution.fields import FieldSpec
+>>> from factorwise.apps.resolution.schema.fields import FieldSpec
 >>> fields = [FieldSpec("author", "name"), FieldSpec("born", "date")]
 >>> parse_rule("last name + first initial of author + year of born", fields).name
 'last name + first initial of author + year of born'
@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 
 from factorwise.apps.resolution.blocking.rules import PHRASES, Part, Rule
-from factorwise.apps.resolution.fields import FieldSpec
+from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.errors import InvalidArgumentError
 
 #: The form that stands for a column where a rule names the column alone.

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from factorwise.apps.resolution.forms import (
+from factorwise.apps.resolution.normalize.forms import (
     Form,
     Lists,
     NormalField,
@@ -30,7 +30,7 @@ from factorwise.apps.resolution.forms import (
     offsets_of,
     sets,
 )
-from factorwise.apps.resolution.words import (
+from factorwise.apps.resolution.normalize.words import (
     WordRows,
     cut_at_spaces,
     normal_text,

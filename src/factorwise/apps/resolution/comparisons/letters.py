@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from factorwise.apps.resolution.forms import offsets_of
+from factorwise.apps.resolution.normalize.forms import offsets_of
 
 _ASCII = 128
 _WORD = 64  # characters that one word has bits for

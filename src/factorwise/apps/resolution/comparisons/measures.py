@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.comparisons.letters import Letters
-from factorwise.apps.resolution.forms import NormalField, Numbers, Strings
+from factorwise.apps.resolution.normalize.forms import NormalField, Numbers, Strings
 from factorwise.kernels.text.likeness import common_subsequences, edit_likeness, jaro_winkler
 from factorwise.kernels.text.relations import name_relations, shared_rarities
 from factorwise.types import Ints

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.comparisons.measures import Values
-from factorwise.apps.resolution.forms import Lists
-from factorwise.apps.resolution.vectors import Vectors
+from factorwise.apps.resolution.normalize.forms import Lists
+from factorwise.apps.resolution.normalize.vectors import Vectors
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.text.leads import best_two, leads
 from factorwise.kernels.text.set_overlaps import set_overlaps, set_overlaps_by_two

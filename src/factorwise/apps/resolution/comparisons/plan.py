@@ -31,8 +31,8 @@ from factorwise.apps.resolution.comparisons.overlaps import (
     VectorCosines,
 )
 from factorwise.apps.resolution.comparisons.sources import PAIR, YES, SourcePair, source_pair_forms
-from factorwise.apps.resolution.forms import Lists, NormalTable, Numbers, Strings
-from factorwise.apps.resolution.pair_values import PairValues
+from factorwise.apps.resolution.normalize.forms import Lists, NormalTable, Numbers, Strings
+from factorwise.apps.resolution.normalize.pair_values import PairValues
 from factorwise.errors import InvalidArgumentError
 from factorwise.io.columns import release
 from factorwise.kernels.compile.threads import Team

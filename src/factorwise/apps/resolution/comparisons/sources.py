@@ -11,7 +11,7 @@ import numpy as np
 
 from factorwise.apps.resolution.comparisons.levels import Cuts
 from factorwise.apps.resolution.comparisons.measures import Values
-from factorwise.apps.resolution.forms import Strings
+from factorwise.apps.resolution.normalize.forms import Strings
 from factorwise.types import Ints
 
 PAIR, YES = "pair", Cuts((0.5,), 2)  # the measure, and its levels, of which the first is never met

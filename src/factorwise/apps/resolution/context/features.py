@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.comparisons import Cuts
 from factorwise.apps.resolution.context.grouping import ClusterPairs, Sides
-from factorwise.apps.resolution.forms import Lists, NormalTable, Numbers, Strings, offsets_of
+from factorwise.apps.resolution.normalize.forms import Lists, NormalTable, Numbers, Strings, offsets_of
 from factorwise.kernels.clusterings.cluster_overlaps import cluster_overlaps
 from factorwise.types import Floats, Ints
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from factorwise.apps.resolution.comparisons import Cuts
 from factorwise.apps.resolution.context.features import ContextFeature, PairContext
 from factorwise.inference.mcmc.shards.search import LinkSearch
-from factorwise.model.level_weights import LevelWeights
+from factorwise.model.clusterings.level_weights import LevelWeights
 from factorwise.types import Ints
 from factorwise.validation import as_number, check_weights
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.curation.curator import Curator, Match
-from factorwise.apps.resolution.fields import FieldSpec
+from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.store import Store
 from factorwise.types import Ints
 

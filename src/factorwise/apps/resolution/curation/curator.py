@@ -30,7 +30,7 @@ from factorwise.apps.resolution.curation.verdicts import Verdicts
 from factorwise.apps.resolution.curation.warm import WarmIndex
 from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.apps.resolution.knowledge import Knowledge
-from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.normalize.normal_forms import normalize
 from factorwise.apps.resolution.resolving import default_budget, draw_posterior
 from factorwise.apps.resolution.unlabelled.sources import number_sources
 from factorwise.errors import InvalidArgumentError, StoreError

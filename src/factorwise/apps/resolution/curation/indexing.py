@@ -20,10 +20,10 @@ from factorwise.apps.resolution.comparisons import Comparer
 from factorwise.apps.resolution.comparisons.derived import RECORD, form_of
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.curation.regions import LinkedRecords
-from factorwise.apps.resolution.forms import Frequencies, Lists, NormalField, NormalTable, Strings
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.linking import weigh_unlinked
-from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.normalize.forms import Frequencies, Lists, NormalField, NormalTable, Strings
+from factorwise.apps.resolution.normalize.normal_forms import normalize
 from factorwise.kernels.compile.threads import Team
 from factorwise.store.index import IndexTables, StoredLinks
 from factorwise.types import Ints

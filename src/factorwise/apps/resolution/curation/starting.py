@@ -19,7 +19,7 @@ from factorwise.apps.resolution.comparisons.overlaps import LEADS
 from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.apps.resolution.knowledge import Knowledge, unlinked_pair_weight
 from factorwise.apps.resolution.labelled import LabelledPairs
-from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.normalize.normal_forms import normalize
 from factorwise.apps.resolution.training.boosted_tables import boost_tables
 from factorwise.apps.resolution.training.examples import PairExamples, TrainingData
 from factorwise.apps.resolution.training.fitting import sampled
@@ -27,7 +27,7 @@ from factorwise.apps.resolution.training.pair_regression import regress_levels
 from factorwise.apps.resolution.unlabelled.sources import number_sources
 from factorwise.kernels.clusterings.links import UNLINKED_WEIGHT
 from factorwise.kernels.compile.threads import Team
-from factorwise.model.level_weights import LevelWeights
+from factorwise.model.clusterings.level_weights import LevelWeights
 from factorwise.world.links import LinkGraph
 
 SURE = 3.0  # log odds from which on a pair is believed

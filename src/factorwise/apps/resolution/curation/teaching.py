@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from factorwise.kernels.clusterings.links import LINK_WEIGHT
-from factorwise.model.level_weights import LevelWeights
+from factorwise.model.clusterings.level_weights import LevelWeights
 from factorwise.store.store import ALL_BUT, DIFFERENT, SAME
 from factorwise.types import Bools, Floats
 from factorwise.world.links import LinkGraph

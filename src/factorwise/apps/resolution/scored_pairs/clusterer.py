@@ -8,11 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from factorwise.apps.resolution.answers import Resolution
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.linked_items import LinkedItems, Links, link_items
-from factorwise.apps.resolution.naming import entity_names
 from factorwise.apps.resolution.resolving import default_budget, draw_posterior
+from factorwise.apps.resolution.results.answers import Resolution
+from factorwise.apps.resolution.results.naming import entity_names
 from factorwise.apps.resolution.scored_pairs.constants import PairConstants, estimate_constants
 from factorwise.apps.resolution.scored_pairs.tables import ScoredPairs, read_scored_pairs
 from factorwise.errors import require

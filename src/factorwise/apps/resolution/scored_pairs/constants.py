@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
 from factorwise.apps.resolution.merge_odds import DEFAULT_ODDS, MergeOdds
+from factorwise.apps.resolution.results.trust import describe_calibration
 from factorwise.apps.resolution.scored_pairs.tables import ScoredPairs
-from factorwise.apps.resolution.trust import describe_calibration
 from factorwise.types import Floats, Ints
 
 THRESHOLDS = np.arange(-4.0, 9.0)  # log odds

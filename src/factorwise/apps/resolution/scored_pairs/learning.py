@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.labelled import LabelledPairs, labelled_pairs
 from factorwise.apps.resolution.linked_items import LinkedItems
+from factorwise.apps.resolution.results.trust import describe_calibration
 from factorwise.apps.resolution.scored_pairs.constants import (
     STRONGEST_UNLINKED,
     WEAKEST_UNLINKED,
     PairConstants,
 )
 from factorwise.apps.resolution.training.calibration import Case, calibrate
-from factorwise.apps.resolution.trust import describe_calibration
 from factorwise.errors import DataFileError
 from factorwise.io.listing import some
-from factorwise.io.table_ids import rows_of
-from factorwise.io.tables import read_table
+from factorwise.io.tables.ids import rows_of
+from factorwise.io.tables.reading import read_table
 from factorwise.kernels.compile.threads import Team
 from factorwise.types import Floats, Ints
 

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from factorwise.errors import DataFileError, InvalidArgumentError, require
 from factorwise.io.listing import some
-from factorwise.io.table_columns import require_columns
-from factorwise.io.table_ids import rows_of
-from factorwise.io.tables import ids_of, read_table
+from factorwise.io.tables.ids import rows_of
+from factorwise.io.tables.names import require_columns
+from factorwise.io.tables.reading import ids_of, read_table
 
 PROBABILITY, PERCENT, BITS, LOG_ODDS = "probability", "percent", "bits", "log-odds"
 SCORE_KINDS = (PROBABILITY, PERCENT, BITS, LOG_ODDS)
@@ -112,7 +112,7 @@ def read_scored_pairs(
     pair_sources: tuple[str, str] = SPLINK_SOURCES,
     encoding: str | None = None,
 ) -> ScoredPairs:
-    """Read scored pairs from a table, as `factorwise.io.tables.read_table` takes.
+    """Read scored pairs from a table, as `factorwise.io.tables.reading.read_table` takes.
 
     left, right, score
         The columns of the two ids and of the score; those that are not named are recognised: splink's names

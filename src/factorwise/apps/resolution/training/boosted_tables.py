@@ -15,7 +15,7 @@ import numpy as np
 from factorwise.apps.resolution.training.examples import PairExamples
 from factorwise.kernels.clusterings.links import FIXED_WEIGHTS, LINK_WEIGHT
 from factorwise.kernels.numeric.level_tables import boost_level_tables
-from factorwise.model.level_weights import LevelWeights
+from factorwise.model.clusterings.level_weights import LevelWeights
 
 MOST_PAIRS = 60_000
 

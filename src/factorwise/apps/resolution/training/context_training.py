@@ -9,13 +9,13 @@ import numpy as np
 from factorwise.apps.resolution.comparisons import Cuts
 from factorwise.apps.resolution.context.features import PairContext, context_features
 from factorwise.apps.resolution.context.model import ContextModel
-from factorwise.apps.resolution.forms import NormalTable
+from factorwise.apps.resolution.normalize.forms import NormalTable
 from factorwise.apps.resolution.training.boosted_tables import Boosting, boost_tables
 from factorwise.apps.resolution.training.examples import PairExamples
 from factorwise.apps.resolution.training.folds import HeldOut
 from factorwise.apps.resolution.training.pair_regression import fit_slope_and_shift
 from factorwise.kernels.clusterings.links import LINK_WEIGHT
-from factorwise.model.level_weights import LevelWeights
+from factorwise.model.clusterings.level_weights import LevelWeights
 from factorwise.types import Floats, Ints
 
 BOOSTING = Boosting(rounds=160, rate=0.06, least_pairs=60, ridge=5.0)

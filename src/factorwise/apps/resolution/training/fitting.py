@@ -24,11 +24,10 @@ from factorwise.apps.resolution.comparisons import Comparer, planned
 from factorwise.apps.resolution.comparisons.measures import FALLING
 from factorwise.apps.resolution.comparisons.plan import compared_forms
 from factorwise.apps.resolution.constraints import Constraints
-from factorwise.apps.resolution.fields import FieldSpec
-from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.labelled import ComparedLabels, LabelledPairs, with_constraints
-from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.normalize.forms import NormalTable
+from factorwise.apps.resolution.normalize.normal_forms import normalize
 from factorwise.apps.resolution.record_items import (
     RecordItems,
     TemplateMaker,
@@ -36,6 +35,7 @@ from factorwise.apps.resolution.record_items import (
     make_templates,
     weights_by_template,
 )
+from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.apps.resolution.training.chance import describe_chance
 from factorwise.apps.resolution.training.examples import TrainingData
 from factorwise.apps.resolution.training.ladder import Start, climb_ladder
@@ -46,13 +46,13 @@ from factorwise.apps.resolution.training.own_weights import (
     with_own_levels,
 )
 from factorwise.apps.resolution.unlabelled.learning import Hints, learn_from_anchors
-from factorwise.apps.resolution.unsupervised import Mixture, fit_mixture, weights_of
+from factorwise.apps.resolution.unlabelled.unsupervised import Mixture, fit_mixture, weights_of
 from factorwise.distributed.mixing import Mixer
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
 from factorwise.learning.samplerank.learner import PassRecord
-from factorwise.model.level_weights import LevelWeights
+from factorwise.model.clusterings.level_weights import LevelWeights
 from factorwise.model.template import AnyTemplate
 from factorwise.types import Ints
 from factorwise.world.links import LinkGraph

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.context.model import FIRST_PASS, STRICTNESS, ContextModel
-from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.knowledge import unlinked_pair_weight
+from factorwise.apps.resolution.normalize.forms import NormalTable
 from factorwise.apps.resolution.record_items import LINKS, further_model
 from factorwise.apps.resolution.training.boosted_tables import boost_tables
 from factorwise.apps.resolution.training.calibration import Calibration, Case, calibrate
@@ -35,7 +35,7 @@ from factorwise.kernels.clusterings.links import UNLINKED_WEIGHT
 from factorwise.kernels.compile.threads import Team
 from factorwise.learning.samplerank.learner import PassRecord
 from factorwise.metrics.clustering import ClusterScore, b_cubed
-from factorwise.model.level_weights import LevelWeights
+from factorwise.model.clusterings.level_weights import LevelWeights
 from factorwise.types import Floats
 
 CHANCE = 1.0  # standard errors of B-cubed by which a rung must do better than the one that is held

@@ -24,8 +24,8 @@ from factorwise.learning.samplerank.learner import PassRecord, SampleRank
 from factorwise.learning.samplerank.preferences import TruthPreference
 from factorwise.learning.samplerank.walkers import TrainingWorld
 from factorwise.learning.updates import PassiveAggressive
-from factorwise.model.level_weights import LevelWeights
-from factorwise.model.link_templates import LinkTemplate
+from factorwise.model.clusterings.level_weights import LevelWeights
+from factorwise.model.clusterings.link_templates import LinkTemplate
 from factorwise.model.model import Model
 from factorwise.validation import check_number
 from factorwise.world.partition import Partition

@@ -9,11 +9,11 @@ import numpy as np
 from factorwise.apps.resolution.comparisons import Comparison, Cuts
 from factorwise.apps.resolution.comparisons.derived import has_form
 from factorwise.apps.resolution.comparisons.plan import compared_forms
-from factorwise.apps.resolution.fields import FieldSpec
-from factorwise.apps.resolution.forms import NormalTable
+from factorwise.apps.resolution.normalize.forms import NormalTable
+from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.errors import InvalidArgumentError
 from factorwise.io.listing import some
-from factorwise.model.level_weights import LevelWeights
+from factorwise.model.clusterings.level_weights import LevelWeights
 
 _LISTED = 20
 

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from factorwise.apps.resolution.training.examples import PairExamples
 from factorwise.kernels.clusterings.links import FIXED_WEIGHTS, LINK_WEIGHT
-from factorwise.model.level_weights import LevelWeights
+from factorwise.model.clusterings.level_weights import LevelWeights
 from factorwise.types import Bools, Floats
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 
 from factorwise.apps.resolution.blocking import Part, Rule
 from factorwise.apps.resolution.blocking.joins import MOST_RULES
-from factorwise.apps.resolution.fields import FieldSpec
-from factorwise.apps.resolution.header_words import FIRST_NAME_WORDS, LAST_NAME_WORDS, header_words
-from factorwise.apps.resolution.word_sets import word_set
+from factorwise.apps.resolution.normalize.word_sets import word_set
+from factorwise.apps.resolution.schema.fields import FieldSpec
+from factorwise.apps.resolution.schema.header_words import FIRST_NAME_WORDS, LAST_NAME_WORDS, header_words
 from factorwise.errors import InvalidArgumentError
 
 PERSON, TEXT = "person", "text"

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from factorwise.apps.resolution.forms import Strings, encoded
-from factorwise.apps.resolution.word_sets import word_set
+from factorwise.apps.resolution.normalize.forms import Strings, encoded
+from factorwise.apps.resolution.normalize.word_sets import word_set
 from factorwise.types import Ints
 
 MOST, HARDLY = 0.8, 0.1  # shares of the values of one source, and of another, that end in a decoration

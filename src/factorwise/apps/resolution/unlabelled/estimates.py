@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from factorwise.apps.resolution.blocking import Rule
 from factorwise.apps.resolution.blocking.keys import KeyMaker
 from factorwise.apps.resolution.constraints import Constraints
-from factorwise.apps.resolution.forms import NormalTable
+from factorwise.apps.resolution.normalize.forms import NormalTable
 from factorwise.apps.resolution.unlabelled.about import About
 from factorwise.apps.resolution.unlabelled.model import NOT_LINKED, UNLINKED, score_of
 from factorwise.apps.resolution.unlabelled.probes import probe_blocking

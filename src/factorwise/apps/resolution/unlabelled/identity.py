@@ -17,12 +17,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.comparisons.measures import string_measure
-from factorwise.apps.resolution.forms import NormalField, NormalTable, Strings, encoded
+from factorwise.apps.resolution.normalize.forms import NormalField, NormalTable, Strings, encoded
+from factorwise.apps.resolution.normalize.words import text_forms
 from factorwise.apps.resolution.unlabelled.about import PERSON, About
 from factorwise.apps.resolution.unlabelled.decorations import plain_texts
 from factorwise.apps.resolution.unlabelled.namesakes import person_namesakes, text_namesakes
 from factorwise.apps.resolution.unlabelled.texts import TextLevels
-from factorwise.apps.resolution.words import text_forms
 from factorwise.types import Bools, Floats, Ints
 
 TOP = 6

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.blocking import Candidates, Rule, default_rules, find_candidates
 from factorwise.apps.resolution.constraints import Constraints
-from factorwise.apps.resolution.fields import FieldSpec
-from factorwise.apps.resolution.forms import NormalTable
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.merge_odds import UNLABELLED_ODDS
-from factorwise.apps.resolution.normal_forms import normalize
+from factorwise.apps.resolution.normalize.forms import NormalTable
+from factorwise.apps.resolution.normalize.normal_forms import normalize
+from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.apps.resolution.unlabelled.about import choose_about, identity_rules
 from factorwise.apps.resolution.unlabelled.estimates import estimate_quality
 from factorwise.apps.resolution.unlabelled.fitting import FEWEST_ANCHORS, fit_unlabelled
@@ -25,7 +25,7 @@ from factorwise.apps.resolution.unlabelled.repeating import telling_columns
 from factorwise.apps.resolution.unlabelled.views import views_of
 from factorwise.kernels.clusterings.links import FIXED_WEIGHTS, UNLINKED_WEIGHT
 from factorwise.kernels.compile.threads import Team
-from factorwise.model.level_weights import LevelWeights
+from factorwise.model.clusterings.level_weights import LevelWeights
 from factorwise.types import Ints
 
 UNCONFIRMED = 0.5  # share of equal identities that look like pairs of two entities, from which on to warn

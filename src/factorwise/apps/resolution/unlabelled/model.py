@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.comparisons.plan import CHUNK
-from factorwise.apps.resolution.forms import NormalTable
+from factorwise.apps.resolution.normalize.forms import NormalTable
 from factorwise.apps.resolution.unlabelled.about import About
 from factorwise.apps.resolution.unlabelled.anchors import share_context
 from factorwise.apps.resolution.unlabelled.evidence import Evidence, add_up, weigh

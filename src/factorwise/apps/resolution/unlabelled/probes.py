@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.comparisons.derived import RECORD, form_of
-from factorwise.apps.resolution.forms import Lists, NormalTable
+from factorwise.apps.resolution.normalize.forms import Lists, NormalTable
 from factorwise.types import Bools, Floats, Ints
 
 PROBES, NEAREST = 300, 10

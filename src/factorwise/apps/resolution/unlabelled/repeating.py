@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from factorwise.apps.resolution.forms import NormalTable
+from factorwise.apps.resolution.normalize.forms import NormalTable
+from factorwise.apps.resolution.normalize.words import normal_words
 from factorwise.apps.resolution.unlabelled.about import About
-from factorwise.apps.resolution.words import normal_words
 
 REPEATED = {True: 0.5, False: 0.9}  # share of the rows, of columns of names and of others
 _ROWS = 2_000

@@ -10,13 +10,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.constraints import Constraints
-from factorwise.apps.resolution.header_words import header_words
+from factorwise.apps.resolution.normalize.word_sets import word_set
+from factorwise.apps.resolution.schema.header_words import header_words
 from factorwise.apps.resolution.unlabelled.anchors import CandidatePairs, share_context
 from factorwise.apps.resolution.unlabelled.evidence import Evidence, add_up
 from factorwise.apps.resolution.unlabelled.identity import TOP
 from factorwise.apps.resolution.unlabelled.model import UnlabelledModel
 from factorwise.apps.resolution.unlabelled.views import Views
-from factorwise.apps.resolution.word_sets import word_set
 from factorwise.inference.mcmc.shards.link_walk import MOST_SOURCES
 
 WITHIN, FEW_INSIDE = 0.3, 0.05  # of chance, and of the records: partners inside a source

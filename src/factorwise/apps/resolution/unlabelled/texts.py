@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from factorwise.apps.resolution.comparisons.derived import codes_of, grams_of
 from factorwise.apps.resolution.comparisons.measures import string_measure
 from factorwise.apps.resolution.comparisons.overlaps import COSINE, Overlaps
-from factorwise.apps.resolution.forms import Lists, NormalField, encoded, offsets_of
-from factorwise.apps.resolution.word_sets import word_set
+from factorwise.apps.resolution.normalize.forms import Lists, NormalField, encoded, offsets_of
+from factorwise.apps.resolution.normalize.word_sets import word_set
 from factorwise.types import Bools, Ints
 
 CUTS = (0.3, 0.5, 0.65, 0.8)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from factorwise.apps.resolution.forms import NormalTable
+from factorwise.apps.resolution.normalize.forms import NormalTable
 from factorwise.apps.resolution.unlabelled.about import About
 from factorwise.apps.resolution.unlabelled.evidence import Frequencies
 from factorwise.apps.resolution.unlabelled.identity import Identity, identity_of

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.comparisons.measures import string_measure
 from factorwise.apps.resolution.comparisons.overlaps import COSINE, Overlaps
-from factorwise.apps.resolution.forms import Form, Lists, NormalField, NormalTable, Numbers, Strings
-from factorwise.apps.resolution.pair_values import PairValues
+from factorwise.apps.resolution.normalize.forms import Form, Lists, NormalField, NormalTable, Numbers, Strings
+from factorwise.apps.resolution.normalize.pair_values import PairValues
+from factorwise.apps.resolution.normalize.vectors import Vectors
 from factorwise.apps.resolution.unlabelled.texts import TextLevels, set_codes
-from factorwise.apps.resolution.vectors import Vectors
 from factorwise.errors import InvalidArgumentError
 from factorwise.types import Bools, Ints
 

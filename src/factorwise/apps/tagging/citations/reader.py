@@ -16,7 +16,7 @@ from typing import NamedTuple, Self
 
 from factorwise.apps.tagging.citations.values import YEAR
 from factorwise.apps.tagging.estimator import ChainCRF
-from factorwise.apps.tagging.templates import TemplateSet
+from factorwise.apps.tagging.features.templates import TemplateSet
 from factorwise.errors import InvalidArgumentError
 
 _TEMPLATES = TemplateSet.parse(

@@ -12,7 +12,7 @@ from threadpoolctl import ThreadpoolController
 
 from factorwise.inference.cross_entropy import maximize
 from factorwise.inference.mcmc.adaptive.jumps import Jump, Jumps
-from factorwise.kernels.clusterings.jump_odds import MERGE, MOVE, SPLIT
+from factorwise.kernels.clusterings.adaptive.jump_odds import MERGE, MOVE, SPLIT
 from factorwise.rng import Stream
 
 ROUND_STEPS = 40  # of L-BFGS in a round; the next iteration goes on from where they end

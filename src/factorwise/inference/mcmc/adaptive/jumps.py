@@ -12,15 +12,15 @@ from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.adaptive.law import JumpWeights
 from factorwise.inference.mcmc.adaptive.proposer import JumpProgram
 from factorwise.inference.mcmc.walk import Walk
-from factorwise.kernels.clusterings.jump_draws import draw_given, record_jump
-from factorwise.kernels.clusterings.jump_features import (
+from factorwise.kernels.clusterings.adaptive.jump_draws import draw_given, record_jump
+from factorwise.kernels.clusterings.adaptive.jump_features import (
     BALANCED,
     SEEN,
     STALE,
     write_features,
     write_part_features,
 )
-from factorwise.kernels.clusterings.jump_odds import EXPLORE, MERGE
+from factorwise.kernels.clusterings.adaptive.jump_odds import EXPLORE, MERGE
 from factorwise.kernels.compile.programs import Bound, Interpreted, Pointers, Program
 from factorwise.kernels.walks.acceptances import accept_always
 from factorwise.kernels.walks.frames import run
@@ -98,7 +98,7 @@ class Jumps:
 
     @property
     def arrays(self) -> Mapping[str, Any]:
-        """What the proposer keeps, by name: see `factorwise.kernels.clusterings.jump_features`."""
+        """What the proposer keeps, by name: see `factorwise.kernels.clusterings.adaptive.jump_features`."""
         return self.program.arrays
 
     @property

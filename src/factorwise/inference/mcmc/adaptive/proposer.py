@@ -10,8 +10,8 @@ from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.adaptive.features import JumpFeatures
 from factorwise.inference.mcmc.adaptive.law import JumpWeights, Parts, check_law
 from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
-from factorwise.kernels.clusterings.jump_draws import allocate_members, draw_jump
-from factorwise.kernels.clusterings.jump_features import begin_odds, update_odds, weigh_aside
+from factorwise.kernels.clusterings.adaptive.jump_draws import allocate_members, draw_jump
+from factorwise.kernels.clusterings.adaptive.jump_features import begin_odds, update_odds, weigh_aside
 from factorwise.kernels.compile.programs import Framed, Pointers, Program
 from factorwise.world.partition import Partition
 

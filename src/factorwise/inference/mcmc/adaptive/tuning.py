@@ -14,7 +14,7 @@ from factorwise.inference.mcmc.adaptive.family import JumpFamily, Lesson
 from factorwise.inference.mcmc.adaptive.jumps import Jump, Jumps
 from factorwise.inference.mcmc.adaptive.law import JumpWeights
 from factorwise.inference.mcmc.walk import Walk
-from factorwise.kernels.clusterings.jump_odds import MOVE
+from factorwise.kernels.clusterings.adaptive.jump_odds import MOVE
 from factorwise.rng import Stream
 from factorwise.validation import check_count, check_number
 

@@ -21,7 +21,7 @@ from factorwise.kernels.assignments import relabels
 from factorwise.kernels.assignments.choices import room_for
 from factorwise.kernels.compile.programs import Pointers, Program
 from factorwise.kernels.walks.frames import make_adapters
-from factorwise.model.incidence import starts_of
+from factorwise.model.labels.incidence import starts_of
 from factorwise.model.model import Model
 from factorwise.validation import check_number
 from factorwise.world.assignment import Assignment, Relabel

@@ -11,7 +11,7 @@ from factorwise.errors import ShapeError, require
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.proposals.link_moves import LinkedGibbs, LinkedJumps
 from factorwise.inference.mcmc.shards.sharded_walk import ShardedWalk
-from factorwise.model.link_templates import CannotLinkTemplate, LinkTemplate, OnePerSourceTemplate
+from factorwise.model.clusterings.link_templates import CannotLinkTemplate, LinkTemplate, OnePerSourceTemplate
 from factorwise.model.model import Model
 from factorwise.model.template import AnyTemplate
 from factorwise.types import Ints

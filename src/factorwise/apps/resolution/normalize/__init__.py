@@ -1,0 +1,1 @@
+"""Columns in normal form, by kind: what comparisons and blocking look at."""

@@ -1,0 +1,106 @@
+"""Fields with several values: lists of Arrow, or texts with a separator between the items."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from factorwise.apps.resolution.normalize.forms import (
+    Lists,
+    Strings,
+    coded_if_repeated,
+    encoded,
+    offsets_of,
+    sets,
+    united,
+)
+from factorwise.apps.resolution.normalize.names import name_keys
+from factorwise.apps.resolution.normalize.words import normal_text, text_words
+
+_TEXTS = 1 << 17  # texts cut in one go
+_KEPT_COMMA = "\x1f"  # a comma between last and first name, while the others cut
+# Rewritings of a list of names with commas both inside and between them, in turn. Bars are doubled so that
+# neighbours can each have one.
+_COMMA_RULES = [
+    (r"(?i)[\s,;|]*(?:\s(?:and|et|und)\s|&|;|\|)[\s,;|]*", "||"),
+    # initials between two separators belong to the name before them
+    (r",\s*((?:\pL\.[\s-]*)+|\pL(?:\s+\pL)*\s*)(,|\||$)", _KEPT_COMMA + r"\1|\2"),
+    # one word, a comma and one word, with initials or not, are a last and a first name
+    (
+        r"(^|\|)\s*([\pL'\x{2019}-]+)\s*,\s*([\pL'\x{2019}-]+\.?(?:\s+\pL\.?)*)\s*(\||$)",
+        r"\1\2" + _KEPT_COMMA + r"\3\4",
+    ),
+    (r"[,|]+", "|"),
+    (_KEPT_COMMA, ", "),
+]
+
+
+class Items(NamedTuple):
+    """Items of the rows of a column.
+
+    offsets : int64[rows + 1]
+        Row ``r`` has the items ``offsets[r]:offsets[r + 1]``.
+    strings
+        The items of all rows.
+    """
+
+    offsets: NDArray[np.int64]
+    strings: Strings
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Whether an Arrow type is one of lists."""
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def list_forms(column: pa.ChunkedArray, separator: str, items: str) -> dict[str, Lists]:
+    """Forms of a column of lists: ``items``, and for names ``keys`` (last name and first initial)."""
+    if is_list(column.type):
+        return _forms(items_of_lists(column), items)
+    texts = coded_if_repeated(column)
+    if separator == "," and items == "name":
+        cut, separator = names_apart(texts.values), "|"
+    else:
+        cut = texts.values
+    by_text = _forms(_cut(cut, separator), items)
+    return {name: form.rows(texts.codes) for name, form in by_text.items()}
+
+
+def items_of_lists(column: pa.ChunkedArray) -> Items:
+    """Items of Arrow lists."""
+    lengths = np.asarray(pc.list_value_length(column).fill_null(0))
+    flat = pc.list_flatten(column)
+    return Items(offsets_of(lengths), encoded(flat))
+
+
+def _cut(texts: pa.Array, separator: str) -> Items:
+    """Items of texts, cut a stretch at a time; those of a text that is null are none."""
+    lengths, items = [np.zeros(0, np.int64)], []
+    for start in range(0, len(texts), _TEXTS):
+        lists = pc.split_pattern(texts.slice(start, _TEXTS), separator)
+        lengths.append(np.asarray(pc.list_value_length(lists).fill_null(0), np.int64))
+        items.append(lists.flatten().dictionary_encode())
+    return Items(offsets_of(np.concatenate(lengths)), united(items, texts.type))
+
+
+def names_apart(texts: pa.Array) -> pa.Array:
+    """Put bars between the names of texts such as ``Auer, P., N. Cesa-Bianchi and Schapire, Robert E.``."""
+    for pattern, replacement in _COMMA_RULES:
+        texts = pc.replace_substring_regex(texts, pattern, replacement)
+    return texts
+
+
+def _forms(items: Items, kind: str) -> dict[str, Lists]:
+    if kind == "name":
+        full, key = name_keys(items.strings.values)
+        found = {"items": full, "keys": key}
+    else:
+        found = {"items": normal_text(text_words(items.strings.values))}
+    return {
+        name: sets(items.offsets, form.rows(items.strings.codes).codes, form.values)
+        for name, form in found.items()
+    }

@@ -1,0 +1,157 @@
+"""Normal forms of the fields of a table: what comparisons and blocking look at.
+
+===========  =================================================================================================
+kind         forms
+===========  =================================================================================================
+text         ``text`` (words joined by spaces), ``tokens`` (the set of its words)
+category     ``text``
+identifier   ``code`` (letters and digits only)
+name         whole names: ``last``, ``first``, ``middle`` (both without initials), ``given`` (all given names
+             as they stand), ``first_initial``, ``middle_initial``, ``root`` (of the first name: Bill is
+             William), ``full`` (given and last), ``key`` (last and first initial), ``suffix``,
+             ``last_sound``, ``first_sound``, ``tokens``; first names: ``given``, ``first``, ``middle``,
+             ``first_initial``, ``middle_initial``, ``root``, ``first_sound``; last names: ``last``,
+             ``last_sound``
+list         ``items`` (the set of its items); of names also ``keys`` (last name and first initial of each)
+number       ``number``
+date         ``date`` (yyyy-mm-dd, or as much of it as is known), ``digits`` (yyyymmdd), ``year``,
+             ``month``, ``day``, ``days`` (since 1970-01-01; missing unless the date is complete)
+address      ``text``, ``tokens`` (abbreviations spelled out), ``number`` (of the house), ``street``,
+             ``postcode``
+email        ``email``, ``local`` (without what follows a plus), ``domain``
+phone        ``phone`` (all digits), ``tail`` (the last seven)
+location     ``text`` and ``tokens`` of a place; ``latitude`` and ``longitude`` of a point; one of the two
+             of a column that has only it
+vector       ``vector`` (of length one)
+scores       ``pairs`` (log odds of pairs of rows)
+source       ``source``
+===========  =================================================================================================
+
+Of a text that is longer than `LONGEST`, and of a list longer than `LONGEST_LIST`, only the beginning counts.
+Missing are null, the empty string, punctuation alone, and words that say so (NA, null, none, unknown, ...);
+not ``Na`` in a name, which is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from factorwise.apps.resolution.normalize.contacts import (
+    address_forms,
+    email_forms,
+    identifier_forms,
+    phone_forms,
+    point_forms,
+)
+from factorwise.apps.resolution.normalize.forms import (
+    Form,
+    NormalField,
+    NormalTable,
+    Strings,
+    coded_if_repeated,
+    encoded,
+)
+from factorwise.apps.resolution.normalize.lists import is_list, list_forms
+from factorwise.apps.resolution.normalize.names import name_forms
+from factorwise.apps.resolution.normalize.quantities import date_forms, number_forms, numbers_of
+from factorwise.apps.resolution.normalize.stored_forms import StoredForms
+from factorwise.apps.resolution.normalize.vector_forms import vector_forms
+from factorwise.apps.resolution.normalize.words import text_forms
+from factorwise.apps.resolution.pair_scores import pair_score_forms
+from factorwise.apps.resolution.schema.fields import FieldSpec
+from factorwise.errors import InvalidArgumentError
+from factorwise.io.columns import IN_MEMORY, Columns
+
+LONGEST = 4_000  # characters of a text that are looked at: comparing two takes the product of their lengths
+LONGEST_LIST = 1_000_000
+
+
+def normalize(table: pa.Table, specs: Sequence[FieldSpec], columns: Columns = IN_MEMORY) -> NormalTable:
+    """Return the normal forms of the fields of a table; fields of kind ``ignore`` are left out.
+
+    columns
+        Where the forms are kept: of one field after the other.
+    """
+    fields = {}
+    for spec in specs:
+        if spec.kind == "ignore":
+            continue
+        if spec.name not in table.column_names:
+            raise InvalidArgumentError(
+                f"there is no column {spec.name!r}, which is to be compared; there are"
+                f" {', '.join(table.column_names)}. Add it, empty if its values are not known, or use a model"
+                " that does not compare it."
+            )
+        forms = normal_forms(table.column(spec.name), spec)
+        if columns.in_files:
+            stored: StoredForms[str] = StoredForms(columns)
+            stored.update(forms)
+            forms = stored
+        fields[spec.name] = NormalField(spec.name, spec.kind, forms)
+    normal = NormalTable(table.num_rows, fields, columns)
+    if columns.in_files:
+        normal.derived = StoredForms(columns)
+    return normal
+
+
+def normal_forms(column: pa.ChunkedArray, spec: FieldSpec) -> Mapping[str, Form]:
+    """Return the normal forms of one column."""
+    if spec.kind == "vector":
+        return vector_forms(column, spec.name, spec.options.get("length", ""))
+    if spec.kind == "scores":
+        return pair_score_forms(column, spec.name)
+    column = shortened(column, LONGEST_LIST if spec.kind == "list" else LONGEST)
+    if spec.kind == "list":
+        return list_forms(column, spec.option("separator"), spec.option("items"))
+    if pa.types.is_nested(column.type):
+        raise InvalidArgumentError(
+            f"field {spec.name!r} holds {column.type}, which kind {spec.kind} cannot be made of."
+            + (" Make it a list." if is_list(column.type) else " Make it columns of their own, or ignore it.")
+        )
+    if spec.kind == "number" and _is_number(column.type):
+        return numbers_of(column)
+    if spec.kind == "text":
+        return text_forms(coded_if_repeated(column))
+    return _OF_KIND[spec.kind](encoded(_plain(column)), spec)
+
+
+def shortened(column: pa.ChunkedArray, longest: int) -> pa.ChunkedArray:
+    """Return a column with texts cut to their first characters; what is no text stays as it is."""
+    kind = column.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return column
+    most = pc.max(pc.binary_length(column)).as_py()
+    return column if most is None or most <= longest else pc.utf8_slice_codeunits(column, 0, longest)
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Times as days, which is all that is compared of them."""
+    return column.cast(pa.date32(), safe=False) if pa.types.is_timestamp(column.type) else column
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _location_forms(column: Strings, spec: FieldSpec) -> Mapping[str, Form]:
+    part = spec.option("part")
+    if part == "point":
+        return point_forms(column)
+    return text_forms(column) if part == "place" else {part: number_forms(column)["number"]}
+
+
+_OF_KIND: Mapping[str, Callable[[Strings, FieldSpec], Mapping[str, Form]]] = {
+    "category": lambda column, spec: {"text": text_forms(column)["text"]},
+    "identifier": lambda column, spec: identifier_forms(column),
+    "name": lambda column, spec: name_forms(column, spec.option("part")),
+    "number": lambda column, spec: number_forms(column, spec.option("decimal")),
+    "date": lambda column, spec: date_forms(column, spec.option("order")),
+    "address": lambda column, spec: address_forms(column),
+    "email": lambda column, spec: email_forms(column),
+    "phone": lambda column, spec: phone_forms(column),
+    "location": _location_forms,
+    "source": lambda column, spec: {"source": text_forms(column)["text"]},
+}

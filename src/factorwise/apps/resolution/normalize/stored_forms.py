@@ -1,0 +1,103 @@
+"""Normal forms in files: written once, read when they are asked for, and not kept in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from factorwise.apps.resolution.normalize.forms import Form, Frequencies, Lists, Numbers, Strings
+from factorwise.apps.resolution.normalize.pair_values import PairValues
+from factorwise.apps.resolution.normalize.vectors import Vectors
+from factorwise.io.columns import Columns
+
+K = TypeVar("K")
+
+
+class StoredForms(MutableMapping[K, Form]):
+    """Forms by name, in files."""
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._files: dict[K, Path] = {}
+
+    def __setitem__(self, name: K, form: Form) -> None:
+        path = self._columns.path("form")
+        with pa.OSFile(str(path), "wb") as sink:
+            for table in _tables(form):
+                with pa.ipc.new_stream(sink, table.schema) as writer:
+                    writer.write_table(table)
+        self._files[name] = path
+
+    def __getitem__(self, name: K) -> Form:
+        return _read(self._files[name])
+
+    def __delitem__(self, name: K) -> None:
+        del self._files[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._files
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+
+def _tables(form: Form) -> Iterator[pa.Table]:
+    """Yield the parts of a form: which kind it is, its numbers and its values."""
+    yield pa.table({type(form).__name__: pa.array([0])})
+    if isinstance(form, Numbers):
+        yield pa.table({"values": form.values})
+        return
+    if isinstance(form, Vectors):
+        yield pa.table({"codes": form.codes})
+        yield pa.table({"shape": form.values.shape})
+        yield pa.table({"values": form.values.ravel()})
+        return
+    if isinstance(form, PairValues):
+        yield pa.table({"n_rows": [form.n_rows]})
+        yield pa.table({"first": form.first})
+        yield pa.table({"second": form.second})
+        yield pa.table({"values": form.values})
+        return
+    if isinstance(form, Lists):
+        yield pa.table({"offsets": form.offsets})
+    yield pa.table({"codes": form.codes})
+    yield pa.table({"values": form.values})
+    counts, present = form.frequencies()
+    yield pa.table({"counts": counts})
+    yield pa.table({"present": pa.array([present])})
+
+
+def _read(path: Path) -> Form:
+    with pa.OSFile(str(path), "rb") as source:
+
+        def part() -> pa.Array:
+            column = pa.ipc.open_stream(source).read_all()
+            return column.column_names[0], column.column(0)
+
+        def numbers(dtype: Any) -> Any:
+            return np.concatenate([np.zeros(0, dtype), *(chunk.to_numpy() for chunk in part()[1].chunks)])
+
+        kind, _ = part()
+        if kind == Numbers.__name__:
+            return Numbers(numbers(np.float64))
+        if kind == Vectors.__name__:
+            codes, shape = numbers(np.int32), numbers(np.int64)
+            return Vectors(codes, numbers(np.float32).reshape(shape))
+        if kind == PairValues.__name__:
+            n_rows = int(numbers(np.int64)[0])
+            return PairValues(n_rows, numbers(np.int64), numbers(np.int64), numbers(np.float32))
+        offsets = numbers(np.int64) if kind == Lists.__name__ else None
+        codes = numbers(np.int32)
+        values = part()[1]
+        values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+        whole = Frequencies(numbers(np.int64), int(numbers(np.int64)[0]))
+        if offsets is None:
+            return Strings(codes, values, whole)
+        return Lists(offsets, codes, values, whole)

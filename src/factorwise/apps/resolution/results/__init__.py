@@ -1,0 +1,1 @@
+"""What resolving gives: entities, how sure they are, their names, and why."""

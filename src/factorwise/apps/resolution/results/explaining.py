@@ -1,0 +1,396 @@
+"""Why two records are together or apart: what each factor contributes.
+
+The score of a clustering is a sum over clusters and over the pairs inside them (see `LinkTemplate`), and of
+what templates of one's own add. Putting two records that stand alone together changes it by the score of
+their pair, minus that of a cluster, as there is one less, and by what those templates say. Divided by the
+temperature that was found on held-out entities, this is the log of the odds that they are of one entity, as
+far as nothing but the two is looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from factorwise.apps.resolution.blocking import Candidates
+from factorwise.apps.resolution.blocking.keys import KeyMaker, KeyRows
+from factorwise.apps.resolution.comparisons import Comparer, Comparison, HasPairs
+from factorwise.apps.resolution.comparisons.measures import Values
+from factorwise.apps.resolution.constraints import Constraints
+from factorwise.apps.resolution.context.features import PairContext
+from factorwise.apps.resolution.knowledge import Knowledge
+from factorwise.apps.resolution.linking import FirstPass, run_first_pass, score_pairs, weigh_unlinked
+from factorwise.apps.resolution.normalize.forms import NormalTable
+from factorwise.apps.resolution.normalize.normal_forms import normalize
+from factorwise.apps.resolution.record_items import (
+    RecordItems,
+    TemplateMaker,
+    flat_weights,
+    further_model,
+    make_templates,
+)
+from factorwise.apps.resolution.repeats import count_different
+from factorwise.apps.resolution.unlabelled.model import Step
+from factorwise.errors import InvalidArgumentError
+from factorwise.kernels.compile.threads import Team
+from factorwise.types import Bools, Floats, Ints
+from factorwise.world.moves import merge
+from factorwise.world.partition import Partition
+
+
+class Weighed(NamedTuple):
+    """One comparison of two records.
+
+    value, level, meaning
+        What the measure gave (None where a record has nothing to compare), its level, and what that holds.
+    weight
+        What the level adds to the score of the pair.
+    """
+
+    field: str
+    form: str
+    measure: str
+    value: float | None
+    level: int
+    meaning: str
+    weight: float
+
+    @classmethod
+    def of_step(cls, step: Step) -> Weighed:
+        """Return what a model without labels says, which has levels and no values."""
+        return cls(step.field, step.form, "level", None, step.level, step.meaning, step.weight)
+
+
+@dataclass(frozen=True, slots=True)
+class PairExplanation:
+    """What keeps two records together or apart.
+
+    candidates
+        Whether they are linked. If not, the comparisons are not weighed: two members of a cluster that are
+        not linked score ``unlinked``.
+    rules
+        Names of the blocking rules whose key they share.
+    weighed
+        The comparisons.
+    link, unlinked, cluster
+        Weights of two linked members whatever their comparisons, of two that are not linked, of a cluster.
+    temperature
+        At which scores are probabilities.
+    further
+        What each statistic of templates of one's own adds if the two are put together, by name.
+    context
+        What the clusters of the two add to the score of the pair, by name: those of a first, strict pass.
+    """
+
+    candidates: bool
+    rules: tuple[str, ...]
+    weighed: tuple[Weighed, ...]
+    link: float
+    unlinked: float
+    cluster: float
+    temperature: float
+    further: tuple[tuple[str, float], ...] = ()
+    context: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def linked_score(self) -> float:
+        """Score of the pair by itself if it is, or were, linked."""
+        return self.link + sum(one.weight for one in self.weighed)
+
+    @property
+    def score(self) -> float:
+        """Score of the pair in one cluster."""
+        if not self.candidates:
+            return self.unlinked
+        return self.linked_score + sum(value for _, value in self.context)
+
+    @property
+    def gain(self) -> float:
+        """What the score gains if the two, each by itself, are put together."""
+        return self.score - self.cluster + sum(value for _, value in self.further)
+
+    @property
+    def log_odds(self) -> float:
+        """Log of the odds of together against apart."""
+        return self.gain / self.temperature
+
+    @property
+    def probability(self) -> float:
+        """Probability of together, as far as nothing but the two is looked at."""
+        return _sigmoid(self.log_odds)
+
+
+@dataclass(frozen=True, slots=True)
+class Placing:
+    """What a record gains in an entity, against being by itself.
+
+    linked
+        Rows of the members it is linked with, and the scores of these pairs, the largest first.
+    others
+        How many other members there are.
+    unlinked, cluster, temperature
+        As in `PairExplanation`.
+    further
+        What each statistic of templates of one's own adds, by name.
+    """
+
+    linked: tuple[tuple[int, float], ...]
+    others: int
+    unlinked: float
+    cluster: float
+    temperature: float
+    further: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def gain(self) -> float:
+        """Scores of its pairs with all members, minus that of a cluster; zero with nobody there."""
+        if not self.linked and not self.others:
+            return 0.0
+        pairs = sum(score for _, score in self.linked) + self.others * self.unlinked
+        return pairs - self.cluster + sum(value for _, value in self.further)
+
+    @property
+    def log_odds(self) -> float:
+        """Log of the odds of being there against being by itself."""
+        return self.gain / self.temperature
+
+    @property
+    def probability(self) -> float:
+        """Probability of being there, if it were there or by itself."""
+        return _sigmoid(self.log_odds)
+
+
+class Explainer:
+    """Explains pairs of records of one table by what was learned.
+
+    Candidates are found as they are for resolving: whether two records meet depends on all others.
+
+    templates
+        Those of one's own that the weights were learned with.
+    """
+
+    def __init__(
+        self, table: pa.Table, knowledge: Knowledge, *, templates: Sequence[TemplateMaker] = (), team: Team
+    ) -> None:
+        n = table.num_rows
+        self.knowledge = knowledge = knowledge.for_size(count_different(table, knowledge))
+        self._team = team
+        own = make_templates(templates, RecordItems(table, np.arange(n, dtype=np.int32), n))
+        self._further = further_model(own, flat_weights(own, knowledge.further))
+        self._normal = normalize(table, knowledge.fields)
+        self.candidates = knowledge.candidates(self._normal, threads=team.threads)
+        self._comparer = Comparer(self._normal, knowledge.comparisons, self.candidates)
+        self._first_pass = None
+        loses_links = knowledge.loses_links(self.candidates)
+        if loses_links or knowledge.context is not None:
+            first, second = self.candidates.first, self.candidates.second
+            scores = self._comparer.scores(knowledge.weights.tables(), first, second, team)
+            scores += np.float32(knowledge.weights.link)
+            compared = table, self._normal, self.candidates, scores
+            if loses_links:
+                self.knowledge = knowledge = weigh_unlinked(*compared, knowledge, Constraints(), team=team)
+            if knowledge.context is not None:
+                self._first_pass = run_first_pass(*compared, knowledge, Constraints(), team=team)
+        self._prepared = None if knowledge.unlabelled is None else knowledge.unlabelled.prepare(self._normal)
+
+    def pair(self, first: int, second: int) -> PairExplanation:
+        """Explain two different rows."""
+        self._check(first, second)
+        weights, comparisons = self.knowledge.weights, self.knowledge.comparisons
+        values = self._comparer.values(np.array([min(first, second)]), np.array([max(first, second)]))
+        return PairExplanation(
+            candidates=bool(are_candidates(self.candidates, first, np.array([second]))[0]),
+            rules=self._shared_rules(first, second),
+            weighed=tuple(
+                _weighed(one, table, value)
+                for one, table, value in zip(comparisons, weights.tables(), values, strict=True)
+            )
+            + self._unlabelled(first, second),
+            link=weights.link,
+            unlinked=weights.unlinked,
+            cluster=weights.cluster,
+            temperature=self.knowledge.temperature,
+            further=self._further_of(first, [second]),
+            context=tuple(
+                self._context_of(np.array([min(first, second)]), np.array([max(first, second)]))[0]
+            ),
+        )
+
+    def _context_of(self, first: Ints, second: Ints) -> list[list[tuple[str, float]]]:
+        """Return what the clusters of each pair add to its score."""
+        if self._first_pass is None:
+            return [[] for _ in first]
+        return context_contributions(
+            self._normal, self.candidates, self._first_pass, self.knowledge, first, second
+        )
+
+    def _unlabelled(self, first: int, second: int) -> tuple[Weighed, ...]:
+        """Return what a model without labels says of two rows."""
+        if self._prepared is None:
+            return ()
+        steps = self._prepared.steps(min(first, second), max(first, second))
+        return tuple(Weighed.of_step(step) for step in steps)
+
+    def placing(self, row: int, members: Ints) -> Placing:
+        """Explain what a row gains in an entity; if it is one of the members, with the others."""
+        weights = self.knowledge.weights
+        others = np.unique(np.asarray(members, np.int64))
+        others = others[others != row]
+        linked = others[are_candidates(self.candidates, row, others)]
+        low, high = np.minimum(linked, row), np.maximum(linked, row)
+        scores = score_pairs(self._normal, self.knowledge, low, high, self._team, among=self.candidates)
+        scores += [sum(value for _, value in steps) for steps in self._context_of(low, high)]
+        order = np.argsort(-scores, kind="stable")
+        return Placing(
+            linked=tuple(zip(linked[order].tolist(), scores[order].tolist(), strict=True)),
+            others=len(others) - len(linked),
+            unlinked=weights.unlinked,
+            cluster=weights.cluster,
+            temperature=self.knowledge.temperature,
+            further=self._further_of(row, others.tolist()),
+        )
+
+    def _further_of(self, row: int, members: list[int]) -> tuple[tuple[str, float], ...]:
+        """Return what templates of one's own gain when a row that is by itself joins some others."""
+        if self._further is None or not members:
+            return ()
+        items = np.unique([row, *members])
+        model = self._further.restrict_to(items)
+        labels = np.ones(len(items), np.int64)
+        place = int(np.searchsorted(items, row))
+        labels[place] = 0
+        world = Partition.from_labels(labels)
+        home, there = world.labels[place], world.labels[1 if place == 0 else 0]
+        change = model.difference(world, merge(world, int(home), int(there)))
+        found = zip(change.index.tolist(), (change.value * model.weights[change.index]).tolist(), strict=True)
+        return tuple((model.weight_name(index), value) for index, value in found)
+
+    def _check(self, first: int, second: int) -> None:
+        rows = self._normal.n_rows
+        if first == second or not (0 <= first < rows and 0 <= second < rows):
+            raise InvalidArgumentError(
+                f"rows {first} and {second} cannot be explained: give two different ones from 0 to"
+                f" {rows - 1}."
+            )
+
+    def _shared_rules(self, first: int, second: int) -> tuple[str, ...]:
+        maker = KeyMaker(self._normal)
+        return tuple(
+            rule.name for rule in self.knowledge.rules if _share_key(maker.keys(rule), first, second)
+        )
+
+
+def _weighed(comparison: Comparison, weights: Floats, value: Values) -> Weighed:
+    level = int(comparison.cuts.levels(value)[0])
+    return Weighed(
+        field=comparison.field,
+        form=comparison.form,
+        measure=comparison.measure,
+        value=None if np.isnan(value[0]) else float(value[0]),
+        level=level,
+        meaning=comparison.level_text(level),
+        weight=float(weights[level]),
+    )
+
+
+def context_contributions(
+    normal: NormalTable,
+    candidates: HasPairs,
+    first_pass: FirstPass,
+    knowledge: Knowledge,
+    first: Ints,
+    second: Ints,
+) -> list[list[tuple[str, float]]]:
+    """Return for each pair of rows what their clusters add to the score of the pair: names and numbers.
+
+    Nothing is added to pairs that are no candidates.
+    """
+    assert knowledge.context is not None
+    labels = np.asarray(first_pass.labels)
+    wanted = np.zeros(int(labels.max(initial=0)) + 1, bool)
+    wanted[labels[first]] = wanted[labels[second]] = True
+    near = np.flatnonzero(wanted[labels[candidates.first]] & wanted[labels[candidates.second]])
+    one, two = candidates.first[near].astype(np.int64), candidates.second[near].astype(np.int64)
+    context = PairContext(normal, one, two, first_pass.scores[near], labels)
+    width = np.int64(normal.n_rows)
+    keys, asked = one * width + two, np.minimum(first, second) * width + np.maximum(first, second)
+    order = np.argsort(keys, kind="stable")
+    place = np.searchsorted(keys, asked, sorter=order)
+    there = np.append(order, 0)[place]
+    is_candidate = (place < len(keys)) & (np.append(keys, -1)[there] == asked)
+    added = iter(knowledge.context.contributions(context, there[is_candidate]))
+    return [next(added) if candidate else [] for candidate in is_candidate.tolist()]
+
+
+def contributions(
+    normal: NormalTable,
+    knowledge: Knowledge,
+    first: Ints,
+    second: Ints,
+    among: HasPairs,
+    first_pass: FirstPass | None = None,
+) -> list[list[tuple[str, float]]]:
+    """Return for each pair of rows what is gained by putting them together: names and what they add.
+
+    among
+        All candidates.
+    first_pass
+        What the context of pairs was computed from, if there is one.
+
+    The comparisons come last, the largest first, and what the context adds behind them. The sum is
+    the gain of two records that are alone.
+    """
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    if knowledge.unlabelled is not None:
+        prepared = knowledge.unlabelled.prepare(normal)
+        return [
+            [(step.name, step.weight) for step in prepared.steps(*pair)]
+            for pair in zip(low.tolist(), high.tolist(), strict=True)
+        ]
+    with Team(1) as team:
+        levels = Comparer(normal, knowledge.comparisons, among).all_levels(low, high, team)
+    tables = knowledge.weights.tables()
+    context: list[list[tuple[str, float]]] = [[] for _ in low]
+    if first_pass is not None:
+        context = context_contributions(normal, among, first_pass, knowledge, low, high)
+    found = []
+    for row, added in zip(levels.tolist(), context, strict=True):
+        steps = [
+            (f"{one.name}, {one.level_text(level)}", float(weights[level]))
+            for one, weights, level in zip(knowledge.comparisons, tables, row, strict=True)
+        ]
+        steps = [step for step in steps if step[1] != 0.0]
+        always = [("linked", knowledge.weights.link), ("one entity less", -knowledge.weights.cluster)]
+        found.append([*always, *sorted(steps, key=lambda step: -abs(step[1])), *added])
+    return found
+
+
+def probability_alone(steps: Sequence[tuple[str, float]], temperature: float) -> float:
+    """Return the probability that two records are one, as far as nothing but the two is looked at.
+
+    steps
+        What `contributions` says of the pair.
+    """
+    return _sigmoid(sum(value for _, value in steps) / temperature)
+
+
+def are_candidates(candidates: Candidates, row: int, others: Ints) -> Bools:
+    """Return which of the other rows are linked with a row."""
+    firsts = candidates.first
+    after = slice(*np.searchsorted(firsts, [row, row + 1]).tolist())
+    neighbors = np.concatenate([candidates.second[after], firsts[candidates.second == row]])
+    return np.isin(others, neighbors)
+
+
+def _share_key(rows: KeyRows, first: int, second: int) -> bool:
+    one, two = (rows.key[slice(*np.searchsorted(rows.item, [row, row + 1]))] for row in (first, second))
+    return bool(np.isin(one, two).any())
+
+
+def _sigmoid(x: float) -> float:
+    return 0.5 * (1.0 + math.tanh(0.5 * x))

@@ -1,0 +1,1 @@
+"""Attributes of tokens: from columns, dictionaries, matrices, lists of words."""

@@ -1,0 +1,1 @@
+"""Ontologies and their alignments, in the formats in which they are exchanged."""

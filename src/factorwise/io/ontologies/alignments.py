@@ -1,0 +1,204 @@
+"""Alignments of two ontologies: which concept of one stands in what relation to which of the other.
+
+The plain form is a line for each correspondence, ``source<TAB>target<TAB>=``, with a confidence as an
+optional fourth column. The alignment format of the OAEI campaigns, XML with a ``Cell`` for each
+correspondence, and SSSOM (`factorwise.io.ontologies.sssom`) are read and written as well.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape, quoteattr
+
+from factorwise.errors import DataFileError, InvalidArgumentError
+from factorwise.io.atomic import atomic_text
+from factorwise.io.file_kinds import refuse_other_kind
+from factorwise.io.ontologies.ontology import shown
+
+EQUIVALENT = "="
+FORMS = ("tsv", "sssom", "rdf")
+_ALIGNMENT = "http://knowledgeweb.semanticweb.org/heterogeneity/alignment"
+_RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+_COLUMNS = "source, target and relation, separated by tabs, such as 'c1<TAB>w1<TAB>='"
+
+
+class Correspondence(NamedTuple):
+    """Two concepts by their ids, how they are related (``=`` for the same meaning), and how surely."""
+
+    source: str
+    target: str
+    relation: str = EQUIVALENT
+    confidence: float = 1.0
+
+
+def read_alignment(path: str | os.PathLike[str]) -> list[Correspondence]:
+    """Read an alignment: XML if the file begins like it, SSSOM by its columns, otherwise lines with tabs."""
+    name = os.fspath(path)
+    try:
+        content = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"{name}: there is no such file. Check the path and the current folder."
+        ) from None
+    return parse_alignment(content, name=name)
+
+
+def parse_alignment(content: bytes, *, name: str = "input") -> list[Correspondence]:
+    """Read an alignment from its bytes; ``name`` is for errors."""
+    content = content.removeprefix(b"\xef\xbb\xbf")
+    if content.lstrip().startswith(b"<"):
+        return list(_cells(content, name))
+    from factorwise.io.ontologies.sssom import is_sssom, parse_sssom  # which is made of correspondences
+
+    text = content.decode(errors="replace")
+    if not is_sssom(text):
+        return list(_rows(content, name))
+    found = []
+    seen: dict[tuple[str, str, str], int] = {}
+    for number, row, confidence in parse_sssom(text, name):
+        where = f"{name}:{number}"
+        found.append(row._replace(confidence=_confidence(confidence, where)))
+        _note(seen, row, number, where, "line")
+    return found
+
+
+def write_alignment(
+    path: str | os.PathLike[str], alignment: Iterable[Correspondence], form: str | None = None
+) -> None:
+    """Write an alignment, whole or not at all, in a form of `FORMS`; None: as the suffix of the path says."""
+    with atomic_text(path) as stream:
+        stream.writelines(format_alignment(alignment, form or form_of(path)))
+
+
+def form_of(path: str | os.PathLike[str]) -> str:
+    """Return the form that a path says: ``.sssom.tsv``; ``.rdf`` or ``.xml``; otherwise lines."""
+    name = os.fspath(path).lower()
+    if name.endswith((".sssom", ".sssom.tsv")):
+        return "sssom"
+    return "rdf" if name.endswith((".rdf", ".xml")) else "tsv"
+
+
+def format_alignment(alignment: Iterable[Correspondence], form: str = "tsv") -> Iterator[str]:
+    """Yield the lines of an alignment in a form of `FORMS`."""
+    rows = [row._replace(confidence=_checked(row.confidence)) for row in alignment]
+    if form == "sssom":
+        from factorwise.io.ontologies.sssom import format_sssom  # which is made of correspondences
+
+        yield from format_sssom(rows)
+        return
+    if form == "rdf":
+        yield from _format_cells(rows)
+        return
+    for row in rows:
+        for column in row[:3]:
+            if not column or any(mark in column for mark in "\t\r\n"):
+                raise InvalidArgumentError(
+                    f"{column!r} cannot stand in a column of an alignment: ids and relations are not empty"
+                    " and have no tabs or line ends. Rename the concept."
+                )
+        yield f"{row.source}\t{row.target}\t{row.relation}\t{row.confidence:.9g}\n"
+
+
+def _format_cells(alignment: Iterable[Correspondence]) -> Iterator[str]:
+    yield "<?xml version='1.0' encoding='utf-8'?>\n"
+    yield f"<rdf:RDF xmlns='{_ALIGNMENT}' xmlns:rdf='{_RDF}'>\n<Alignment>\n<xml>yes</xml>\n"
+    yield "<level>0</level>\n<type>??</type>\n"
+    for row in alignment:
+        source, target = quoteattr(row.source), quoteattr(row.target)
+        yield f"<map><Cell><entity1 rdf:resource={source}/><entity2 rdf:resource={target}/>"
+        yield f"<measure rdf:datatype='http://www.w3.org/2001/XMLSchema#float'>{row.confidence:.9g}</measure>"
+        yield f"<relation>{escape(row.relation)}</relation></Cell></map>\n"
+    yield "</Alignment>\n</rdf:RDF>\n"
+
+
+def _rows(content: bytes, name: str) -> Iterator[Correspondence]:
+    seen: dict[tuple[str, str, str], int] = {}
+    for number, raw in enumerate(content.split(b"\n"), 1):
+        where = f"{name}:{number}"
+        try:
+            line = raw.decode().rstrip("\r")
+        except UnicodeDecodeError as fault:
+            refuse_other_kind(content, name, "a text with a match on each line")
+            raise DataFileError(
+                f"{where}: byte {raw[fault.start]:#04x} is not UTF-8 text. Convert the file to UTF-8."
+            ) from None
+        if not line.strip():
+            continue
+        columns = [column.strip() for column in line.split("\t")]
+        if not 2 <= len(columns) <= 4 or not all(columns):
+            refuse_other_kind(content, name, "a text with a match on each line")
+            raise DataFileError(f"{where}: {shown(line)} is not a correspondence. Write {_COLUMNS}.")
+        confidence = _confidence(columns[3], where) if len(columns) == 4 else 1.0
+        relation = columns[2] if len(columns) > 2 else EQUIVALENT
+        found = Correspondence(columns[0], columns[1], relation, confidence)
+        _note(seen, found, number, where, "line")
+        yield found
+
+
+def _cells(content: bytes, name: str) -> Iterator[Correspondence]:
+    try:
+        root = ElementTree.fromstring(content)
+    except ElementTree.ParseError as fault:
+        raise DataFileError(
+            f"{name}:{fault.position[0]}: this is not well-formed XML ({fault}). Repair the file, or write"
+            f" lines of {_COLUMNS}."
+        ) from None
+    seen: dict[tuple[str, str, str], int] = {}
+    cells = (element for element in root.iter() if _tag(element) == "Cell")
+    for number, cell in enumerate(cells, 1):
+        where = f"{name}: cell {number}"
+        parts = {_tag(part): part for part in cell}
+        entities = []
+        for key in ("entity1", "entity2"):
+            given = parts[key].attrib.items() if key in parts else ()
+            ids = [value for attribute, value in given if attribute.endswith("}resource") and value]
+            if not ids:
+                raise DataFileError(
+                    f"{where} has no {key} with an rdf:resource. Write <{key} rdf:resource='...'/> in it."
+                )
+            entities.append(ids[0])
+        relation = _text(parts.get("relation")) or EQUIVALENT
+        confidence = _confidence(_text(parts.get("measure")) or "1", where)
+        found = Correspondence(entities[0], entities[1], relation, confidence)
+        _note(seen, found, number, where, "cell")
+        yield found
+
+
+def _note(
+    seen: dict[tuple[str, str, str], int], found: Correspondence, number: int, where: str, unit: str
+) -> None:
+    first = seen.setdefault(found[:3], number)
+    if first != number:
+        raise DataFileError(
+            f"{where}: {found.source!r} and {found.target!r} were already given on {unit} {first}."
+            " Remove one of them."
+        )
+
+
+def _confidence(text: str, where: str) -> float:
+    try:
+        return _checked(float(text))
+    except (ValueError, InvalidArgumentError):
+        raise DataFileError(
+            f"{where}: the confidence {text!r} is not a number from 0 to 1. Correct it, or leave it out."
+        ) from None
+
+
+def _checked(confidence: float) -> float:
+    if not (math.isfinite(confidence) and 0 <= confidence <= 1):
+        raise InvalidArgumentError(f"a confidence is a number from 0 to 1, but {confidence!r} was given.")
+    return confidence
+
+
+def _tag(element: ElementTree.Element) -> str:
+    """Name of an element without its namespace, which differs between versions of the format."""
+    return element.tag.rpartition("}")[2].rpartition("#")[2] if isinstance(element.tag, str) else ""
+
+
+def _text(element: ElementTree.Element | None) -> str:
+    return (element.text or "").strip() if element is not None else ""

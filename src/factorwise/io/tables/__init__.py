@@ -1,0 +1,1 @@
+"""Tables of records, wherever they are: files, folders, databases, object stores, memory."""

@@ -1,0 +1,1 @@
+"""Jumps of an adaptive proposer over clusterings."""

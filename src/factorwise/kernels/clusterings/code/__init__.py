@@ -1,0 +1,1 @@
+"""Generated code that scores clusters and pairs by users' functions."""

@@ -1,0 +1,1 @@
+"""Templates over assignments of labels, and the program of a model made of them."""
