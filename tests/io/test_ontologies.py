@@ -154,6 +154,7 @@ relationship: part_of A:3 ! body
 [Term]
 id: A:2
 name: organ
+disjoint_from: A:3 ! body
 
 [Term]
 id: A:9
@@ -169,11 +170,22 @@ range: A:3
     ontology = read_ontology(tmp_path / "o.obo")
     heart = Concept("A:1", "heart", ('cor "the pump"',), ("A:2",), ("A:3",), "It beats.")
     beats_in = Concept("beats_in", "beats in", kind="object_property", domain=("A:1",), range=("A:3",))
-    assert ontology.concepts == (heart, Concept("A:2", "organ"), beats_in)
+    assert ontology.concepts == (heart, Concept("A:2", "organ", disjoint=("A:3",)), beats_in)
     assert "imports are not fetched (http://x.org/other.obo)" in ontology.notes[0]
     (tmp_path / "o.obo").write_text("[Term]\nid A1\n")
     with pytest.raises(DataFileError, match=r"o.obo:2: 'id A1' is neither 'tag: value'"):
         read_ontology(tmp_path / "o.obo")
+
+
+def test_what_one_of_a_circle_is_disjoint_from_all_are():
+    lines = [
+        {"id": "a", "parents": ["b"], "disjoint": ["c"]},
+        {"id": "b", "parents": ["a"]},
+        {"id": "c", "disjoint": ["elsewhere"]},
+    ]
+    ontology = parse_jsonl(jsonl(*lines))
+    assert [concept.disjoint for concept in ontology.concepts] == [("c",), ("c",), ("elsewhere",)]
+    assert ontology.outside == ("elsewhere",)
 
 
 def test_a_diamond_is_no_circle():
@@ -301,6 +313,20 @@ class TestRdf:
             parents=("http://x.org/o#part",),
             part_of=("http://x.org/o#body",),
         )
+
+    def test_disjoint_classes_are_read_however_they_are_stated(self):
+        text = (
+            PREFIXES
+            + """
+:a a owl:Class ; owl:disjointWith :b . :b a owl:Class . :c a owl:Class ; owl:complementOf :a .
+:d a owl:Class ; owl:disjointUnionOf ( :e :f ) . :e a owl:Class . :f a owl:Class .
+:g a owl:Class ; owl:disjointWith [ a owl:Class ] .
+[] a owl:AllDisjointClasses ; owl:members ( :a :e :g ) .
+"""
+        )
+        ontology = parse_rdf(text.encode(), name="o.ttl")
+        apart = {c.id[-1]: "".join(other[-1] for other in c.disjoint) for c in ontology.concepts}
+        assert apart == {"a": "beg", "b": "", "c": "a", "d": "", "e": "afg", "f": "e", "g": "ae"}
 
     def test_skos_is_read_in_both_directions(self):
         text = (

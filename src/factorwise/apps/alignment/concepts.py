@@ -127,6 +127,8 @@ class ConceptTable:
         a part of theirs, for them.
     is_property
         Whether each is a property; properties match properties, and classes match classes.
+    disjoint
+        Pairs of concepts that are said to have nothing in common.
     comments, instances
         Texts about the concept, and about the things filed under it.
     """
@@ -136,6 +138,7 @@ class ConceptTable:
     parents: tuple[tuple[int, ...], ...]
     wholes: tuple[tuple[int, ...], ...]
     is_property: tuple[bool, ...]
+    disjoint: tuple[tuple[int, int], ...]
     comments: tuple[str, ...]
     instances: tuple[tuple[tuple[str, str], ...], ...]
     number: dict[str, int] = field(repr=False)
@@ -154,6 +157,11 @@ class ConceptTable:
                 for concept in concepts
             ),
             is_property=tuple(concept.is_property for concept in concepts),
+            disjoint=tuple(
+                (index, other)
+                for index, concept in enumerate(concepts)
+                for other in _known(number, concept, concept.disjoint)
+            ),
             comments=tuple(concept.comment for concept in concepts),
             instances=tuple(concept.instances for concept in concepts),
             number=number,

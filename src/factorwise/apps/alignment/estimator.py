@@ -60,12 +60,16 @@ class Explanation(NamedTuple):
         the score.
     rivals
         Other candidates of either concept, with the probabilities of these matches, the most probable first.
+    conflicts
+        Predicted matches beside which this one would make a class unsatisfiable, by the disjointness that the
+        ontologies state.
     """
 
     probability: float
     is_match: bool
     reasons: list[tuple[str, float]]
     rivals: list[Match]
+    conflicts: list[Match]
 
 
 class OntologyAligner(LearnedEstimator):
@@ -73,6 +77,8 @@ class OntologyAligner(LearnedEstimator):
 
     Weights come with the package, adapt to two ontologies without labels (`fit_unlabelled`), and are learned
     by SampleRank from known matches (`fit`, or `fit_pairs` for several pairs of ontologies).
+
+    No match makes a class unsatisfiable by the disjointness that the ontologies state.
 
     one_to_one
         A concept has one match at most; the best matching is then found exactly. Otherwise clusters of any
@@ -248,18 +254,26 @@ class OntologyAligner(LearnedEstimator):
         edges = candidates.edges - np.array([0, candidates.n_left])
         at = np.flatnonzero((edges == number).all(axis=1))
         if not len(at):
-            return Explanation(0.0, False, [("nothing in common, so that they are not compared", 0.0)], [])
+            return Explanation(
+                0.0, False, [("nothing in common, so that they are not compared", 0.0)], [], []
+            )
         row = candidates.features[at[0]] * self.weights_[: len(candidates.names)]
         reasons = [(candidates.names[k], float(row[k])) for k in np.argsort(-np.abs(row)) if row[k]]
         beside = np.flatnonzero((edges == number).any(axis=1))
         beside = beside[np.argsort(-scores[beside], kind="stable")]
+        with_it = np.union1d(np.setdiff1d(chosen, beside), at)
+        broken = [number for some in candidates.conflicts(with_it) for number in some.tolist()]
         left_ids, right_ids = list(left.by_id), list(right.by_id)
-        rivals = [
-            Match(left_ids[edges[k, 0]], right_ids[edges[k, 1]], float(self._probability(scores[k])))
-            for k in beside.tolist()
-            if k != at[0]
-        ]
-        return Explanation(float(self._probability(scores[at[0]])), at[0] in chosen, reasons, rivals)
+        rivals, conflicts = (
+            [
+                Match(left_ids[edges[k, 0]], right_ids[edges[k, 1]], float(self._probability(scores[k])))
+                for k in numbers
+                if k != at[0]
+            ]
+            for numbers in (beside.tolist(), dict.fromkeys(broken))
+        )
+        probability = float(self._probability(scores[at[0]]))
+        return Explanation(probability, at[0] in chosen, reasons, rivals, conflicts)
 
     def _matched(
         self, left: Ontology, right: Ontology

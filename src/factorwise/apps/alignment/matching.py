@@ -1,21 +1,24 @@
 """The model of two ontologies side by side: a clustering of the concepts of both.
 
 Concepts in one cluster are held to be the same. Candidate pairs bear features; a cluster may hold one concept
-of each side, or, if matches may be many to many, pays a learned price for every further one.
+of each side, or, if matches may be many to many, pays a learned price for every further one. Sets of matches
+that make a class unsatisfiable are forbidden in the same way, by a factor for each: they are added when met.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
-from scipy.sparse import coo_array
+from scipy.optimize import Bounds, LinearConstraint, linear_sum_assignment, milp
+from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
 from factorwise.apps.alignment.candidates import candidate_pairs
+from factorwise.apps.alignment.coherence import ConflictTemplate, Disjointness
 from factorwise.apps.alignment.concepts import ConceptTable
 from factorwise.apps.alignment.features import pair_features
 from factorwise.inference.mcmc.metropolis import Metropolis
@@ -32,9 +35,12 @@ from factorwise.variables.fields import Fields
 from factorwise.world.partition import Partition
 
 MATCHES, CROWDING = "matches", "further concepts of a side"
+CONFLICTS = "unsatisfiable classes"
 BIAS = "any match"
 DISCOURAGED = -1.0  # first weight of each further concept of a side where there may be many
-FORBIDDEN = -1e3  # score of each further concept of a side where matches are one to one
+FORBIDDEN = (
+    -1e3
+)  # score of each set of conflicting matches, and of each further concept where they are one to one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +55,8 @@ class Candidates:
         The last one is 1: the bias.
     names
         What each feature says.
+    disjointness
+        Which concepts have nothing in common; None if that does not matter.
     """
 
     n_left: int
@@ -56,6 +64,7 @@ class Candidates:
     edges: NDArray[np.int64]
     features: NDArray[np.float64]
     names: tuple[str, ...]
+    disjointness: Disjointness | None = None
 
     @classmethod
     def of(cls, left: Ontology, right: Ontology) -> Candidates:
@@ -64,7 +73,14 @@ class Candidates:
         pairs = np.asarray(candidate_pairs(ours, theirs), dtype=np.int64).reshape(-1, 2)
         found = pair_features(ours, theirs, pairs)
         values = np.hstack([found.values, np.ones((len(pairs), 1))])
-        return cls(len(ours), len(theirs), pairs + np.array([0, len(ours)]), values, (*found.names, BIAS))
+        edges, disjointness = pairs + np.array([0, len(ours)]), Disjointness.of(ours, theirs)
+        return cls(len(ours), len(theirs), edges, values, (*found.names, BIAS), disjointness)
+
+    def conflicts(self, chosen: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """Return sets of the chosen pairs, by number, that make a class unsatisfiable."""
+        if self.disjointness is None:
+            return []
+        return [chosen[list(some)] for some in self.disjointness.conflicts(self.edges[chosen])]
 
     def taken(self, chosen: NDArray[np.bool_]) -> tuple[Candidates, NDArray[np.int64]]:
         """Keep some of the pairs and the concepts they name; return also which concepts those are."""
@@ -132,35 +148,105 @@ def training_world(
 def best_matching(candidates: Candidates, scores: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the pairs, by number, of the one-to-one matching with the highest sum of scores: the exact MAP.
 
-    Only pairs with a positive score can be in it, and they fall apart into small components, each an
-    assignment problem.
+    No class is unsatisfiable by it. A matching that is the best of all under some of the factors for
+    conflicts, and breaks none of the others, is the best under all of them: those that are broken are added.
+    """
+    conflicts: list[NDArray[np.int64]] = []
+    while True:
+        chosen = _best_under(candidates, scores, conflicts)
+        broken = candidates.conflicts(chosen)
+        if not broken:
+            return chosen
+        conflicts += broken
+
+
+def _best_under(
+    candidates: Candidates, scores: NDArray[np.float64], conflicts: Sequence[NDArray[np.int64]]
+) -> NDArray[np.int64]:
+    """Return the best one-to-one matching that has no conflict whole.
+
+    Only pairs with a positive score can be in it. They fall apart into small components, each an assignment
+    problem, or a linear program in zeros and ones where there are conflicts.
     """
     positive = np.flatnonzero(scores > 0)
-    edges = candidates.edges[positive]
+    edges = candidates.edges
+    linked = [np.column_stack([np.full(len(some), edges[some[0], 0]), edges[some, 0]]) for some in conflicts]
+    ends = np.concatenate([edges[positive], *linked])
     n = candidates.n_concepts
-    graph = coo_array((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n))
+    graph = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(n, n))
     _, component = connected_components(graph, directed=False)
-    order = np.argsort(component[edges[:, 0]], kind="stable")
-    borders = np.flatnonzero(np.diff(component[edges[order, 0]])) + 1
-    chosen: list[int] = []
-    for group in np.split(order, borders):
-        if len(group) == 1:
-            chosen.append(int(positive[group[0]]))
-            continue
-        rows, row = np.unique(edges[group, 0], return_inverse=True)
-        columns, column = np.unique(edges[group, 1], return_inverse=True)
-        worth = np.zeros((len(rows), len(columns)))
-        number = np.full(worth.shape, -1, np.int64)
-        worth[row, column] = scores[positive[group]]
-        number[row, column] = positive[group]
-        taken = number[linear_sum_assignment(worth, maximize=True)]
-        chosen += taken[taken >= 0].tolist()
-    return np.sort(np.array(chosen, dtype=np.int64))
+    part = component[edges[positive, 0]]
+    order = np.argsort(part, kind="stable")
+    limits: dict[int, list[NDArray[np.int64]]] = {}
+    for some in conflicts:
+        limits.setdefault(int(component[edges[some[0], 0]]), []).append(some)
+    chosen = [np.zeros(0, np.int64)]
+    for group in np.split(order, np.flatnonzero(np.diff(part[order])) + 1):
+        pairs = positive[group]
+        within = limits.get(int(part[group[0]]), []) if len(group) else []
+        if within:
+            places = [np.searchsorted(pairs, some) for some in within]  # pairs are in order
+            chosen.append(pairs[_programmed(edges[pairs], scores[pairs], places)])
+        else:
+            chosen.append(pairs if len(pairs) < 2 else pairs[_assigned(edges[pairs], scores[pairs])])
+    return np.sort(np.concatenate(chosen))
+
+
+def _assigned(edges: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the numbers of the best edges of which no two share an end."""
+    rows, row = np.unique(edges[:, 0], return_inverse=True)
+    columns, column = np.unique(edges[:, 1], return_inverse=True)
+    worth = np.zeros((len(rows), len(columns)))
+    number = np.full(worth.shape, -1, np.int64)
+    worth[row, column] = scores
+    number[row, column] = np.arange(len(edges))
+    taken = number[linear_sum_assignment(worth, maximize=True)]
+    return np.asarray(taken[taken >= 0])
+
+
+def _programmed(
+    edges: NDArray[np.int64], scores: NDArray[np.float64], limits: Sequence[NDArray[np.int64]]
+) -> NDArray[np.int64]:
+    """Return the numbers of the best edges of which no two share an end and no limit is there whole."""
+    _, ends = np.unique(edges, return_inverse=True)
+    ends = ends.reshape(edges.shape)
+    sets = [*(np.flatnonzero((ends == end).any(axis=1)) for end in range(ends.max() + 1)), *limits]
+    most = np.array([1] * (len(sets) - len(limits)) + [len(some) - 1 for some in limits], dtype=np.float64)
+    start = np.cumsum([0, *map(len, sets)])
+    matrix = csr_array((np.ones(start[-1]), np.concatenate(sets), start), shape=(len(sets), len(edges)))
+    solved = milp(
+        -scores,
+        integrality=np.ones(len(edges)),
+        bounds=Bounds(0, 1),
+        constraints=LinearConstraint(matrix, ub=most),
+        options={"mip_rel_gap": 0.0},
+    )
+    if solved.x is None:  # not without a limit of time, which is not given
+        raise AssertionError(solved.message)
+    return np.flatnonzero(solved.x > 0.5)
 
 
 def annealed_matching(candidates: Candidates, model: Model, *, steps: int, seed: int) -> NDArray[np.int64]:
-    """Return the pairs, by number, that are together in the best clustering that annealing finds."""
-    kernel = Metropolis(model, concept_mover(candidates))
+    """Return the pairs, by number, that are together in the best clustering that annealing finds.
+
+    No class is unsatisfiable by it: factors for the conflicts that are met are added, and the search begins
+    anew.
+    """
     start = Partition.singletons(candidates.n_concepts)
-    labels = anneal(kernel, start, steps=steps, threads=1, seed=seed, progress=False).best.labels
-    return np.flatnonzero(labels[candidates.edges[:, 0]] == labels[candidates.edges[:, 1]])
+    conflicts: list[NDArray[np.int64]] = []
+    while True:
+        kernel = Metropolis(_with_conflicts(model, candidates, conflicts), concept_mover(candidates))
+        labels = anneal(kernel, start, steps=steps, threads=1, seed=seed, progress=False).best.labels
+        chosen = np.flatnonzero(labels[candidates.edges[:, 0]] == labels[candidates.edges[:, 1]])
+        broken = candidates.conflicts(chosen)
+        if not broken:
+            return chosen
+        conflicts += broken
+
+
+def _with_conflicts(model: Model, candidates: Candidates, conflicts: Sequence[NDArray[np.int64]]) -> Model:
+    """Return a model with a factor for each conflict."""
+    if not conflicts:
+        return model
+    template = ConflictTemplate(CONFLICTS, [candidates.edges[some] for some in conflicts])
+    return Model([*model.templates, template], np.append(model.weights, FORBIDDEN))

@@ -62,6 +62,7 @@ def command(
         "match": explanation.is_match,
         "reasons": [{"feature": name, "weight": weight} for name, weight in explanation.reasons],
         "rivals": [match._asdict() for match in explanation.rivals],
+        "conflicts": [match._asdict() for match in explanation.conflicts],
     }
     labels = [side.ontology.by_id[one].label for side, one in zip(sides, pair, strict=True)]
     lines = [
@@ -69,9 +70,12 @@ def command(
         f" {'a match' if explanation.is_match else 'no match'}"
     ]
     lines += aligned((f"{weight:+.3f}", name) for name, weight in explanation.reasons[:top])
-    if explanation.rivals:
-        lines.append("rivals")
-        lines += aligned(
-            (f"{match.confidence:.3f}", match.left, match.right) for match in explanation.rivals[:top]
-        )
+    beside = {
+        "rivals": explanation.rivals,
+        "would make a class unsatisfiable beside": explanation.conflicts,
+    }
+    for title, matches in beside.items():
+        if matches:
+            lines.append(title)
+            lines += aligned((f"{match.confidence:.3f}", match.left, match.right) for match in matches[:top])
     emit(document, lines, as_json=options.json)

@@ -1,8 +1,8 @@
 """Ontologies in the OBO format: stanzas of tags and values, a term or a relation each.
 
-Of a ``[Term]`` are read ``id``, ``name``, ``synonym``, ``def``, ``is_a``, and ``part_of`` given as a
-relationship; of a ``[Typedef]`` also ``domain`` and ``range``. Obsolete stanzas are left out, imports are not
-fetched.
+Of a ``[Term]`` are read ``id``, ``name``, ``synonym``, ``def``, ``is_a``, ``disjoint_from``, and ``part_of``
+given as a relationship; of a ``[Typedef]`` also ``domain`` and ``range``. Obsolete stanzas are left out,
+imports are not fetched.
 """
 
 from __future__ import annotations
@@ -78,6 +78,7 @@ def _concept(stanza: Stanza, kind: str, where: str) -> Concept:
         kind=kind,
         domain=tuple(map(_id, stanza.get("domain", []))),
         range=tuple(map(_id, stanza.get("range", []))),
+        disjoint=tuple(map(_id, stanza.get("disjoint_from", []))),
     )
 
 

@@ -7,8 +7,9 @@ Three kinds of files are read. JSON lines hold one concept each::
 
 Only ``id`` is required; without a ``label`` the id is the label. ``kind`` is "class" unless it says
 "object_property", "datatype_property" or "property"; properties have a "domain" and a "range", lists of ids.
-Lines of other kinds are passed over. OWL, RDF Schema and SKOS are read by `factorwise.io.ontologies.rdf`,
-through rdflib, and OBO by `factorwise.io.ontologies.obo`. Imports are not fetched.
+"disjoint" lists the ids of concepts that nothing can be in together with this one. Lines of other kinds are
+passed over. OWL, RDF Schema and SKOS are read by `factorwise.io.ontologies.rdf`, through rdflib, and OBO by
+`factorwise.io.ontologies.obo`. Imports are not fetched.
 
 Files in the wild are not tidy. A concept may name parents that the file does not hold: they stay in
 `Concept.parents`, and `Ontology.outside` lists them. A hierarchy that runs in a circle says that the concepts
@@ -64,6 +65,8 @@ class Concept:
         ``"class"``, ``"object_property"``, ``"datatype_property"`` or ``"property"``.
     domain, range
         Of a property: ids of the classes of its subjects and objects.
+    disjoint
+        Ids of concepts that have nothing in common with it; stated on one side is enough.
     """
 
     id: str
@@ -76,6 +79,7 @@ class Concept:
     kind: str = CLASS
     domain: tuple[str, ...] = ()
     range: tuple[str, ...] = ()
+    disjoint: tuple[str, ...] = ()
 
     @property
     def is_property(self) -> bool:
@@ -136,7 +140,7 @@ class Ontology:
         above = {
             i
             for concept in self.concepts
-            for i in (*concept.parents, *concept.part_of, *concept.domain, *concept.range)
+            for i in (*concept.parents, *concept.part_of, *concept.domain, *concept.range, *concept.disjoint)
         }
         return tuple(sorted(above - self.by_id.keys()))
 
@@ -280,6 +284,7 @@ def _concept(record: Mapping[str, Any], where: str) -> Concept:
         _KINDS[record.get("kind", CLASS)],
         tuple(_texts(record, "domain", where)),
         tuple(_texts(record, "range", where)),
+        tuple(_texts(record, "disjoint", where)),
     )
 
 
@@ -356,15 +361,21 @@ def _circles(parents: Mapping[str, Iterable[str]]) -> list[list[str]]:
 
 
 def _without_circles(concepts: Iterable[Concept], circles: Iterable[Iterable[str]]) -> tuple[Concept, ...]:
-    """Give the concepts of each circle the parents of all of them, and none of the circle."""
+    """Give the concepts of each circle what all are below and disjoint from, and none of the circle."""
     concepts = tuple(concepts)
     members = {concept: frozenset(circle) for circle in circles for concept in circle}
     above: dict[frozenset[str], dict[str, None]] = {}
+    apart: dict[frozenset[str], dict[str, None]] = {}
     for concept in concepts:
         if concept.id in members:
-            shared = above.setdefault(members[concept.id], {})
-            shared |= dict.fromkeys(p for p in concept.parents if p not in members[concept.id])
+            circle = members[concept.id]
+            above.setdefault(circle, {}).update(dict.fromkeys(p for p in concept.parents if p not in circle))
+            apart.setdefault(circle, {}).update(dict.fromkeys(concept.disjoint))
     return tuple(
-        replace(concept, parents=tuple(above[members[concept.id]])) if concept.id in members else concept
+        replace(
+            concept, parents=tuple(above[members[concept.id]]), disjoint=tuple(apart[members[concept.id]])
+        )
+        if concept.id in members
+        else concept
         for concept in concepts
     )

@@ -5,9 +5,10 @@ and is not deprecated; its id is the whole IRI. Parents come from ``rdfs:subClas
 ``skos:narrower`` the other way), wholes from a property called "part of", given directly or in a restriction
 ``someValuesFrom``. Synonyms that are nodes of their own are looked up: many exports put the text one step
 away. Properties are what is declared ``owl:ObjectProperty``, ``owl:DatatypeProperty`` or ``rdf:Property``,
-with ``rdfs:subPropertyOf``, ``rdfs:domain`` and ``rdfs:range``, of which unions are taken apart. What
-``owl:imports`` names is not fetched, and the vocabularies of OWL, RDF, RDF Schema, SKOS and oboInOwl
-themselves are no concepts.
+with ``rdfs:subPropertyOf``, ``rdfs:domain`` and ``rdfs:range``, of which unions are taken apart.
+Disjoint classes come from ``owl:disjointWith``, ``owl:complementOf``, ``owl:AllDisjointClasses`` and
+``owl:disjointUnionOf``. What ``owl:imports`` names is not fetched, and the vocabularies of OWL, RDF, RDF
+Schema, SKOS and oboInOwl themselves are no concepts.
 """
 
 from __future__ import annotations
@@ -107,6 +108,9 @@ class _Reader:
         self.union = owl.unionOf
         self.domain, self.range = rdfs.domain, rdfs.range
         self.deprecated = owl.deprecated
+        self.disjoint = (owl.disjointWith, owl.complementOf)
+        self.all_disjoint, self.members = owl.AllDisjointClasses, owl.members
+        self.disjoint_union = owl.disjointUnionOf
         self.labels = (rdfs.label, skos.prefLabel)
         self.synonyms = (skos.altLabel, skos.hiddenLabel, obo.hasExactSynonym, obo.hasRelatedSynonym)
         self.node_labels = (
@@ -120,6 +124,7 @@ class _Reader:
         self.restricted = owl.onProperty
         self.some = owl.someValuesFrom
         self.sub = rdfs.subClassOf
+        self.apart = self._apart()
         self.part_of = sorted(p for p in self._properties() if self._means_part_of(p))
 
     def concepts(self) -> tuple[Concept, ...]:
@@ -160,7 +165,23 @@ class _Reader:
             kind=kind,
             domain=self._ids(node, self._classes(node, self.domain)),
             range=self._ids(node, self._classes(node, self.range)),
+            disjoint=self._ids(node, self.apart.get(node, ())),
         )
+
+    def _apart(self) -> dict[Any, set[Any]]:
+        """Return, for each class, those that are said to have nothing in common with it."""
+        apart: dict[Any, set[Any]] = {}
+        for predicate in self.disjoint:
+            for one, other in self.graph.subject_objects(predicate):
+                apart.setdefault(one, set()).add(other)
+        groups = [
+            self.graph.value(node, self.members) for node in self.graph.subjects(self.type, self.all_disjoint)
+        ]
+        groups += self.graph.objects(None, self.disjoint_union)
+        for members in (list(self.graph.items(group)) for group in groups):
+            for one in members:
+                apart.setdefault(one, set()).update(members)
+        return apart
 
     def _classes(self, node: Any, predicate: Any) -> Iterator[Any]:
         """Yield the classes that a property has as its domain or range, those of a union one by one."""
