@@ -17,14 +17,16 @@ def test_shared_weights_are_those_of_the_intersection(rows, pairs, seed):
     weight = np.random.default_rng(seed).random(13).astype(np.float32)
     first, second = np.array(pairs, np.int32).reshape(-1, 2).T.copy() % np.int32(len(rows))
     found, expected = np.full((2, len(pairs)), -1.0, np.float32)
-    set_overlaps(offsets, codes, weight, first, second, found)
+    marked = np.zeros((13, 2), np.float32)
+    set_overlaps(offsets, codes, weight, first, second, marked[:, 0].copy(), found)
     reference.set_overlaps(offsets, codes, weight, first, second, expected)
     assert found.tolist() == expected.tolist()
     other = np.random.default_rng(seed + 1).random(13).astype(np.float32)
     both, expected_both = np.full((2, 2, len(pairs)), -1.0, np.float32)
-    set_overlaps_by_two(offsets, codes, weight, other, first, second, *both)
+    set_overlaps_by_two(offsets, codes, np.stack([weight, other], axis=1), first, second, marked, *both)
     reference.set_overlaps_by_two(offsets, codes, weight, other, first, second, *expected_both)
     assert both.tolist() == expected_both.tolist()
+    assert not marked.any()
 
 
 def test_a_set_shares_all_it_has_with_itself_and_nothing_with_an_empty_one():
@@ -32,5 +34,7 @@ def test_a_set_shares_all_it_has_with_itself_and_nothing_with_an_empty_one():
     weight = np.array([1.0, 8.0, 2.0, 4.0], np.float32)
     shared = np.full(3, -1.0, np.float32)
     first, second = np.array([[0, 0, 1], [0, 1, 1]], np.int32)
-    set_overlaps(offsets, codes, weight, first, second, shared)
+    marked = np.zeros(4, np.float32)
+    set_overlaps(offsets, codes, weight, first, second, marked, shared)
     assert shared.tolist() == [7.0, 0.0, 0.0]
+    assert not marked.any()

@@ -1,4 +1,8 @@
-"""What two sets of weighted values share, for many pairs of sets at a time."""
+"""What two sets of weighted values share, for many pairs of sets at a time.
+
+The values of the first row are marked with their weights, which stay as long as pairs have the same one: then
+the second row is looked up value by value.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,7 @@ def set_overlaps(
     weight: NDArray[np.float32],
     first: NDArray[np.int32],
     second: NDArray[np.int32],
+    marked: NDArray[np.float32],
     shared: NDArray[np.float32],
 ) -> None:
     """Sum the weights of the values that the rows ``first[k]`` and ``second[k]`` share, into ``shared``.
@@ -23,42 +28,59 @@ def set_overlaps(
         The values of each row, ascending and each once.
     weight
         Of each value.
+    marked
+        A zero for each value; zeros afterwards.
     """
+    row = -1
     for k in range(len(first)):
-        a, a_end = offsets[first[k]], offsets[first[k] + 1]
-        b, b_end = offsets[second[k]], offsets[second[k] + 1]
+        if first[k] != row:
+            if row >= 0:
+                for place in range(offsets[row], offsets[row + 1]):
+                    marked[codes[place]] = 0.0
+            row = first[k]
+            for place in range(offsets[row], offsets[row + 1]):
+                marked[codes[place]] = weight[codes[place]]
         total = np.float32(0.0)
-        while a < a_end and b < b_end:
-            left, right = codes[a], codes[b]
-            if left == right:
-                total += weight[left]
-            a += left <= right
-            b += right <= left
+        for place in range(offsets[second[k]], offsets[second[k] + 1]):
+            total += marked[codes[place]]
         shared[k] = total
+    if row >= 0:
+        for place in range(offsets[row], offsets[row + 1]):
+            marked[codes[place]] = 0.0
 
 
 @kernel
 def set_overlaps_by_two(
     offsets: NDArray[np.int64],
     codes: NDArray[np.int32],
-    weight: NDArray[np.float32],
-    other_weight: NDArray[np.float32],
+    weights: NDArray[np.float32],
     first: NDArray[np.int32],
     second: NDArray[np.int32],
+    marked: NDArray[np.float32],
     shared: NDArray[np.float32],
     other_shared: NDArray[np.float32],
 ) -> None:
-    """Sum two weights of the values that rows share, each as `set_overlaps` does, in one pass."""
+    """Sum two weights of the values that rows share, each as `set_overlaps` does, in one pass.
+
+    weights, marked : float32[values, 2]
+        Both weights, and zeros for them.
+    """
+    row = -1
     for k in range(len(first)):
-        a, a_end = offsets[first[k]], offsets[first[k] + 1]
-        b, b_end = offsets[second[k]], offsets[second[k] + 1]
+        if first[k] != row:
+            if row >= 0:
+                for place in range(offsets[row], offsets[row + 1]):
+                    marked[codes[place], 0] = marked[codes[place], 1] = 0.0
+            row = first[k]
+            for place in range(offsets[row], offsets[row + 1]):
+                marked[codes[place], 0] = weights[codes[place], 0]
+                marked[codes[place], 1] = weights[codes[place], 1]
         total, other_total = np.float32(0.0), np.float32(0.0)
-        while a < a_end and b < b_end:
-            left, right = codes[a], codes[b]
-            if left == right:
-                total += weight[left]
-                other_total += other_weight[left]
-            a += left <= right
-            b += right <= left
+        for place in range(offsets[second[k]], offsets[second[k] + 1]):
+            total += marked[codes[place], 0]
+            other_total += marked[codes[place], 1]
         shared[k] = total
         other_shared[k] = other_total
+    if row >= 0:
+        for place in range(offsets[row], offsets[row + 1]):
+            marked[codes[place], 0] = marked[codes[place], 1] = 0.0

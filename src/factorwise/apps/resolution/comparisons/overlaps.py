@@ -84,7 +84,7 @@ class Overlaps:
         self._needs_cosine = not _OF_SUMS.issuperset(measures)
         self.leads = None
         if not LEADS.isdisjoint(measures):
-            self.leads = Leads(lambda one, two: Overlaps(form, (COSINE,))(one, two)[0], len(form), among)
+            self.leads = Leads(self._cosine_of_some, len(form), among)
 
     def __call__(self, first: Ints, second: Ints) -> list[Values]:
         """Compare rows; one array for each measure."""
@@ -97,10 +97,7 @@ class Overlaps:
         if CONTAINMENT in self.measures:
             found[CONTAINMENT] = np.divide(sums, np.minimum(self.total[one], self.total[two]))
         if self._needs_cosine:
-            cosine = np.minimum(squares / (self.norm[one] * self.norm[two]), _BELOW_ONE)
-            own = self.own_squares
-            cosine[(squares == own[one]) & (squares == own[two])] = 1.0  # equal sets, whatever rounding does
-            found[COSINE] = cosine
+            found[COSINE] = self._cosine(one, two, squares)
         if self.leads is not None:
             found |= self.leads(one, two, found[COSINE])
         for values in found.values():
@@ -111,37 +108,60 @@ class Overlaps:
     def total(self) -> Values:
         """Rarity of all values of each row, summed up as for a pair: what is contained is so wholly."""
         rows = np.arange(len(self.form), dtype=np.int32)
-        sums = np.zeros(len(rows), np.float32)
-        set_overlaps(self.form.offsets, self.form.codes, self.rarity, rows, rows, sums)
-        return np.where(self.missing, np.float32(1.0), sums)
+        return np.where(self.missing, np.float32(1.0), self._shared(self.rarity, rows, rows))
 
     @cached_property
     def own_squares(self) -> Values:
         """Squared rarities of all values of each row, summed up as for a pair."""
         rows = np.arange(len(self.form), dtype=np.int32)
-        sums = np.zeros(len(rows), np.float32)
-        set_overlaps(self.form.offsets, self.form.codes, self.squares, rows, rows, sums)
-        return sums
+        return self._shared(self.squares, rows, rows)
 
     @cached_property
     def norm(self) -> Values:
         """Length of each row as a vector; one where it is missing, to be divided by."""
-        sums = np.append(0.0, np.cumsum(self.squares[self.form.codes], dtype=np.float64))
-        norms = np.sqrt(sums[self.form.offsets[1:]] - sums[self.form.offsets[:-1]])
-        return np.where(norms > 0.0, norms, 1.0).astype(np.float32)
+        norms, before = np.empty(len(self.form), np.float32), 0.0
+        for low in range(0, len(self.form), _CHUNK):
+            offsets = self.form.offsets[low : low + _CHUNK + 1]
+            squares = self.squares[self.form.codes[offsets[0] : offsets[-1]]].astype(np.float64)
+            sums = np.cumsum(np.append(before, squares))  # of all rows before, too
+            before = float(sums[-1])
+            sums = sums[offsets - offsets[0]]
+            norms[low : low + _CHUNK] = np.sqrt(sums[1:] - sums[:-1])
+        return np.where(norms > 0.0, norms, np.float32(1.0))
+
+    def _cosine(self, first: Rows, second: Rows, squares: Values) -> Values:
+        """Return the cosine of rows, of which the shared squares are given."""
+        cosine = np.minimum(squares / (self.norm[first] * self.norm[second]), _BELOW_ONE)
+        own = self.own_squares
+        cosine[(squares == own[first]) & (squares == own[second])] = 1.0  # equal sets, whatever rounding does
+        return cosine
+
+    def _cosine_of_some(self, first: Rows, second: Rows) -> Values:
+        """Return the cosine of rows; zero where one is missing."""
+        squares = self._shared(self.squares, first, second)
+        cosine = self._cosine(first, second, squares)
+        cosine[self.missing[first] | self.missing[second]] = 0.0
+        return cosine
 
     def _sums(self, first: Rows, second: Rows) -> tuple[Values, Values]:
         """Sum rarities and their squares over what rows share, as far as some measure needs them."""
-        offsets, codes = self.form.offsets, self.form.codes
-        sums, squares = np.zeros((2, len(first)), np.float32)
         if self._needs_sums and self._needs_cosine:
-            weights = self.rarity, self.squares
-            set_overlaps_by_two(offsets, codes, *weights, first, second, sums, squares)
-        elif self._needs_sums:
-            set_overlaps(offsets, codes, self.rarity, first, second, sums)
-        else:
-            set_overlaps(offsets, codes, self.squares, first, second, squares)
-        return sums, squares
+            sums, squares = np.empty((2, len(first)), np.float32)
+            both = np.stack([self.rarity, self.squares], axis=1)
+            form = self.form
+            set_overlaps_by_two(
+                form.offsets, form.codes, both, first, second, np.zeros_like(both), sums, squares
+            )
+            return sums, squares
+        found = self._shared(self.rarity if self._needs_sums else self.squares, first, second)
+        return found, found
+
+    def _shared(self, weight: Values, first: Rows, second: Rows) -> Values:
+        """Sum a weight over what rows share."""
+        found = np.empty(len(first), np.float32)
+        form = self.form
+        set_overlaps(form.offsets, form.codes, weight, first, second, np.zeros_like(weight), found)
+        return found
 
 
 class VectorCosines:

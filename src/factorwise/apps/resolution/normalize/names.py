@@ -125,6 +125,8 @@ def parse_names(names: pa.Array, part: str = "full") -> ParsedNames:
 
 def _name_words(piece: str) -> list[tuple[str, int]]:
     """Words of a piece of a name, each with its marks: a comma or a hyphen follows, it is in capitals."""
+    if piece.isascii() and piece.isalnum():
+        return [(piece.lower(), _CAPITALS if piece.isupper() else 0)]
     found: list[tuple[str, int]] = []
     for token in _PIECE.findall(piece):
         if token == ",":
