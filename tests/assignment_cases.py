@@ -11,7 +11,12 @@ import numpy as np
 from factorwise.inference.mcmc.assignment_gibbs import BlockGibbs, Gibbs
 from factorwise.inference.mcmc.branches import every_path
 from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.inference.mcmc.proposals.assignment_proposals import LocalRelabel, Swap, UniformRelabel
+from factorwise.inference.mcmc.proposals.assignment_proposals import (
+    LocalRelabel,
+    ResampleSpan,
+    Swap,
+    UniformRelabel,
+)
 from factorwise.inference.mcmc.proposals.mixtures import Mixture
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.model.labels.cardinality import Cardinality
@@ -193,6 +198,7 @@ def kernels(variables, model):
     return {
         "uniform": Metropolis(model, UniformRelabel()),
         "local": Metropolis(model, local),
+        "span": Metropolis(model, ResampleSpan(model, [hidden[1:], hidden[:2]], 2, 3, sharpness=0.6)),
         "swap": Metropolis(model, Swap()),
         "mixture": Metropolis(model, Mixture([UniformRelabel(), local, Swap()], [1.0, 2.0, 1.5])),
         "local and swap": Metropolis(model, Mixture([Swap(), LocalRelabel(model, 1.3)])),
@@ -204,13 +210,13 @@ def kernels(variables, model):
 
 
 KERNELS = tuple(kernels(*loop()))
-PROPOSERS = ("uniform", "local", "swap", "mixture", "local and swap")
+PROPOSERS = ("uniform", "local", "span", "swap", "mixture", "local and swap")
 
 
 def reaches_all(case, kernel):
     """Whether the sampler can reach every allowed world of the case."""
     if case == "pairs":
-        return "swap" in kernel or "mixture" in kernel or "block" in kernel
+        return "swap" in kernel or "mixture" in kernel or "block" in kernel or kernel == "span"
     return kernel != "swap"
 
 

@@ -125,6 +125,7 @@ def right_calls():
         "BlockGibbs": call(mcmc.BlockGibbs, model=amodel, blocks=[[0, 1]]),
         "RestrictedGibbs": call(mcmc.RestrictedGibbs, model=model, scans=2),
         "LocalRelabel": call(mcmc.LocalRelabel, model=amodel, sharpness=1.0),
+        "ResampleSpan": call(mcmc.ResampleSpan, model=amodel, chains=[[0, 1]], shortest=1, longest=2),
         "RelocateToCandidate": call(mcmc.RelocateToCandidate, start=[0, 1], candidate=[0]),
         "Geometric": call(mcmc.Geometric, start=2.0, end=1.0),
         "Linear": call(mcmc.Linear, start=2.0, end=1.0),

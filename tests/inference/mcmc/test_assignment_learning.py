@@ -10,7 +10,12 @@ from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.acceptances import METROPOLIS
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.parts import Surroundings
-from factorwise.inference.mcmc.proposals.assignment_proposals import LocalRelabel, Swap, UniformRelabel
+from factorwise.inference.mcmc.proposals.assignment_proposals import (
+    LocalRelabel,
+    ResampleSpan,
+    Swap,
+    UniformRelabel,
+)
 from factorwise.inference.mcmc.proposals.mixtures import Mixture
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.kernels.compile.programs import Program
@@ -90,6 +95,7 @@ PROPOSERS = {
     "swap": lambda model: Swap(),
     "both": lambda model: Mixture([UniformRelabel(), Swap()], [2.0, 1.0]),
     "by scores": lambda model: LocalRelabel(model, 0.7),
+    "spans": lambda model: ResampleSpan(model, [range(3)], sharpness=0.7),
     "all": lambda model: Mixture([UniformRelabel(), Swap(), LocalRelabel(model)]),
 }
 

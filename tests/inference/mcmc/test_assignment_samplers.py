@@ -10,6 +10,7 @@ from assignment_cases import (
     CASES,
     KERNELS,
     PROPOSERS,
+    TAG,
     all_worlds,
     exact_distribution,
     forbidden_start,
@@ -19,9 +20,14 @@ from assignment_cases import (
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.assignment_gibbs import BlockGibbs, Gibbs
 from factorwise.inference.mcmc.metropolis import Metropolis
-from factorwise.inference.mcmc.proposals.assignment_proposals import LocalRelabel, Swap, UniformRelabel
+from factorwise.inference.mcmc.proposals.assignment_proposals import (
+    LocalRelabel,
+    ResampleSpan,
+    Swap,
+    UniformRelabel,
+)
 from factorwise.inference.mcmc.proposals.mixtures import Mixture
-from factorwise.model.labels.library import Transitions
+from factorwise.model.labels.library import Bias, SkipEdges, Transitions
 from factorwise.model.model import Model
 from factorwise.rng import Stream
 from factorwise.testing import proposer_checks
@@ -116,7 +122,27 @@ def test_local_proposals_at_temperature_one_are_accepted_more_often_than_gibbs_m
     assert (local[off_diagonal] >= gibbs[off_diagonal] - 1e-12).all()
 
 
-@pytest.mark.parametrize("kernel", ["uniform", "local", "mixture", "gibbs", "block gibbs"])
+@pytest.mark.parametrize("sharpness", [1.0, 1.6])
+def test_spans_of_a_skip_chain_are_drawn_from_their_conditional_distribution(sharpness):
+    tag = Column.of("tag", TAG, ["N", "V", "O", "N", "N"], observed=[False, False, False, False, True])
+    variables = Variables([tag])
+    model = Model([Transitions(tag, chains=[0, 3, 5]), SkipEdges(tag, [[0, 4], [1, 3]]), Bias(tag)])
+    model.weights = np.random.default_rng(3).normal(size=model.blocks.size)
+    proposer = ResampleSpan(model, [range(3), range(3, 5)], 1, 3, sharpness)
+    lengths, seen = set(), 0
+    for world in all_worlds(variables)[::7]:
+        for proposal in proposer.support(world):
+            if proposal.diff is not None:
+                gain = model.gain(world, proposal.diff)
+                ratio = proposal.log_backward - proposal.log_forward
+                assert ratio == pytest.approx(-sharpness * gain, abs=1e-9)
+                lengths.add(len(proposal.diff.variables))
+                seen += 1
+    assert lengths == {1, 2, 3}
+    assert seen > 100
+
+
+@pytest.mark.parametrize("kernel", ["uniform", "local", "span", "mixture", "gibbs", "block gibbs"])
 def test_a_forbidden_world_is_left(kernel):
     model, world = forbidden_start()
     sampler = kernels(world.variables, model)[kernel]
@@ -162,6 +188,13 @@ BAD = {
     "sharpness of zero": (
         lambda v, m: LocalRelabel(m, 0.0),
         "sharpness must be a finite number greater than zero",
+    ),
+    "a span of none": (lambda v, m: ResampleSpan(m, [[0]], 0), "shortest must be at least 1"),
+    "spans the wrong way round": (lambda v, m: ResampleSpan(m, [[0]], 3, 2), "longest must be at least 3"),
+    "a chain with a variable twice": (lambda v, m: ResampleSpan(m, [[0], [2, 2]]), "chain 1 names .* twice"),
+    "a chain beyond the world": (
+        lambda v, m: ResampleSpan(m, [[2, 9]]).check(Assignment.initial(v)),
+        "variables 2 to 9: there are 6",
     ),
     "no components": (lambda v, m: Mixture([]), "at least one proposer"),
     "a weight of zero": (lambda v, m: Mixture([Swap()], [0.0]), "leave a proposer out"),

@@ -56,6 +56,7 @@ def test_every_move_leaves_the_joint_distribution_invariant():
     split = Within("entities", mcmc.PartitionMixture([mcmc.Merge(), mcmc.Split()]))
     kernels = [
         Metropolis(model, Mixture([split, Within("kinds", mcmc.LocalRelabel(model))])),
+        Metropolis(model, Mixture([split, Within("kinds", mcmc.ResampleSpan(model, [range(3)]))])),
         Metropolis(model, Mixture([relocate(), RELABEL, Together([relocate(), RELABEL])])),
         WorldGibbs(model),
     ]

@@ -338,7 +338,7 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
                 self.c2,
                 self.prior_scale,
                 self.prior_variance,
-                algorithm=self.algorithm or "lbfgs",
+                algorithm="lbfgs" if self.algorithm is None else str(self.algorithm),
             ),
             order=self.order,
             precision=self.precision,  # type: ignore[arg-type]

@@ -2,11 +2,12 @@
 
 A transition kernel (`Metropolis`, `Gibbs`, `BlockGibbs`, `PartitionGibbs`, `WorldGibbs`) decides one step;
 `sample` and `anneal` run many, compiled where they can. Proposers for labels: `UniformRelabel`,
-`LocalRelabel`, `Swap`, mixed by `Mixture`. Moves for clusterings: `RelocateToCluster`, `RelocateToItem`,
-`RelocateToCandidate`, `RelocateToNew`, `Merge`, `Split`, `SplitMerge`, `RestrictedGibbs`, `RetypeCluster`,
-mixed by `PartitionMixture`. Moves for matchings, permutations and trees: `Rematch`, `Exchange` and `Insert`,
-`Reattach`; of hierarchies: `Regraft`, `RegraftToCandidate`, `Regroup`. Evaluators, how the gain of a step is
-obtained: `Exact`, `UniformSample`, `ConfidenceSample`, `PoissonMinibatch`, `DelayedAcceptance`.
+`LocalRelabel`, `ResampleSpan`, `Swap`, mixed by `Mixture`. Moves for clusterings: `RelocateToCluster`,
+`RelocateToItem`, `RelocateToCandidate`, `RelocateToNew`, `Merge`, `Split`, `SplitMerge`, `RestrictedGibbs`,
+`RetypeCluster`, mixed by `PartitionMixture`. Moves for matchings, permutations and trees: `Rematch`,
+`Exchange` and `Insert`, `Reattach`; of hierarchies: `Regraft`, `RegraftToCandidate`, `Regroup`. Evaluators,
+how the gain of a step is obtained: `Exact`, `UniformSample`, `ConfidenceSample`, `PoissonMinibatch`,
+`DelayedAcceptance`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,12 @@ from factorwise.inference.mcmc.evaluators import (
 )
 from factorwise.inference.mcmc.kernel import Proposal, Proposer, Step, TransitionKernel
 from factorwise.inference.mcmc.metropolis import Metropolis, log_acceptance
-from factorwise.inference.mcmc.proposals.assignment_proposals import LocalRelabel, Swap, UniformRelabel
+from factorwise.inference.mcmc.proposals.assignment_proposals import (
+    LocalRelabel,
+    ResampleSpan,
+    Swap,
+    UniformRelabel,
+)
 from factorwise.inference.mcmc.proposals.hierarchy_moves import Regraft, RegraftToCandidate, Regroup
 from factorwise.inference.mcmc.proposals.joint_moves import Together, Within
 from factorwise.inference.mcmc.proposals.mixtures import Mixture, PartitionMixture
@@ -89,6 +95,7 @@ __all__ = [
     "RelocateToItem",
     "RelocateToNew",
     "Rematch",
+    "ResampleSpan",
     "RestrictedGibbs",
     "RetypeCluster",
     "Samples",

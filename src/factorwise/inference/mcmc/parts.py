@@ -112,6 +112,8 @@ class ProgramProposer:
             known = merged.setdefault((world.after(diff).canonical(), ratio), [proposal, 0.0])
             known[1] += probability
         for proposal, probability in merged.values():
+            if probability == 0.0:  # too small for a number
+                continue
             forward = math.log(probability)
             yield Proposal(proposal.diff, forward, forward + proposal.log_backward)
         stay_log = math.log(stay) if stay > 0.0 else -math.inf

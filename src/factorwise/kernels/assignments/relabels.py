@@ -1,4 +1,4 @@
-"""Drawing new labels: blindly, by the scores of the labels, and by exchange."""
+"""Drawing new labels: blindly, by the scores of the labels, along spans of chains, and by exchange."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from factorwise.kernels.assignments.blocks import set_label
 from factorwise.kernels.assignments.choices import offer_labels, pick_share, take_shares
 from factorwise.kernels.compile.compiler import shared
 from factorwise.kernels.compile.pointers import call
 from factorwise.kernels.walks.layouts import STAY
-from factorwise.kernels.walks.library import add_change, below, uniform
+from factorwise.kernels.walks.library import add_change, below, end_changes, uniform
+
+FORBIDDEN = -1024.0  # what a proposal takes minus infinity for, so that differences stay numbers
 
 
 def draw_label(world: Any, random: Any, move: Any) -> float:
@@ -53,12 +56,16 @@ def draw_scored_label(world: Any, mine: Any, random: Any, move: Any, choice: Any
 
 @shared
 def score_labels(mine: Any, move: Any, choice: Any) -> None:
-    """Score the labels on offer by all templates, and withdraw the offer."""
+    """Score the labels on offer by all templates, and withdraw the offer.
+
+    ``mine.templates`` has ``gains`` in its first column and contexts in its last.
+    """
+    context = mine.templates.shape[1] - 1
     for k in range(move.choices):
         choice.out[k] = 0.0
     for k in range(mine.templates.shape[0]):
         if mine.templates[k, 0] != 0:
-            call(mine.templates[k, 0], mine.templates[k, 1])
+            call(mine.templates[k, 0], mine.templates[k, context])
     for k in range(move.choices):
         choice.place[choice.targets[k]] = 0
 
@@ -75,6 +82,104 @@ def log_share(scores: Any, count: int, scale: float, without: int, wanted: int) 
         if k != without:
             total += math.exp(scale * (scores[k] - best))
     return scale * (scores[wanted] - best) - math.log(total)
+
+
+def draw_span(world: Any, mine: Any, random: Any, move: Any, choice: Any, changes: Any) -> float:
+    """Draw the labels of a span of a chain anew, all at once.
+
+    They are drawn as if those of the span depended on each other as in a chain: then exactly in proportion to
+    exp(sharpness * score). ``mine`` has
+
+    start, variable, chain : int64[chains + 1], int32[.], int32[.]
+        The movable variables of each chain, and the chain that each place belongs to.
+    length : int64[2]
+        Shortest and longest span.
+    templates : int64[k, 3]
+        ``gains`` and ``applied`` of the model's templates, and their contexts.
+    lead : float64[longest * labels, labels]
+        Lead of the label at a place over the first label, by place and the label before it.
+    tail : float64[longest, labels]
+        Log of the sum over the labels after a place.
+    sharpness, score, share, old : float64[1], float64[labels], float64[labels], int64[longest]
+        Scratch but for the first.
+    """
+    if len(mine.variable) == 0:
+        return STAY
+    place = np.int64(below(random, len(mine.variable)))
+    length = mine.length[0] + np.int64(below(random, mine.length[1] - mine.length[0] + 1))
+    begin, end = mine.start[mine.chain[place]], mine.start[mine.chain[place] + 1]
+    first = max(begin, min(place, end - length))
+    length = min(length, end - first)
+    for at in range(length):
+        mine.old[at] = world.value[mine.variable[first + at]]
+        set_label(world, mine, move, mine.variable[first + at], 0)
+    for at in range(length):
+        lead_at(world, mine, move, choice, first, at)
+    for at in range(length):
+        set_label(world, mine, move, mine.variable[first + at], mine.old[at])
+    add_tails(world, mine, first, length)
+    sharpness, many, was, now = mine.sharpness[0], mine.lead.shape[1], np.int64(0), np.int64(0)
+    move.changes, move.log_ratio = 0, 0.0
+    for at in range(length):
+        variable = np.int64(mine.variable[first + at])
+        labels = np.int64(world.cardinality[variable])
+        for k in range(labels):
+            mine.score[k] = sharpness * mine.lead[at * many + now, k] + mine.tail[at, k]
+        chance = uniform(random)
+        drawn = pick_share(mine.share, labels, chance * take_shares(mine.share, mine.score, labels, 1.0, -1))
+        move.log_ratio += sharpness * (
+            mine.lead[at * many + was, mine.old[at]] - mine.lead[at * many + now, drawn]
+        )
+        was, now = mine.old[at], drawn
+        if was != now:
+            add_change(move, changes, variable, was, now)
+    if move.changes == 0:
+        return STAY
+    end_changes(move, changes)
+    return 1.0
+
+
+@shared
+def lead_at(world: Any, mine: Any, move: Any, choice: Any, first: int, at: int) -> None:
+    """Fill ``lead`` for one place of a span, the labels of which are 0, and leave them so."""
+    variable = np.int64(mine.variable[first + at])
+    before = np.int64(mine.variable[first + at - 1]) if at > 0 else np.int64(-1)
+    for label in range(world.cardinality[before] if at > 0 else 1):
+        if at > 0:
+            set_label(world, mine, move, before, label)
+        offer_labels(world, move, choice, variable)
+        labels, row = move.choices, at * mine.lead.shape[1] + label
+        score_labels(mine, move, choice)
+        best = -math.inf
+        for k in range(labels):
+            best = max(best, choice.out[k])
+        for k in range(labels):
+            behind = choice.out[k] - best if best > -math.inf else 0.0
+            mine.lead[row, k] = max(behind, FORBIDDEN)
+        base = mine.lead[row, 0]
+        for k in range(labels):
+            mine.lead[row, k] -= base
+    if at > 0:
+        set_label(world, mine, move, before, 0)
+
+
+@shared
+def add_tails(world: Any, mine: Any, first: int, length: int) -> None:
+    """Fill ``tail`` from the last place of a span to its first."""
+    for back in range(length):
+        at = length - 1 - back
+        labels = world.cardinality[mine.variable[first + at]]
+        after = np.int64(world.cardinality[mine.variable[first + at + 1]]) if back > 0 else np.int64(0)
+        for label in range(labels):
+            if back == 0:
+                mine.tail[at, label] = 0.0
+                continue
+            for k in range(after):
+                mine.score[k] = (
+                    mine.sharpness[0] * mine.lead[(at + 1) * mine.lead.shape[1] + label, k]
+                    + mine.tail[at + 1, k]
+                )
+            mine.tail[at, label] = mine.score[0] - log_share(mine.score, after, 1.0, -1, 0)
 
 
 def draw_exchange(world: Any, mine: Any, random: Any, move: Any, changes: Any) -> float:

@@ -1,4 +1,4 @@
-"""Proposals for assignments: relabel a variable, blindly or by its local scores; swap labels.
+"""Proposals for assignments: relabel a variable or a span, blindly or by local scores; swap labels.
 
 Only hidden variables with more than one label are proposed. Each proposer is a program (see
 `factorwise.kernels.assignments.relabels`), which compiled walks and ``draw`` follow alike.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.arguments import check_types
-from factorwise.errors import NoCompiledFormError
+from factorwise.errors import InvalidArgumentError, NoCompiledFormError
 from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
 from factorwise.kernels.assignments import relabels
 from factorwise.kernels.assignments.choices import room_for
@@ -23,7 +24,8 @@ from factorwise.kernels.compile.programs import Pointers, Program
 from factorwise.kernels.walks.frames import make_adapters
 from factorwise.model.labels.incidence import starts_of
 from factorwise.model.model import Model
-from factorwise.validation import check_number
+from factorwise.types import Ints
+from factorwise.validation import check_count, check_number
 from factorwise.world.assignment import Assignment, Relabel
 
 
@@ -133,24 +135,117 @@ class LocalRelabel(ProgramProposer):
 
     def program(self, parts: Surroundings) -> Program:
         """Draw a variable, and a label by what the templates of the walk say of it."""
-        if parts.model is not None and parts.model is not self.model:
-            raise NoCompiledFormError(
-                "LocalRelabel proposes by the scores of another model than the walk: build LocalRelabel with"
-                " the kernel's model, or run with engine='plain'."
-            )
-        templates = [*parts.templates, *make_adapters(parts.templates, choices=True)]
         arrays = {
-            "templates": Pointers(templates, ("gains",), first=parts.first),
+            "templates": _pointers(self, parts, ("gains",)),
             "sharpness": [self.sharpness],
             "share": np.zeros(room_for(int(parts.world.variables.cardinality.max()))),
         }
         return Program(draw=relabels.draw_scored_label, arrays=arrays, name="relabelling by scores")
 
     def _surroundings(self, world: Assignment) -> Surroundings:
-        def gains(move: Any, choice: Any) -> None:
-            choice.out[: move.choices] += joint_scores(self.model, world, (move.item,)).scores
+        return _scored_by(self.model, world)
 
-        return Surroundings(world, None, [Program(gains=gains, name="the model")])
+
+@check_types
+@dataclass(frozen=True)
+class ResampleSpan(ProgramProposer):
+    r"""The labels of a random span of a chain are drawn anew, all at once, by their scores.
+
+    .. math:: q(w' \mid w) = \sum_s \frac{p(s)}{Z_s} \exp\Big(\beta \sum_{i \in s} d_i(l'_{i-1}, l'_i)\Big)
+
+    with :math:`d_i(a, b)` how much higher the model scores label b than the first label at place i, after
+    label a, the rest of the span at first labels and everything else as it is, and :math:`\beta` =
+    ``sharpness``. Where only neighbors in a span depend on each other, as in a chain or a skip chain whose
+    edges do not end within one span, this is the conditional distribution at temperature 1 / sharpness, and
+    at that temperature every proposal is accepted.
+
+    chains
+        Flat variable numbers of each chain, such as of the tokens of each sentence, in order; observed ones
+        are passed over. Blocks of variables are short chains.
+    shortest, longest
+        How many variables a span has, all lengths equally likely; a shorter chain is resampled whole.
+
+    Draws: a place among all of the chains, the length, and a number for each label.
+    """
+
+    worlds = (Assignment,)
+
+    model: Model
+    chains: Sequence[Sequence[int] | Ints]
+    shortest: int = 1
+    longest: int = 4
+    sharpness: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_number("sharpness", self.sharpness, above=0, finite=True)
+        check_count("shortest", self.shortest, 1)
+        check_count("longest", self.longest, self.shortest)
+        twice = [k for k, chain in enumerate(self.chains) if len(np.unique(chain)) < len(chain)]
+        if twice:
+            raise InvalidArgumentError(f"chain {twice[0]} names a variable twice: name each once.")
+
+    @property
+    def changes(self) -> int:  # type: ignore[override]
+        """How many changes a move may have."""
+        return max(2, min(self.longest, max(map(len, self.chains), default=0)))
+
+    def check(self, world: Assignment) -> None:
+        """Refuse a world that does not have the variables of the chains."""
+        super().check(world)
+        for number, chain in enumerate(self.chains):
+            if len(chain) and not 0 <= min(chain) <= max(chain) < len(world.variables):
+                raise InvalidArgumentError(
+                    f"chain {number} names variables {min(chain)} to {max(chain)}: there are"
+                    f" {len(world.variables)}."
+                )
+
+    def program(self, parts: Surroundings) -> Program:
+        """Draw a span, and its labels by what the templates of the walk say of them."""
+        self.check(parts.world)
+        variables = parts.world.variables
+        movable = np.zeros(len(variables), bool)
+        movable[variables.movable] = True
+        chains = [np.asarray(chain, np.int32)[movable[np.asarray(chain, np.int64)]] for chain in self.chains]
+        lengths = np.array([len(chain) for chain in chains], np.int64)
+        longest, labels = self.changes, int(variables.cardinality.max())
+        arrays = {
+            "start": starts_of(lengths),
+            "variable": np.concatenate([np.zeros(0, np.int32), *chains]),
+            "chain": np.repeat(np.arange(len(chains), dtype=np.int32), lengths),
+            "length": [min(self.shortest, longest), min(self.longest, longest)],
+            "templates": _pointers(self, parts, ("gains", "applied")),
+            "sharpness": [self.sharpness],
+            "lead": np.zeros((longest * labels, labels)),
+            "tail": np.zeros((longest, labels)),
+            "score": np.zeros(room_for(labels)),
+            "share": np.zeros(room_for(labels)),
+            "old": np.zeros(longest, np.int64),
+        }
+        return Program(draw=relabels.draw_span, arrays=arrays, name="resampling spans")
+
+    def _surroundings(self, world: Assignment) -> Surroundings:
+        return _scored_by(self.model, world)
+
+
+def _pointers(proposer: Any, parts: Surroundings, functions: tuple[str, ...]) -> Pointers:
+    """Point to functions of the walk's templates, which must be those of the proposer's model."""
+    if parts.model is not None and parts.model is not proposer.model:
+        name = type(proposer).__name__
+        raise NoCompiledFormError(
+            f"{name} proposes by the scores of another model than the walk: build {name} with the kernel's"
+            " model, or run with engine='plain'."
+        )
+    templates = [*parts.templates, *make_adapters(parts.templates, choices=True)]
+    return Pointers(templates, functions, first=parts.first)
+
+
+def _scored_by(model: Model, world: Assignment) -> Surroundings:
+    """Surroundings in which a model scores the labels on offer."""
+
+    def gains(move: Any, choice: Any) -> None:
+        choice.out[: move.choices] += joint_scores(model, world, (move.item,)).scores
+
+    return Surroundings(world, None, [Program(gains=gains, name="the model")])
 
 
 @dataclass(frozen=True)
