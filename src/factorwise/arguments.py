@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
 from functools import cache, wraps
 from itertools import islice
+from os import PathLike
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -24,7 +25,15 @@ from factorwise.validation import shown
 Checked = TypeVar("Checked", bound=Callable[..., Any])
 NUMBERS = {int: (int, np.integer), float: (int, float, np.integer, np.floating)}
 LOOKED_AT = 1_000  # elements of a list
-WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "True or False", type(None): "None"}
+WORDS = {
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    bool: "True or False",
+    type(None): "None",
+    PathLike: "a path",
+}
+PLURALS = {str: "texts", int: "whole numbers", float: "numbers", Callable: "functions"}
 
 
 def check_types(checked: Checked) -> Checked:
@@ -33,30 +42,36 @@ def check_types(checked: Checked) -> Checked:
         checked.__init__ = check_types(checked.__init__)  # type: ignore[method-assign]
         return checked
     signature = inspect.signature(checked)
-    owner = checked.__qualname__.removesuffix(".__init__")
-
-    @cache
-    def hints() -> dict[str, Any]:
-        try:
-            return get_type_hints(checked)
-        except NameError:  # a class that is imported for annotations only
-            return {}
 
     @wraps(checked)
     def check_and_call(*args: Any, **kwargs: Any) -> Any:
-        for name, value in signature.bind(*args, **kwargs).arguments.items():
-            hint = hints().get(name, Any)
-            several = signature.parameters[name].kind in (
-                inspect.Parameter.VAR_POSITIONAL,
-                inspect.Parameter.VAR_KEYWORD,
-            )
-            if not several and not fits(value, hint):
-                raise InvalidArgumentError(
-                    f"{name} of {owner} must be {in_words(hint)}, but {shown(value)} was given."
-                )
+        check_arguments(checked, signature.bind(*args, **kwargs).arguments)
         return checked(*args, **kwargs)
 
     return check_and_call  # type: ignore[return-value]
+
+
+def check_arguments(function: Callable[..., Any], arguments: Mapping[str, Any]) -> None:
+    """Refuse arguments, by name, that are not of the types with which a function is annotated."""
+    hints, owner = _hints(function), function.__qualname__.removesuffix(".__init__")
+    for name, value in arguments.items():
+        hint = hints.get(name, Any)
+        if not fits(value, hint):
+            raise InvalidArgumentError(
+                f"{name} of {owner} must be {in_words(hint)}, but {shown(value)} was given."
+            )
+
+
+@cache
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the annotations of the parameters of a function that each take one value."""
+    try:
+        hints = get_type_hints(function)
+    except NameError:  # a class that is imported for annotations only
+        return {}
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = inspect.signature(function).parameters.values()
+    return {each.name: hints.get(each.name, Any) for each in parameters if each.kind not in several}
 
 
 def fits(value: Any, hint: Any) -> bool:
@@ -100,7 +115,7 @@ def in_words(hint: Any) -> str:
         return f"one of {', '.join(map(repr, inner))}"
     kind = origin or hint
     if kind in (Sequence, Collection, Iterable, tuple, list):
-        elements = {str: "texts", int: "whole numbers", float: "numbers"}.get(inner[0]) if inner else None
+        elements = PLURALS.get(get_origin(inner[0]) or inner[0]) if inner else None
         return f"a list of {elements}" if elements else "a list"
     if kind is np.ndarray:
         return "an array"

@@ -88,7 +88,7 @@ def test_resolving_reports_entities_pairs_and_what_they_are_made_of(resolved, ru
     assert facts["command"] == "factorwise resolve apply records.csv"  # nothing of the machine's folders
     assert any(EVIL in str(row) for entity in entities["entities"] for row in entity["members"])
     assert all(len(entity["members"]) > 1 for entity in entities["entities"])
-    for pair in found["Doubtful pairs"]["pairs"]:
+    for pair in found["Uncertain pairs"]["pairs"]:
         assert pair["steps"][0][0] == "linked"
 
 
@@ -97,8 +97,8 @@ def test_doubtful_pairs_of_many_records_are_drawn_only_on_request(resolved, run,
     for most, drawn in ((1_000, True), (10, False)):
         monkeypatch.setattr(resolve_request, "MOST_DRAWN", most)
         done = run("resolve", "apply", resolved / "records.csv", *words, "--report", tmp_path / "r.html")
-        assert (json.loads(done.out)["doubtful_pairs"] is not None) == drawn
-        pairs = sections(tmp_path / "r.html")["Doubtful pairs"]
+        assert (json.loads(done.out)["uncertain_pairs"] is not None) == drawn
+        pairs = sections(tmp_path / "r.html")["Uncertain pairs"]
         assert pairs["kind"] == ("pairs" if drawn else "facts")
     assert pairs["rows"] == [["not drawn", "give --posterior to have them"]]
 
@@ -108,9 +108,9 @@ def test_no_doubtful_pairs_are_drawn_unasked_where_the_walk_was_cut_short(resolv
     words += ("--seconds", 1e-9, "--report", tmp_path / "r.html")
     cut = run("resolve", "apply", resolved / "records.csv", *words)
     assert json.loads(cut.out)["search"]["stopped"] == "time"
-    assert json.loads(cut.out)["doubtful_pairs"] is None
+    assert json.loads(cut.out)["uncertain_pairs"] is None
     asked = run("resolve", "apply", resolved / "records.csv", *words, "--posterior")
-    assert json.loads(asked.out)["doubtful_pairs"] is not None
+    assert json.loads(asked.out)["uncertain_pairs"] is not None
 
 
 def test_members_come_with_their_confidence_the_doubtful_ones_first(resolved, run, tmp_path):
@@ -175,7 +175,7 @@ def test_values_can_be_left_out(resolved, run, tmp_path):
     run("resolve", "apply", resolved / "records.csv", *words, "--report", tmp_path / "r.html")
     found = sections(tmp_path / "r.html")
     assert found["Entities"]["columns"] == ["id", "confidence"]
-    assert "alert" not in json.dumps({name: found[name] for name in ("Entities", "Doubtful pairs")})
+    assert "alert" not in json.dumps({name: found[name] for name in ("Entities", "Uncertain pairs")})
 
 
 @pytest.fixture(scope="module")

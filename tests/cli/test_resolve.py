@@ -304,7 +304,7 @@ def test_more_tables_are_written_when_asked_for(apply, tmp_path):
     assert canonical[found["100"]]["surname"] == "Lee"
     assert canonical[found["100"]]["first_name"] == "Ann"
     pairs = read_csv(tmp_path / "pairs.csv")
-    assert len(pairs) == document["doubtful_pairs"]
+    assert len(pairs) == document["uncertain_pairs"]
     assert all(0.01 < float(row["probability"]) < 0.99 and row["id"] in found for row in pairs)
 
 
@@ -319,8 +319,8 @@ def test_groups_in_doubt_are_told_in_ids_with_the_shares_of_both_clusterings(app
 
 
 def test_a_posterior_without_files_is_counted(apply):
-    assert apply("--posterior")[1]["doubtful_pairs"] is not None
-    assert apply()[1]["doubtful_pairs"] is None
+    assert apply("--posterior")[1]["uncertain_pairs"] is not None
+    assert apply()[1]["uncertain_pairs"] is None
 
 
 def test_pairs_can_be_tied_and_parted(apply, tmp_path):

@@ -116,7 +116,7 @@ def test_canonical_records_and_pages_are_of_old_and_new_records(place_new, folde
     said = {one["id"]: [str(one[name]) for name in columns] for one in [*people("ab"), *new]}
     page = sections_of(tmp_path / "r.html")
     members = [row for entity in page["Entities"]["entities"] for row in entity["members"]]
-    pairs = page["Doubtful pairs"]["pairs"]
+    pairs = page["Uncertain pairs"]["pairs"]
     rows = [*members, *(pair[side] for pair in pairs for side in ("one", "two"))]
     assert len(pairs) > 0
     assert len(members) > 128

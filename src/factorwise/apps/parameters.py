@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, Self
 
+from factorwise.arguments import check_arguments
 from factorwise.errors import InvalidArgumentError
 
 
@@ -38,6 +39,10 @@ class ParameterEstimator:
                 )
             setattr(self, name, value)
         return self
+
+    def check_parameters(self) -> None:
+        """Refuse parameters that are not of the types with which the constructor is annotated."""
+        check_arguments(type(self).__init__, self.get_params())
 
     def __sklearn_tags__(self) -> Any:
         """Return what scikit-learn's tools ask of an estimator: the answers of its own base class."""

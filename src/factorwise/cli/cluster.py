@@ -376,7 +376,7 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         together = f"{document['pairs_together']:,} in one entity"
         rows.append(("pairs", f"{together}; the splink model expects {document['expected_pairs']:,.0f}"))
     if document["uncertain_pairs"] is not None:
-        rows.append(("uncertain", f"{document['uncertain_pairs']:,} pairs"))
+        rows.append(("uncertain", f"{document['uncertain_pairs']:,} pairs, of a probability of 1 to 99 %"))
         rows.append(("probabilities", constants["calibration"]))
     if document["also_written"]:
         rows.append(("also", ", ".join(document["also_written"])))

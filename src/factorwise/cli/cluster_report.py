@@ -56,7 +56,7 @@ def write_cluster_report(
                 ("scored pairs", document["scored_pairs"]),
                 ("entities", document["entities"]),
                 ("largest entity", int(sizes.max(initial=0))),
-                ("uncertain pairs", document["uncertain_pairs"]),
+                ("uncertain pairs, 1 to 99 %", document["uncertain_pairs"]),
             ],
         ),
         facts_of("Constants", document["constants"], "In natural logarithms of odds."),

@@ -126,7 +126,7 @@ class PairCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs(Section):
-    """Doubtful pairs, each with its waterfall."""
+    """Uncertain pairs, each with its waterfall."""
 
     kind: ClassVar[str] = "pairs"
     columns: Sequence[str]

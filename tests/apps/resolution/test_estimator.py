@@ -14,7 +14,7 @@ from factorwise.apps import resolution
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.apps.resolution.schema.fields import FieldSpec
-from factorwise.errors import DataFileError, InvalidArgumentError
+from factorwise.errors import DataFileError, FactorwiseError, InvalidArgumentError
 from factorwise.inference.mcmc.shards import search as linkage_search
 from factorwise.io.checkpoints import FILE
 from factorwise.kernels.compile.threads import Team
@@ -130,7 +130,7 @@ def test_an_unfitted_resolver_says_so():
 
 @pytest.mark.parametrize("seed", [-1, 1.5, True, None])
 def test_a_seed_is_a_whole_number(seed):
-    with pytest.raises(InvalidArgumentError, match="random_state must be a whole number"):
+    with pytest.raises(InvalidArgumentError, match=r"random_state .*must be a whole number"):
         EntityResolver(random_state=seed).fit(RECORDS, "person")
 
 
@@ -306,3 +306,37 @@ def test_a_new_record_with_an_id_that_is_there_already_is_refused(updated, resol
     old, _, names, _ = updated
     with pytest.raises(DataFileError, match="stand more than once"):
         resolver.update(old.slice(0, 1), old, names, id="id")
+
+
+def not_a_template(items):
+    return 3
+
+
+@pytest.mark.parametrize(
+    ("parameters", "arguments", "message"),
+    [
+        ({"templates": not_a_template}, {}, "templates of EntityResolver must be a list of functions"),
+        ({"templates": ["x"]}, {}, "templates of EntityResolver must be a list of functions"),
+        ({"templates": [not_a_template]}, {}, "'not_a_template' returned int, not a template"),
+        ({"template_weights": 3}, {}, "template_weights of EntityResolver must be a dictionary or None"),
+        ({"fields": {"born": "date"}}, {}, "fields of EntityResolver must be"),
+        ({"rules": [3]}, {}, "rules of EntityResolver must be"),
+        ({"rules": []}, {}, "give one at least"),
+        ({"rules": ["nearest 5 of born"]}, {}, "rule 'nearest 5 of born': .* 'born' is of kind date"),
+        ({"about": 3}, {}, "about of EntityResolver must be a text or a list of texts"),
+        ({"context": "no"}, {}, "context of EntityResolver must be True or False"),
+        ({"rounds": 1.5}, {}, "rounds of EntityResolver must be a whole number or None"),
+        ({"n_jobs": "all"}, {}, "n_jobs of EntityResolver must be a whole number or None"),
+        ({}, {"entity": 3}, "entities must be the name of a column, or a list"),
+        ({}, {"entity": [1, "a"] * 65}, "entities must be the name of a column, or a list"),
+        ({}, {"entity": [[1]] * 130}, "entities must be the name of a column, or a list"),
+        ({}, {"id": "number"}, "there is no column 'number'; there are id"),
+        ({}, {"leave_out": "id"}, "leave_out of EntityResolver.fit must be a list of texts"),
+        ({}, {"leave_out": ["ident"]}, "there is no column 'ident'"),
+        ({}, {"constraints": [(1, 2)]}, "constraints of EntityResolver.fit must be of type Constraints"),
+        ({}, {"mixer": 3}, "mixer of EntityResolver.fit must be of type Mixer or None"),
+    ],
+)
+def test_parameters_and_arguments_of_wrong_types_are_named(parameters, arguments, message):
+    with pytest.raises(FactorwiseError, match=message):
+        EntityResolver(**FAST | parameters).fit(OTHERS, **{"entity": "person", "id": "id"} | arguments)

@@ -31,7 +31,12 @@ from factorwise.apps.resolution.resolving import (
 from factorwise.apps.resolution.results.answers import Resolution
 from factorwise.apps.resolution.results.explaining import Explainer
 from factorwise.apps.resolution.results.naming import entity_names
-from factorwise.apps.resolution.schema.agreement import check_columns, check_declared, check_sources_meet
+from factorwise.apps.resolution.schema.agreement import (
+    check_columns,
+    check_declared,
+    check_named,
+    check_sources_meet,
+)
 from factorwise.apps.resolution.schema.fields import FieldSpec, override, read_fields
 from factorwise.apps.resolution.schema.kinds import infer_kinds, with_length
 from factorwise.apps.resolution.training import (
@@ -47,6 +52,7 @@ from factorwise.apps.resolution.training.link_learning import LinkTraining
 from factorwise.apps.resolution.unlabelled.learning import Hints
 from factorwise.apps.resolution.unlabelled.sources import infer_source, limits_of, number_sources
 from factorwise.apps.resolution.updating import below, place
+from factorwise.arguments import check_types
 from factorwise.distributed.executors import Executor
 from factorwise.distributed.mixing import Mixer
 from factorwise.errors import InvalidArgumentError, ShapeError, require
@@ -138,6 +144,7 @@ class EntityResolver(ParameterEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @check_types
     def fit(
         self,
         records: Records,
@@ -180,8 +187,10 @@ class EntityResolver(ParameterEstimator):
         than 200,000 labelled records, whole entities are drawn until there are about so many, unless pairs or
         certain pairs are given.
         """
+        self.check_parameters()
         table = read_table(records)
         hidden = [*leave_out, *(name for name in (entity, id) if isinstance(name, str))]
+        check_named(table, hidden)
         sources = None if constraints is None else constraints.sources
         if sources is not None and len(sources) != table.num_rows:
             raise ShapeError(f"{table.num_rows} records need a source each, not {len(sources)}.")
@@ -286,6 +295,7 @@ class EntityResolver(ParameterEstimator):
         known = truth >= 0
         return b_cubed(truth[known], self.resolve(table).labels[known]).f1
 
+    @check_types
     def resolve(
         self,
         records: Records,
@@ -384,6 +394,7 @@ class EntityResolver(ParameterEstimator):
         drawn = draw_posterior(resolved.linked.walk, self.knowledge_.merges, seed=self._seed())
         return replace(resolved, posterior=drawn)
 
+    @check_types
     def explain(self, records: Records, *, id: str | None = None) -> Explainer:  # noqa: A002
         """Return what says why two records, or a record and an entity, belong together or not.
 
@@ -391,10 +402,12 @@ class EntityResolver(ParameterEstimator):
             The column with the ids of the records, which is not compared.
         """
         self._check_fitted()
-        table = read_table(records)
-        check_columns(table, self.knowledge_.fields, [] if id is None else [id])
+        table, hidden = read_table(records), [] if id is None else [id]
+        check_named(table, hidden)
+        check_columns(table, self.knowledge_.fields, hidden)
         return Explainer(table, self.knowledge_, templates=self.templates, team=Team(1))
 
+    @check_types
     def update(
         self,
         new: Records,

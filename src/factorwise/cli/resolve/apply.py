@@ -88,7 +88,9 @@ _path = click.Path(path_type=Path)
 @click.option("--entities", type=_path, metavar="FILE", help="Write entities: name, records, coherence.")
 @click.option("--canonical", type=_path, metavar="FILE", help="Write one record for each entity.")
 @click.option("--posterior", is_flag=True, help="Draw other clusterings, to find what is in doubt.")
-@click.option("--pairs", type=_path, metavar="FILE", help="Write doubtful pairs; draws other clusterings.")
+@click.option(
+    "--pairs", type=_path, metavar="FILE", help="Write pairs of 1 to 99 %; draws other clusterings."
+)
 @click.option(
     "--second-best",
     type=_path,
@@ -249,7 +251,7 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
         "blocking": blocking,
         "search": {"rounds": found.found.rounds, "stopped": reason, "score": _finite(found.found.score)},
         "interrupted": interrupted,
-        "doubtful_pairs": None if found.posterior is None else len(found.posterior.uncertain_pairs()),
+        "uncertain_pairs": None if found.posterior is None else len(found.posterior.uncertain_pairs()),
         "also_written": written,
         "seconds": clock.seconds(),
         "peak_memory": peak_memory(),
@@ -429,8 +431,8 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         new = document["placed"]
         text = f"{new['in_known_entities']:,} of {new['new_records']:,} in known entities"
         rows.append(("new", f"{text}; {new['old_records_moved']:,} old records moved"))
-    if document["doubtful_pairs"] is not None:
-        rows.append(("doubtful", f"{document['doubtful_pairs']:,} pairs"))
+    if document["uncertain_pairs"] is not None:
+        rows.append(("uncertain", f"{document['uncertain_pairs']:,} pairs, of a probability of 1 to 99 %"))
         rows.append(("probabilities", document["calibration"]))
     if document["also_written"]:
         rows.append(("also", ", ".join(document["also_written"])))

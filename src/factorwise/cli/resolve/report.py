@@ -113,7 +113,7 @@ def write_apply_report(
     *,
     values: bool,
 ) -> dict[str, Any]:
-    """Write what was found: the walk, entities, doubtful pairs, weights."""
+    """Write what was found: the walk, entities, uncertain pairs, weights."""
     sizes = np.unique(found.labels, return_counts=True)[1]
     search = document["search"]
     sections: list[Section] = [
@@ -126,7 +126,7 @@ def write_apply_report(
                 ("score", search["score"]),
                 ("rounds", search["rounds"]),
                 ("ended", search["stopped"]),
-                ("doubtful pairs", document["doubtful_pairs"]),
+                ("uncertain pairs, 1 to 99 %", document["uncertain_pairs"]),
                 ("probabilities", document["calibration"]),
             ],
         ),
@@ -149,7 +149,7 @@ def write_apply_report(
     if found.posterior is not None:
         sections.append(pairs_of(table, found, knowledge, values=values))
     else:
-        sections.append(Facts(title="Doubtful pairs", rows=[("not drawn", "give --posterior to have them")]))
+        sections.append(Facts(title="Uncertain pairs", rows=[("not drawn", "give --posterior to have them")]))
     if knowledge.training.get("reliability"):
         sections.append(calibration_of(knowledge.training))
     sections.append(weights_of(knowledge))
@@ -236,7 +236,7 @@ def entities_of(table: pa.Table, found: Resolution, *, values: bool) -> Entities
 
 
 def pairs_of(table: pa.Table, found: Resolution, knowledge: Knowledge, *, values: bool) -> Pairs:
-    """Show the most doubtful pairs of records with what each comparison adds."""
+    """Show the most uncertain pairs of records with what each comparison adds."""
     from factorwise.apps.resolution.linking import Linked
     from factorwise.apps.resolution.results.explaining import contributions
 
@@ -252,7 +252,7 @@ def pairs_of(table: pa.Table, found: Resolution, knowledge: Knowledge, *, values
 def pairs_with_steps(
     table: pa.Table, found: Resolution, steps_of: StepsOf, temperature: float, *, values: bool
 ) -> Pairs:
-    """Show the most doubtful pairs of records with what adds to their scores.
+    """Show the most uncertain pairs of records with what adds to their scores.
 
     steps_of
         Returns for pairs of rows of those that were weighed what adds to their scores, by name.
@@ -261,8 +261,8 @@ def pairs_with_steps(
 
     posterior, graph = found.posterior, found.linked.walk.graph
     assert posterior is not None
-    doubtful = posterior.uncertain_pairs()
-    chosen = doubtful[:MOST_PAIRS]
+    uncertain = posterior.uncertain_pairs()
+    chosen = uncertain[:MOST_PAIRS]
     row_of_unit = np.zeros(graph.n_items, np.int64)
     unit = found.linked.unit
     row_of_unit[unit[::-1]] = np.arange(len(unit))[::-1]  # the first record of each item
@@ -284,10 +284,11 @@ def pairs_with_steps(
         for k in np.flatnonzero(room).tolist()
     ]
     return Pairs(
-        title="Doubtful pairs",
-        note=f"{len(pairs):,} of {len(doubtful):,}, the most doubtful. How probable it is that"
-        " both are one, and what each finding adds to the score, one after the other. Other records speak for"
-        " or against it, too: so a probable pair may be apart in the clustering that is best as a whole.",
+        title="Uncertain pairs",
+        note=f"{len(pairs):,} of {len(uncertain):,} of a probability of 1 to 99 %, the most uncertain."
+        " How probable it is that both are one, and what each finding adds to the score, one after the other."
+        " Other records speak for or against it, too: so a probable pair may be apart in the clustering"
+        " that is best as a whole.",
         columns=columns,
         pairs=pairs,
     )

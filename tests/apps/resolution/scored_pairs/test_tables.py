@@ -59,7 +59,7 @@ def test_usual_columns_are_recognised(names, expected):
 
 def test_columns_that_cannot_be_told_are_asked_for():
     names = ["from", "to", "how", "why"]
-    with pytest.raises(InvalidArgumentError, match="Name the two columns with the ids"):
+    with pytest.raises(InvalidArgumentError, match="the two columns with the ids of pairs cannot be told"):
         recognise_columns(names)
     with pytest.raises(InvalidArgumentError, match="Name the column with the scores"):
         recognise_columns(names, "from", "to")

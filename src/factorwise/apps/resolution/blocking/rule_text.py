@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from factorwise.apps.resolution.blocking.rules import PHRASES, Part, Rule
+from factorwise.apps.resolution.blocking.rules import MOST_NEAR, PHRASES, Part, Rule
 from factorwise.apps.resolution.schema.fields import FieldSpec
-from factorwise.errors import InvalidArgumentError
+from factorwise.errors import InvalidArgumentError, require
 
 #: The form that stands for a column where a rule names the column alone.
 _WHOLE = {
@@ -39,7 +39,7 @@ _FEW, _RARE, _BANDS = 4, 100, 10  # rare items of a record, records that may sha
 _PREFIX = re.compile(r"first (\d+) letters(?: of (.+))?")
 _SOUND = re.compile(r"sound(?: of (.+))?")
 _BAND = re.compile(r"(\d+)-shingle minhash, band of (\d+)")
-_NEAREST = re.compile(r"nearest (\d+)")
+_NEAREST = re.compile(r"nearest (\S+)")
 _ROUNDED = re.compile(r"(.+) to ([\d.]+)")
 
 
@@ -64,12 +64,17 @@ def parse_rule(text: str, fields: Sequence[FieldSpec]) -> Rule:
                 f"blocking rule {text!r}: {piece!r} names no column. Write parts such as 'first 3 letters of"
                 f" COLUMN' with + between; the columns are {', '.join(known)}."
             )
-        parts.append(_part(phrase, known[column]))
+        try:
+            parts.append(_part(phrase, known[column]))
+        except InvalidArgumentError as error:
+            raise InvalidArgumentError(f"blocking rule {text!r}: {error}") from None
     return Rule(tuple(reversed(parts)))
 
 
 def read_rules(rules: Sequence[Rule | str], fields: Sequence[FieldSpec]) -> list[Rule]:
     """Return rules, with those that are written as text read."""
+    if not rules:
+        raise InvalidArgumentError("there are no blocking rules: give one at least, or None to choose them.")
     return [parse_rule(rule, fields) if isinstance(rule, str) else rule for rule in rules]
 
 
@@ -95,6 +100,12 @@ def _part(phrase: str, field: FieldSpec) -> Part:
         if phrase == "scored":
             return Part(name, "pairs", "scored")
         if match := _NEAREST.fullmatch(phrase):
+            if field.kind != "vector":
+                raise InvalidArgumentError(
+                    f"neighbors are looked for in a column of vectors, but {name!r} is of kind {field.kind}."
+                )
+            wanted = f"from 1 to {MOST_NEAR}"
+            require(match[1].isdecimal() and 1 <= int(match[1]) <= MOST_NEAR, "nearest", match[1], wanted)
             return Part(name, "vector", "nearest", int(match[1]))
         if match := _ROUNDED.fullmatch(phrase):
             return Part(name, _form(match[1], field), "rounded", float(match[2]))

@@ -272,9 +272,10 @@ class Explainer:
 
     def _check(self, first: int, second: int) -> None:
         rows = self._normal.n_rows
-        if first == second or not (0 <= first < rows and 0 <= second < rows):
+        whole = all(isinstance(row, int | np.integer) for row in (first, second))
+        if not whole or first == second or not (0 <= first < rows and 0 <= second < rows):
             raise InvalidArgumentError(
-                f"rows {first} and {second} cannot be explained: give two different ones from 0 to"
+                f"rows {first!r} and {second!r} cannot be explained: give two different ones from 0 to"
                 f" {rows - 1}."
             )
 

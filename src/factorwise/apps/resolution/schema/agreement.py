@@ -55,6 +55,15 @@ def check_present(table: pa.Table, fields: Sequence[FieldSpec], hidden: Collecti
         )
 
 
+def check_named(table: pa.Table, columns: Sequence[str]) -> None:
+    """Refuse names of columns that records do not have."""
+    unknown = [name for name in columns if name not in table.column_names]
+    if unknown:
+        raise InvalidArgumentError(
+            f"there is no column {unknown[0]!r}; there are {', '.join(table.column_names)}."
+        )
+
+
 def check_sources_meet(table: pa.Table, columns: Sequence[str], sources: Ints) -> None:
     """Refuse a source that has nothing to compare with any other: no column has values in both."""
     n_sources = int(sources.max(initial=0)) + 1

@@ -15,6 +15,7 @@ from factorwise.apps.resolution.results.answers import Resolution
 from factorwise.apps.resolution.results.naming import entity_names
 from factorwise.apps.resolution.scored_pairs.constants import PairConstants, estimate_constants
 from factorwise.apps.resolution.scored_pairs.tables import ScoredPairs, read_scored_pairs
+from factorwise.arguments import check_types
 from factorwise.errors import require
 from factorwise.inference.mcmc.shards.component_search import LinkWeights
 from factorwise.inference.mcmc.shards.search import LinkSearch, Progress
@@ -47,6 +48,7 @@ class PairClusterer:
     After `fit`, ``constants_`` are the constants and how they were found.
     """
 
+    @check_types
     def __init__(
         self,
         *,
@@ -66,6 +68,7 @@ class PairClusterer:
         self.rounds, self.sweeps, self.seconds = rounds, sweeps, seconds
         self.random_state, self.n_jobs = random_state, n_jobs
 
+    @check_types
     def fit(
         self,
         pairs: Any,
@@ -106,6 +109,7 @@ class PairClusterer:
         self.constants_ = constants
         return self
 
+    @check_types
     def cluster(
         self,
         pairs: Any,

@@ -160,8 +160,8 @@ def recognise_columns(
         left, right = _id_names(names, score)
     if left is None or right is None:
         raise InvalidArgumentError(
-            "the columns of both ids must be named, or neither: they cannot be told from the table, whose"
-            f" columns are {', '.join(map(repr, names))}. Name the two columns with the ids."
+            "the two columns with the ids of pairs cannot be told from the others: name both. A table of"
+            f" pairs has two ids and a score; the columns here are {', '.join(map(repr, names))}."
         )
     if score is None:
         rest = [name for name in names if name not in (left, right)]

@@ -55,6 +55,7 @@ from factorwise.learning.samplerank.learner import PassRecord
 from factorwise.model.clusterings.level_weights import LevelWeights
 from factorwise.model.template import AnyTemplate
 from factorwise.types import Ints
+from factorwise.validation import shown
 from factorwise.world.links import LinkGraph
 
 SAMPLE = 200_000  # pairs that say where levels are cut, and what pairs without labels are like
@@ -234,7 +235,15 @@ def entity_column(table: pa.Table, entity: ArrayLike | str) -> pa.Array:
             )
         column = table.column(entity).combine_chunks()
     else:
-        column = pa.array(entity, from_pandas=True)  # NaN is none
+        try:
+            column = pa.array(entity, from_pandas=True)  # NaN is none
+        except (pa.ArrowException, TypeError):
+            column = None
+    if column is None or pa.types.is_nested(column.type):
+        raise InvalidArgumentError(
+            "entities must be the name of a column, or a list with a text or a number for each record (None"
+            f" where it is not known), but {shown(entity)} was given."
+        )
     if len(column) != table.num_rows:
         raise ShapeError(f"{table.num_rows} records need an entity each, but {len(column)} were given.")
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
