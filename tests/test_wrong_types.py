@@ -214,7 +214,27 @@ def test_values_of_wrong_types_are_refused_with_an_error_of_ours():
             outcomes["refused"] += 1
         except Exception as error:
             raise AssertionError(f"{name} with {changed} of {arguments} raised {error!r}") from error
+    with pytest.raises(InvalidArgumentError, match="algorithm"):
+        fw.ChainCRF(algorithm=np.array([-1, 5])).training_config()
     assert outcomes["taken"] < CALLS // 4  # any texts are labels of shards, any number above zero is a rate
+
+
+@pytest.mark.parametrize(
+    "of_starts",
+    [
+        lambda starts: LinkGraph([0], [1], starts, [1, 0], [0, 0]),
+        lambda starts: fw.Features(fw.Domain("words", ["u"]), starts, np.array([0, 0]), np.ones(2)),
+        lambda starts: fw.Bags(starts, [0, 1], [1.0, 1.0]),
+        lambda starts: fw.FactorGraph([2, 2, 2, 2], starts, [0, 1], [0, 0, 0], [0.0] * 4),
+        lambda starts: mcmc.RelocateToCandidate(starts, [0, 1]),
+        lambda starts: templates.Transitions(fw.Column.hidden("c", fw.Domain("d", ["a"]), 2), chains=starts),
+    ],
+)
+def test_starts_that_fall_by_more_than_their_type_can_say_are_refused(of_starts):
+    starts = np.array([0, 2**62, -(2**62) - 5, 2])  # the second difference, as int64, is above zero
+    assert (np.diff(starts) > 0).all()
+    with pytest.raises(FactorwiseError):
+        of_starts(starts)
 
 
 @check_types

@@ -142,12 +142,22 @@ def check_range(name: str, array: Ints, end: int) -> None:
 
 def check_starts(name: str, starts: Ints, entries: int) -> None:
     """Complain unless ``starts`` rises from 0 to the number of entries without falling in between."""
-    if not len(starts) or int(starts[0]) != 0 or int(starts[-1]) != entries or (np.diff(starts) < 0).any():
+    if not len(starts) or int(starts[0]) != 0 or int(starts[-1]) != entries or not is_rising(starts):
         ends = f"goes from {int(starts[0])} to {int(starts[-1])}" if len(starts) else "is empty"
         raise ShapeError(
             f"{name} {ends}, but there are {entries} entries: it must begin with 0, never fall and end with"
             " their number."
         )
+
+
+def is_rising(numbers: NDArray[Any], *, strictly: bool = False) -> bool:
+    """Whether no number is smaller than the one before it, or ``strictly`` each larger: no NaN is.
+
+    Neighbours are compared: a difference of two whole numbers may be too large for their type, and is then of
+    the other sign.
+    """
+    before, after = numbers[:-1], numbers[1:]
+    return bool((after > before if strictly else after >= before).all())
 
 
 def check_permutation(name: str, array: Ints) -> None:

@@ -191,12 +191,14 @@ def test_other_encodings_are_read():
         assert rows(parse_columns(content, encoding=encoding)) == [[("müde", "Y"), ("b\xa0c", "Z")]]
 
 
-@pytest.mark.parametrize("encoding", ["klingon", "base64"])
+@pytest.mark.parametrize("encoding", ["klingon", "base64", "punycode", "undefined", ""])
 def test_an_encoding_that_is_none_is_refused(encoding):
     with pytest.raises(
         InvalidArgumentError, match=f"{encoding}' was given. Common ones are 'utf-8', 'latin-1'"
     ):
         parse_columns(b"a X\n", encoding=encoding)
+    with pytest.raises(InvalidArgumentError, match="Common ones"):
+        parse_columns(b"a X\n", encoding="utf-8\0")
 
 
 def test_nul_bytes_are_refused_with_the_line():

@@ -15,7 +15,7 @@ from factorwise.inference.mcmc.shards.sharded_walk import ShardedWalk, walk_alon
 from factorwise.kernels.graphs.components import component_numbers
 from factorwise.rng import split_mix_words
 from factorwise.types import Ints
-from factorwise.validation import as_floats, as_ints, check_count, check_starts
+from factorwise.validation import as_floats, as_ints, check_count, check_starts, is_rising
 from factorwise.variables.sparse_rows import take_rows
 from factorwise.world.links import LinkGraph
 from factorwise.world.pairs import pairs_among
@@ -64,7 +64,7 @@ class ShardRows(NamedTuple):
     def checked(cls, columns: Mapping[str, NDArray[Any]]) -> ShardRows:
         """Return rows that come from elsewhere, after checking that a walk can be made of them."""
         item = as_ints("item", columns["item"])
-        if len(item) and (item[0] < 0 or (np.diff(item) <= 0).any()):
+        if len(item) and (item[0] < 0 or not is_rising(item, strictly=True)):
             raise InvalidArgumentError("item must be ascending numbers from 0 on, each of them once.")
         size, neighbor = len(item), as_ints("neighbor", columns["neighbor"])
         rows = cls(

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from factorwise.errors import DataFileError, InvalidArgumentError, ShapeError, require
 from factorwise.io.atomic import atomic_text
-from factorwise.io.file_kinds import refuse_other_kind
+from factorwise.io.file_kinds import known_encoding, refuse_other_kind
 from factorwise.types import Bools, Ints
 
 _BLOCK = 1 << 17  # bytes looked at in one go
@@ -385,16 +385,17 @@ def _strings(strings: list[str]) -> NDArray[np.object_]:
 
 def _as_utf8(content: bytes, name: str, encoding: str) -> bytes:
     """Content in UTF-8 without a BOM, after checking that it is text."""
-    try:
-        if codecs.lookup(encoding).name != "utf-8":
-            content = content.decode(encoding).encode()
-        elif not content.isascii():
-            content.decode()
-    except LookupError:
+    found = known_encoding(encoding)
+    if found is None:
         raise InvalidArgumentError(
             f"encoding must be the name of a text encoding, but {encoding!r} was given."
             " Common ones are 'utf-8', 'latin-1' and 'utf-16'."
-        ) from None
+        )
+    try:
+        if found != "utf-8":
+            content = content.decode(encoding).encode()
+        elif not content.isascii():
+            content.decode()
     except UnicodeDecodeError as error:
         refuse_other_kind(content, name, _WANTED)
         line = content.count(b"\n", 0, error.start) + 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+
 from factorwise.errors import DataFileError
 
 #: First bytes of files that are often given in place of another, and what such a file is.
@@ -18,6 +20,10 @@ _BEGINNINGS = {
 }
 
 
+#: Encodings of names in the Internet: what is not in them is refused in ways of their own.
+_OF_NAMES = ("idna", "punycode")
+
+
 class EncodingError(DataFileError):
     """A text in another encoding than it was read in, where the reader could be told another.
 
@@ -28,6 +34,16 @@ class EncodingError(DataFileError):
     def __init__(self, fault: str, remedy: str) -> None:
         super().__init__(f"{fault} {remedy}")
         self.fault = fault
+
+
+def known_encoding(name: str) -> str | None:
+    """Return what Python calls an encoding of text; None if there is none of this name."""
+    try:
+        "a".encode(name)  # also refuses codecs that are not for text
+    except (LookupError, ValueError):
+        return None
+    found = codecs.lookup(name).name
+    return None if found in _OF_NAMES else found
 
 
 def refuse_other_kind(start: bytes, name: str, wanted: str) -> None:

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError, require
 from factorwise.types import Bools, Ints
+from factorwise.validation import is_rising
 
 Labels = Sequence[Sequence[str]]
 
@@ -430,7 +431,7 @@ def _mismatch(true: list[int], predicted: list[int]) -> str:
 
 def _checked_start(sentence_start: ArrayLike) -> NDArray[np.int64]:
     start = np.asarray(sentence_start, dtype=np.int64)
-    if start.ndim != 1 or len(start) == 0 or start[0] != 0 or (np.diff(start) < 0).any():
+    if start.ndim != 1 or len(start) == 0 or start[0] != 0 or not is_rising(start):
         raise ShapeError(
             "sentence_start must begin with 0 and never fall: give the first token of every sentence,"
             " and last the number of tokens."

@@ -13,6 +13,7 @@ from factorwise.errors import InvalidArgumentError, TemplateError
 from factorwise.model.contributions import Contributions
 from factorwise.model.template import AnyTemplate, Template
 from factorwise.model.weights import Blocks, SparseVector
+from factorwise.validation import is_rising
 from factorwise.views import html_table
 from factorwise.world.kinds import check_kind
 
@@ -83,7 +84,7 @@ class Model:
         scores of its parts, if each cluster lies in one of them.
         """
         given = np.array(items, np.int64)
-        if given.ndim != 1 or not len(given) or given[0] < 0 or (np.diff(given) <= 0).any():
+        if given.ndim != 1 or not len(given) or given[0] < 0 or not is_rising(given, strictly=True):
             raise InvalidArgumentError(
                 "a model is restricted to one or more items in ascending order, each once: give"
                 " np.unique(items)."

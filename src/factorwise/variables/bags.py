@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from factorwise.arguments import check_types
 from factorwise.errors import EmptyWorldError, InvalidArgumentError, ShapeError
-from factorwise.validation import as_array, as_numbers, check_count
+from factorwise.validation import as_array, as_numbers, check_count, is_rising
 from factorwise.variables.fields import Fields
 from factorwise.variables.sparse_rows import take_rows
 
@@ -52,7 +52,7 @@ class Bags:
             raise EmptyWorldError(
                 "bags need at least one item: start has one number more than there are items."
             )
-        bounds = self.start[0] == 0 and self.start[-1] == len(given) and (np.diff(self.start) >= 0).all()
+        bounds = self.start[0] == 0 and self.start[-1] == len(given) and is_rising(self.start)
         if not bounds or self.amount.shape != given.shape or given.ndim != 1:
             raise ShapeError(
                 f"start must run from 0 to the {len(given)} keys without falling, and amount must have as"

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError, UnknownLabelError
 from factorwise.types import Floats, Ints
-from factorwise.validation import as_numbers
+from factorwise.validation import as_numbers, check_starts
 from factorwise.variables.domain import Domain, DomainBuilder
 
 Row = Mapping[str, float] | Iterable[str]
@@ -45,13 +45,13 @@ class Features:
     def __post_init__(self) -> None:
         for part, dtype in (("indptr", np.int64), ("indices", np.int64), ("data", np.float64)):
             object.__setattr__(self, part, as_numbers(part, getattr(self, part), dtype))
-        if not self.indptr.ndim == self.indices.ndim == self.data.ndim == 1 or not len(self.indptr):
-            raise ShapeError("indptr, indices and data have one dimension each, and indptr is not empty.")
-        if len(self.indices) != len(self.data) or self.indptr[-1] != len(self.data):
+        if not self.indptr.ndim == self.indices.ndim == self.data.ndim == 1:
+            raise ShapeError("indptr, indices and data have one dimension each.")
+        if len(self.indices) != len(self.data):
             raise ShapeError(
-                f"features have {len(self.indices)} column numbers and {len(self.data)} values, and indptr"
-                f" ends at {int(self.indptr[-1])}: the three must agree."
+                f"features have {len(self.indices)} columns, but {len(self.data)} values. Give as many."
             )
+        check_starts("indptr", self.indptr, len(self.data))
         if len(self.indices) and not 0 <= self.indices.min() <= self.indices.max() < self.width:
             raise ShapeError(
                 f"features use column {int(self.indices.max())}, but the vocabulary has {self.width} names:"

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from factorwise.errors import DataFileError
-from factorwise.io.file_kinds import EncodingError, refuse_other_kind
+from factorwise.io.file_kinds import EncodingError, known_encoding, refuse_other_kind
 from factorwise.io.tables.names import refuse_repeated, require_columns
 
 _DELIMITERS = (",", "\t", ";", "|")
@@ -125,13 +125,12 @@ def _encoding(path: Path, asked: str | None) -> str:
         start = stream.read(4)
     if asked is None:
         return next((name for bom, name in _BOMS.items() if start.startswith(bom)), "utf-8")
-    try:
-        found = codecs.lookup(asked).name
-    except LookupError:
+    found = known_encoding(asked)
+    if found is None:
         raise DataFileError(
             f"encoding={asked!r} is not known. Give one of Python's encodings,"
             " such as 'utf-8', 'utf-16', 'latin-1' or 'cp1252'."
-        ) from None
+        )
     return "utf-8" if found == "utf-8-sig" else found
 
 

@@ -13,6 +13,7 @@ from factorwise.kernels.assignments import spans
 from factorwise.kernels.compile.programs import Program
 from factorwise.learning.samplerank.preferences import ProgramPreference
 from factorwise.metrics.sequence import SpanCounter
+from factorwise.validation import is_rising
 from factorwise.world.assignment import Assignment
 
 
@@ -45,7 +46,7 @@ class SpanPreference(ProgramPreference):
         self.truth, self.smoothing = truth, float(smoothing)
         n = len(truth.values)
         self.chains = np.array([0, n]) if chains is None else np.asarray(chains)
-        ascending = self.chains.ndim == 1 and len(self.chains) > 1 and (np.diff(self.chains) >= 0).all()
+        ascending = self.chains.ndim == 1 and len(self.chains) > 1 and is_rising(self.chains)
         if not ascending or self.chains[0] != 0 or self.chains[-1] != n:
             raise ShapeError(f"chains must run from 0 to the {n} variables without falling.")
         self.counter = SpanCounter([str(label) for label in truth.variables.columns[0].domain.labels])

@@ -25,7 +25,7 @@ from factorwise.model.labels.base import (
 from factorwise.model.labels.statistics import Crossed
 from factorwise.model.weights import SparseVector
 from factorwise.types import Floats
-from factorwise.validation import as_numbers
+from factorwise.validation import as_numbers, is_rising
 from factorwise.variables.features import Features
 from factorwise.variables.variable import Column, Variables
 
@@ -392,13 +392,7 @@ def _linked(name: str, column: Column, pairs: ArrayLike | None, chains: ArrayLik
     first = np.arange(max(len(column) - 1, 0), dtype=np.int64)
     if chains is not None:
         ends = as_numbers("chains", chains, np.int64)
-        if (
-            ends.ndim != 1
-            or len(ends) < 2
-            or ends[0] != 0
-            or ends[-1] != len(column)
-            or (np.diff(ends) < 0).any()
-        ):
+        if ends.ndim != 1 or len(ends) < 2 or ends[0] != 0 or ends[-1] != len(column) or not is_rising(ends):
             raise InvalidArgumentError(
                 f"the chains of template {name!r} must rise from 0 to {len(column)}, the number of rows: give"
                 " the boundaries of the sequences, the first and the last included."

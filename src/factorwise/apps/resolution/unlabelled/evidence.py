@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from factorwise.apps.resolution.unlabelled.witnesses import Witness
 from factorwise.errors import InvalidArgumentError
 from factorwise.types import Floats, Ints
-from factorwise.validation import as_number
+from factorwise.validation import as_number, is_rising
 
 LEAST, MOST = -5.0, 14.0  # what one column can say
 LEVELS = 7  # of identities, 0 for a missing one
@@ -85,7 +85,7 @@ class Calibration:
         """Return what `as_dict` wrote."""
         sums, values = (np.asarray(content[name], np.float64) for name in ("sums", "values"))
         finite = np.isfinite(sums).all() and np.isfinite(values).all()
-        if not finite or sums.shape != values.shape or (np.diff(sums) <= 0).any():
+        if not finite or sums.shape != values.shape or not is_rising(sums, strictly=True):
             raise InvalidArgumentError("its evidence has knots that are not numbers in order")
         return cls(sums, values)
 

@@ -23,6 +23,7 @@ from factorwise.kernels.text.interning import (
     segment_ends,
 )
 from factorwise.types import Bools
+from factorwise.validation import is_rising
 from factorwise.variables.sparse_rows import SparseRows
 
 Codes = NDArray[np.int32]
@@ -146,7 +147,7 @@ class Vocabulary:
             Refuse strings that are not text.
         """
         text, offsets = stored(arrays, f"{prefix}text", "u1"), stored(arrays, f"{prefix}offsets", "i8")
-        if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(text) or (np.diff(offsets) < 0).any():
+        if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(text) or not is_rising(offsets):
             raise damaged(f"{prefix}offsets", "does not divide the text into strings")
         if readable and not _is_text(text, offsets):
             raise damaged(f"{prefix}text", "is not text")
@@ -269,7 +270,7 @@ def checked_start(start: Any, tokens: int) -> Longs:
             f"start goes from {listed[0]} to {listed[-1]}, but there are {tokens} tokens: it must begin with"
             " 0 and end with their number."
         )
-    empty = np.flatnonzero(np.diff(listed) <= 0)
+    empty = np.flatnonzero(listed[1:] <= listed[:-1])
     if len(empty):
         raise no_tokens(int(empty[0]))
     return listed

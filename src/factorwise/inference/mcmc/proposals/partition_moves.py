@@ -18,6 +18,7 @@ from factorwise.kernels.clusterings import jumps, relocations
 from factorwise.kernels.compile.programs import Pointers, Program
 from factorwise.kernels.graphs.components import component_numbers
 from factorwise.types import Ints
+from factorwise.validation import as_ints, check_permutation, check_range, check_starts
 from factorwise.world.pairs import candidates_of
 from factorwise.world.partition import Partition
 
@@ -46,6 +47,15 @@ class Blocks:
     start: NDArray[np.int64]
     item: NDArray[np.int32]
     of: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        for name, dtype in (("start", np.int64), ("item", np.int32), ("of", np.int32)):
+            object.__setattr__(self, name, as_ints(name, getattr(self, name), dtype=dtype))
+        check_starts("start", self.start, len(self.item))
+        check_permutation("item", self.item)
+        blocks = np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+        if len(self.of) != len(self.item) or (self.of[self.item] != blocks).any():
+            raise ShapeError("of must name the block of each item, in which item has it.")
 
     @classmethod
     def from_keys(cls, keys: ArrayLike) -> Blocks:
@@ -129,6 +139,8 @@ class Relocate(PartitionMove):
                 f"the candidates are for {made_for} items, but the world has {world.n_items}:"
                 " give RelocateToCandidate.from_pairs(world.n_items, pairs)."
             )
+        if self.candidates is not None:
+            check_range("candidate", self.candidates.candidate, world.n_items)
 
     def groups(self, world: Partition) -> NDArray[np.int32] | None:
         """Return numbers such that only items of one number can come together; None where any two may."""
@@ -232,8 +244,9 @@ class RelocateToCandidate(Relocate):
 
     @check_types
     def __init__(self, start: NDArray[np.int64], candidate: Ints) -> None:
-        object.__setattr__(self, "start", start)
-        object.__setattr__(self, "candidate", candidate)
+        object.__setattr__(self, "start", as_ints("start", start))
+        object.__setattr__(self, "candidate", as_ints("candidate", candidate))
+        check_starts("start", self.start, len(self.candidate))
         super().__init__(to_candidate=1.0, candidates=self)
 
     start: NDArray[np.int64]
