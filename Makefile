@@ -12,7 +12,7 @@ export NUMBA_CACHE_DIR := $(CURDIR)/$(VENV)/kernels/$(shell find src/factorwise/
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage fuzz mutations test-slow test-cluster check audit format lint types layers bench experiments docs lock clean
+.PHONY: help setup demo test coverage fuzz mutations test-slow test-cluster check audit format lint types layers bench experiments docs pictures lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -79,6 +79,9 @@ experiments: setup  ## the tables and figures of the papers
 # in an environment of its own: what builds the site is no part of development, and nothing of it is shipped
 docs: $(DOCS)/.ready  ## the documentation as a site in site/, without a warning
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict
+
+pictures: setup  ## photograph what the tutorials write, for the pages; needs Chromium
+	$(BIN)/python docs/pictures.py
 
 $(DOCS)/.ready: requirements/docs.lock
 	$(PYTHON) -m venv $(DOCS)

@@ -13,8 +13,11 @@ from running import run_script
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = {path.stem: path for path in sorted((ROOT / "examples").glob("*.py"))}
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+OWN_MODEL = "docs/tutorials/own-model.md"
+PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCKS = {
+    page: PYTHON.findall((ROOT / page).read_text(encoding="utf-8")) for page in ("README.md", OWN_MODEL)
+}
 LINKS = re.compile(r"\]\((?!https?:)([^)#]+)")
 LONGEST = {"README block": 15, "example": 40}
 
@@ -100,27 +103,27 @@ def test_skip_edges_carry_what_a_clear_mention_says_to_the_unclear_ones():
     assert "skip chain by pseudo-likelihood" in output
 
 
-def readme_block(number, folder):
-    """Run one block of the README from a file: compiling needs the source of functions."""
+def run_block(page, number, folder):
+    """Run one block of a page from a file: compiling needs the source of functions."""
     script = folder / "block.py"
-    script.write_text(BLOCKS[number], encoding="utf-8")
+    script.write_text(BLOCKS[page][number], encoding="utf-8")
     return run_script(script, folder)
 
 
-def test_the_readme_has_five_short_blocks():
-    assert len(BLOCKS) == 5
-    assert max(len(block.splitlines()) for block in BLOCKS) <= LONGEST["README block"]
+def test_the_readme_has_two_short_blocks():
+    assert len(BLOCKS["README.md"]) == 2
+    assert max(len(block.splitlines()) for block in BLOCKS["README.md"]) <= LONGEST["README block"]
 
 
 def test_the_readme_labels_names(tmp_path):
-    output = readme_block(0, tmp_path)
+    output = run_block("README.md", 0, tmp_path)
     assert "[['B-PER', 'O'], ['B-PER', 'O']]" in output
     assert "Span(kind='PER', start=0, end=1, confidence=0." in output
     assert (tmp_path / "names.fw").is_file()
 
 
 def test_the_readme_finds_who_is_who(tmp_path):
-    output = readme_block(1, tmp_path)
+    output = run_block("README.md", 1, tmp_path)
     assert "[0, 0, 1, 2, 2, 0]" in output
     assert "score 4.0" in output
     together, apart, unknown = (float(x) for x in re.search(r"\n\[(.*)\]", output)[1].split())
@@ -128,22 +131,22 @@ def test_the_readme_finds_who_is_who(tmp_path):
     assert together > 0.5
 
 
-def test_the_readme_learns_what_makes_records_the_same(tmp_path):
-    output = readme_block(2, tmp_path)
+def test_the_tutorial_learns_what_makes_records_the_same(tmp_path):
+    output = run_block(OWN_MODEL, 1, tmp_path)
     first, last, city, together = (float(x) for x in re.search(r"\[(.*?)\]", output)[1].split())
     assert min(first, last, city) > 0.5
     assert together < -0.5
     assert float(re.search(r"value=([\d.]+)", output)[1]) > 0.6
 
 
-def test_the_readme_finds_the_rainy_days(tmp_path):
-    output = readme_block(3, tmp_path)
+def test_the_tutorial_finds_the_rainy_days(tmp_path):
+    output = run_block(OWN_MODEL, 2, tmp_path)
     dry, first, second = (float(x) for x in re.findall(r"'([\d.]+)'", output))
     assert dry < 0.5 < first < second
 
 
-def test_the_readme_checks_a_template(tmp_path):
-    assert readme_block(4, tmp_path) == ""
+def test_the_tutorial_checks_a_template(tmp_path):
+    assert run_block(OWN_MODEL, 3, tmp_path) == ""
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md"])
