@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import factorwise
-from factorwise.cli import doctor
+from factorwise.cli import compiling, doctor
 from factorwise.cli.doctor import compiled_folder
 from factorwise.cli.options import Options, usable_processors
 from factorwise.cli.progress import tell_compiling
@@ -322,3 +322,17 @@ def test_somebody_who_looks_on_is_told_that_a_first_run_compiles(monkeypatch, tm
     (folder / "some.nbi").unlink()
     tell_compiling(options)
     assert capsys.readouterr().err == ""
+
+
+def test_compiling_beforehand_runs_verbs_and_leaves_no_file(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    monkeypatch.setattr(compiling, "COMMANDS", {"align": compiling.COMMANDS["align"]})
+    document = diagnosis(run, "--compile")
+    assert set(document["compiling"]) == {"align"}
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.slow
+def test_every_verb_that_is_compiled_beforehand_runs(run):
+    assert set(diagnosis(run, "--compile")["compiling"]) == set(compiling.COMMANDS)

@@ -13,6 +13,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import click
+
 import factorwise.kernels
 from factorwise.cli.files import can_write
 from factorwise.cli.options import Options, usable_processors, verb
@@ -43,12 +45,19 @@ _REQUIREMENT = re.compile(r"""([\w.-]+).*?(?:extra\s*==\s*["']([\w.-]+)["'])?$""
 
 
 @verb(example="factorwise doctor --json")
-def command(options: Options) -> None:
+@click.option("--compile", "compiling", is_flag=True, help="Compile what the verbs need first.")
+def command(options: Options, compiling: bool) -> None:
     """Report versions, processors, the compile cache and the data directory.
 
-    Nothing is created or changed. Attach the output to a bug report.
+    Nothing is created or changed, unless --compile is given: it runs each verb once on a few lines, for some
+    minutes, so that their first runs need not compile. Attach the output to a bug report.
     """
-    document = examine(options)
+    document: dict[str, Any] = {}
+    if compiling:
+        from factorwise.cli.compiling import compile_all
+
+        document["compiling"] = compile_all(options)
+    document |= examine(options)
     emit(document, _lines(document), as_json=options.json)
 
 
