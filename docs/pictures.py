@@ -35,7 +35,7 @@ class Picture(NamedTuple):
 SIZE = (1000, 560)
 REPORTS = [
     Picture("resolve-report", "resolve", "Entities", opened=True),
-    Picture("resolve-pairs", "resolve", "Doubtful pairs", opened=True),
+    Picture("resolve-pairs", "resolve", "Uncertain pairs", opened=True),
     Picture("tag-report", "tag", "Constraints on whole sentences"),
     Picture("flows-report", "flows", "Counts, sequence 1"),
     Picture("coref-report", "coref", "Learning curve"),

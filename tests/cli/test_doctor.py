@@ -39,7 +39,7 @@ def surroundings(tmp_path, monkeypatch):
 
 
 def diagnosis(run, *words):
-    result = run("doctor", "--json", *words)
+    result = run("doctor", "--json", "--quiet", *words)
     assert (result.code, result.err) == (0, "")
     return json.loads(result.out)
 
