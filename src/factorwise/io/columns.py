@@ -1,4 +1,4 @@
-"""Columns of numbers, in memory or in files of a scratch folder that are mapped into it.
+"""Columns of numbers, and tables, in memory or in files of a scratch folder that are mapped into it.
 
 Who works on columns goes over them in stretches and says when he is done with one (`release`), so that what
 lies in files takes hardly any memory. The room of a file is taken when it is made: a full disk is an error
@@ -7,6 +7,7 @@ then, not a fault in the middle of the work.
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import mmap
 import os
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import DTypeLike, NDArray
 
 from factorwise.io.scratch import scratch_folder
@@ -35,6 +37,7 @@ class Columns:
     def __init__(self, folder: Path | None = None, *, at_once: int | None = None) -> None:
         self.folder, self.at_once = folder, at_once
         self._numbers = itertools.count()
+        self._tables: list[NDArray[np.uint8]] = []
 
     @classmethod
     def in_scratch(cls, parent: str | Path | None = None, *, at_once: int | None = None) -> Columns:
@@ -62,6 +65,26 @@ class Columns:
         with path.open("xb") as stream:
             take_room(stream.fileno(), size)
         return np.memmap(path, dtype, mode="r+", shape=(count,))
+
+    def keep_table(self, table: pa.Table) -> pa.Table:
+        """Return a table as it lies in a file; in memory, as it was given."""
+        if self.folder is None:
+            return table
+        path = self.path("table")
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        mapped = np.memmap(path, np.uint8, mode="r")
+        self._tables.append(mapped)
+        return pa.ipc.open_stream(pa.py_buffer(mapped)).read_all()
+
+    def rest(self) -> None:
+        """Between two stages of the work, give back what tables in files take, and memory that was freed."""
+        if self.folder is None:
+            return
+        release(*self._tables)
+        pa.default_memory_pool().release_unused()
+        if sys.platform == "linux":  # whose allocator keeps it for itself otherwise
+            getattr(ctypes.CDLL(None), "malloc_trim", lambda kept: None)(0)
 
     def gather(self, parts: Iterable[tuple[NDArray[Any], ...]], dtypes: tuple[DTypeLike, ...]) -> list[Any]:
         """Return columns of which the parts come one after the other, all at the same time."""

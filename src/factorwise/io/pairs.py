@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import require
+from factorwise.io.columns import release
 from factorwise.io.scratch import scratch_folder
 from factorwise.kernels.records.pair_joins import ITEM_BITS, TAG_BITS
 
@@ -103,6 +104,7 @@ class PairSorter:
             slices = [run[at[k] : at[k + 1]] for run, at in zip(runs, places, strict=True)]
             merged = np.concatenate(slices)
             merged.sort()
+            release(*runs)
             yield merged
 
     def _put_down(self) -> None:

@@ -1,9 +1,11 @@
 """Resolving with files: the same bits as in memory, nothing left behind, and sizes that can be read."""
 
 import gc
+import weakref
 from dataclasses import fields
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from factorwise.apps.resolution import EntityResolver, linked_items, linking, memory
@@ -82,6 +84,27 @@ def test_entities_and_confidences_are_the_same_bits(resolver, monkeypatch, tmp_p
     del found
     gc.collect()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_records_that_go_to_a_file_are_not_kept_in_memory(resolver, monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    in_files(monkeypatch)
+    given = [PEOPLE.slice(0)]
+    held = weakref.ref(given[0])
+    found = resolver.resolve(given.pop(), id="id", linked=lambda linked: given.append(held()))
+    assert given == [None]
+    assert found.ids.equals(PEOPLE.column("id").combine_chunks())
+
+
+def test_tables_lie_in_files_as_they_were_given(tmp_path):
+    columns = Columns.in_scratch(str(tmp_path))
+    colors = [pa.array(["red", None]).dictionary_encode(), pa.array(["blue"]).dictionary_encode()]
+    table = pa.table({"n": [1, 2, 3], "color": pa.chunked_array(colors), "list": [["a"], [], None]})
+    kept = columns.keep_table(table)
+    columns.rest()
+    assert kept.to_pylist() == table.to_pylist()
+    assert kept.schema == table.schema
+    assert Columns().keep_table(table) is table
 
 
 def test_forms_come_back_from_files_as_they_were(resolver):

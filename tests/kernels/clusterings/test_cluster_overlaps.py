@@ -27,7 +27,10 @@ def test_overlaps_are_those_of_the_definition(inside):
     weight, base = rng.random(6), rng.dirichlet(np.ones(6))
     whole = [plain.merged(*two) for two in zip(first, second, strict=True)] if inside else second
     found, places = np.zeros((20, 4)), np.arange(20)
-    cluster_overlaps(*rows_of(first), *rows_of(whole), weight, base, places, places, inside, found)
+    cluster_overlaps(*rows_of(first), *rows_of(whole), weight, base, places, places, inside, True, found)
+    without = np.zeros((20, 4))
+    cluster_overlaps(*rows_of(first), *rows_of(whole), weight, base, places, places, inside, False, without)
+    assert np.array_equal(without, np.where(np.arange(4) == 2, 0.0, found))
     for row, one, two in zip(found, first, second, strict=True):
         np.testing.assert_allclose(row[:3], plain.cluster_overlaps(one, two, weight, base), atol=1e-9)
         alone = sum(weight[value] for value in one if value not in two)

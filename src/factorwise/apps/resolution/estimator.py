@@ -328,14 +328,18 @@ class EntityResolver(ParameterEstimator):
             does not depend on it.
         memory
             Bytes that it may take, or text such as "4GB"; None for half of what is free. What does not fit
-            goes to files in a scratch folder (in TMPDIR), which are removed with the answer. The entities do
-            not depend on it.
+            goes to files in a scratch folder (in TMPDIR), which are removed with the answer; the records as
+            well, so keep no reference to them. The entities do not depend on it.
         planned, linked, watch
             Called with what will be taken before the work, with the candidates before the search, and after
             each of its rounds.
         """
         self._check_fitted()
         table = read_table(records)
+        del records  # which may have been the last reference to what now goes to a file
+        plan = self._plan_memory(memory, table)
+        store = plan.open_columns()
+        table = store.keep_table(table)
         if getattr(self, "_of_file", False):
             self._table = table
         ids = _ids(table, id)
@@ -354,9 +358,11 @@ class EntityResolver(ParameterEstimator):
         distinct = None
         if not self.templates and not self.knowledge_.training.get(EQUAL_DIFFER):
             distinct = distinct_records(table, compared_columns(self.knowledge_.fields), constraints)
+        store.rest()
         if distinct is not None:
             table = table.take(distinct.rows)
-        plan = self._plan_memory(memory, table)
+            plan = self._plan_memory(memory, table)
+            store = plan.open_columns()
         planned(plan)
         with Team(thread_count(self.n_jobs)) as team:
             found_links = link(
@@ -366,7 +372,7 @@ class EntityResolver(ParameterEstimator):
                 templates=self.templates,
                 team=team,
                 executor=executor,
-                columns=plan.open_columns(),
+                columns=store,
             )
             if linked is not None:
                 linked(found_links)

@@ -51,7 +51,7 @@ PAIRS_OF_A_TASK = 1_000_000  # that are compared in one go where there is an exe
 ITEMS_THAT_TELL = 100_000  # in open components: so many say which share of the pairs of an entity is linked
 
 
-PAIRS_AT_ONCE = 2_000_000  # whose context is computed at a time
+PAIRS_AT_ONCE = 1_000_000  # whose context is computed at a time
 
 
 class FirstPass(NamedTuple):
@@ -117,7 +117,9 @@ def link(
         threads=team.threads,
         executor=executor,
     )
+    columns.rest()
     candidates, scores = score_candidates(normal, candidates, knowledge, limits, team, executor)
+    columns.rest()
     if knowledge.loses_links(candidates):
         knowledge = weigh_unlinked(
             table, normal, candidates, scores, knowledge, limits, team=team, executor=executor
@@ -125,7 +127,9 @@ def link(
     if knowledge.context is None:
         return joined(table, normal, candidates, scores, knowledge, limits, templates)
     first = run_first_pass(table, normal, candidates, scores, knowledge, limits, team=team, executor=executor)
+    columns.rest()
     scores = score_in_context(normal, candidates, first, knowledge.context)
+    columns.rest()
     linked = joined(table, normal, candidates, scores, knowledge, limits, templates)
     linked.first_pass = first
     return linked
@@ -237,7 +241,7 @@ def score_in_context(
         place[rows] = np.arange(len(rows), dtype=np.int32)
         some = PairContext(forms.rows(rows), place[one], place[two], first.scores[pairs], label[rows])
         scores[pairs] = model.scores(some)
-        release(candidates.first, candidates.second, first.scores, scores)
+        release(candidates.first, candidates.second, first.scores, scores, *forms.arrays())
     return scores
 
 

@@ -211,7 +211,10 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
     rounds: list[Progress] = []
     blocking: dict[str, Any] = {}
     if known is None:
-        found = _walk(options, request, records, resolver, limits, clock, rounds, blocking)
+        table = [records.table]  # for the resolver alone, which may put it into a file
+        if request.canonical is None and request.report is None:
+            records = everyone = replace(records, table=records.table.slice(0, 0))
+        found = _walk(options, request, records, table, resolver, limits, clock, rounds, blocking)
     else:
         with clock.part("walk"):
             found = placed(records, known, resolver, limits)
@@ -313,6 +316,7 @@ def _walk(
     options: Options,
     request: Request,
     records: Records,
+    table: list[pa.Table],
     resolver: EntityResolver,
     constraints: Constraints,
     clock: Clock,
@@ -321,7 +325,8 @@ def _walk(
 ) -> Resolution:
     """Find the entities, telling of the candidates before the walk and of the walk while it lasts.
 
-    What is told of each round is also added to ``rounds``, and what is told of candidates to ``blocking``.
+    ``table`` has that of the records, and is emptied. What is told of each round is also added to ``rounds``,
+    and what is told of candidates to ``blocking``.
     """
     began = time.perf_counter()
     walking = began
@@ -345,7 +350,7 @@ def _walk(
 
     from factorwise.apps.resolution.resolving import default_budget
 
-    planned = request.rounds or default_budget(records.table.num_rows)[0]
+    planned = request.rounds or default_budget(len(records.ids))[0]
     telling(options)(f"finding and comparing candidates by {len(resolver.knowledge_.rules)} rules")
     with (
         opened_executor(request.ray, options.threads) as executor,
@@ -361,7 +366,7 @@ def _walk(
             bar(progress)
 
         found = resolver.resolve(
-            records.table,
+            table.pop(),
             id=request.reading["id_column"],
             constraints=constraints,
             checkpoint=request.checkpoint,

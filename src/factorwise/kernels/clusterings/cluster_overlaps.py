@@ -23,6 +23,7 @@ def cluster_overlaps(
     first: NDArray[np.int64],
     second: NDArray[np.int64],
     inside: bool,
+    gains: bool,
     overlap: NDArray[np.float64],
 ) -> None:
     """Sum up what the rows ``first[k]`` and, of the others, ``second[k]`` share, into ``overlap[k]``.
@@ -35,6 +36,8 @@ def cluster_overlaps(
         Of each value: a weight, and its share of all values, the base of an urn.
     inside
         Whether the first row is a part of the second one, which is then taken without it.
+    gains
+        Whether the gains in an urn are wanted, which take long; they stay zero otherwise.
     overlap : float64[pairs, 4]
         Products of counts; weights of the shared values; what sharing them gains in an urn; and weights of
         the values that the second row has from the first alone.
@@ -50,10 +53,12 @@ def cluster_overlaps(
                 if inside:
                     y -= x
                 if y > 0.0:
-                    p = base[left]
                     agree += x * y
                     shared += weight[left]
-                    gain += math.lgamma(p + x + y) + math.lgamma(p) - math.lgamma(p + x) - math.lgamma(p + y)
+                    if gains:
+                        p = base[left]
+                        both = math.lgamma(p + x + y) + math.lgamma(p)
+                        gain += both - math.lgamma(p + x) - math.lgamma(p + y)
                 else:
                     lost += weight[left]
             a += left <= right

@@ -161,19 +161,22 @@ def words_of_records(normal: NormalTable) -> Lists:
     values = encoded(pa.concat_arrays([part.values.cast(pa.string()) for part in parts]))
     starts = offsets_of(np.array([len(part.values) for part in parts], np.int64))[:-1].tolist()
     width = max(len(values.values), 1)
-    lengths, codes = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
-    for low in range(0, normal.n_rows, _ROWS):
-        high = min(low + _ROWS, normal.n_rows)
-        keys = []
-        for start, part in zip(starts, parts, strict=True):
-            offsets = part.offsets[low : high + 1]
-            row = np.repeat(np.arange(high - low), np.diff(offsets))
-            keys.append(row * width + values.codes[start + part.codes[offsets[0] : offsets[-1]]])
-        key = np.sort(np.concatenate(keys))
-        key = key[np.append(True, key[1:] != key[:-1])] if len(key) else key
-        lengths.append(np.bincount(key // width, minlength=high - low))
-        codes.append((key % width).astype(np.int32))
-    return Lists(offsets_of(np.concatenate(lengths)), np.concatenate(codes), values.values)
+
+    def rows() -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
+        for low in range(0, normal.n_rows, _ROWS):
+            high = min(low + _ROWS, normal.n_rows)
+            keys = []
+            for start, part in zip(starts, parts, strict=True):
+                offsets = part.offsets[low : high + 1]
+                row = np.repeat(np.arange(high - low), np.diff(offsets))
+                keys.append(row * width + values.codes[start + part.codes[offsets[0] : offsets[-1]]])
+            key = np.sort(np.concatenate(keys))
+            key = key[np.append(True, key[1:] != key[:-1])] if len(key) else key
+            row, code = np.divmod(key, width)
+            yield np.bincount(row, minlength=high - low), code.astype(np.int32)
+
+    lengths, codes = normal.columns.gather(rows(), (np.int64, np.int32))
+    return Lists(offsets_of(lengths), codes, values.values)
 
 
 def _words_of(field: NormalField) -> Iterator[Lists]:

@@ -28,6 +28,7 @@ from factorwise.apps.resolution.comparisons.measures import Values
 from factorwise.apps.resolution.normalize.forms import Lists
 from factorwise.apps.resolution.normalize.vectors import Vectors
 from factorwise.errors import InvalidArgumentError
+from factorwise.io.columns import release
 from factorwise.kernels.text.leads import best_two, leads
 from factorwise.kernels.text.set_overlaps import set_overlaps, set_overlaps_by_two
 from factorwise.types import Ints
@@ -207,6 +208,7 @@ class Leads:
             one = np.asarray(among.first[low : low + _CHUNK], np.int32)
             two = np.asarray(among.second[low : low + _CHUNK], np.int32)
             best_two(one, two, cosine(one, two), self.best, self.runner_up)
+            release(among.first, among.second)
 
     def __call__(self, first: Rows, second: Rows, cosine: Values) -> dict[str, Values]:
         """Return the smaller and the larger lead of each pair, by name."""

@@ -330,9 +330,9 @@ class Comparer:
                     measured = witness.measure(np.asarray(first[a:b]), np.asarray(second[a:b]))
                     for place, values in zip(witness.places, measured, strict=True):
                         self.comparisons[place].cuts.add_weights(values, tables[place], scores[a:b])
+                    release(first, second, found)
 
             team.share(len(first), part)
-            release(first, second, found)
         return found
 
 

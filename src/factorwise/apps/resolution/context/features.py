@@ -141,6 +141,7 @@ class _Tally:
         seen = np.append(seen, 0)[: max(len(seen), 1)]
         rarity = 1e-3 - np.log(np.maximum(seen, 1) / max(filled, 1)).clip(max=0.0)
         self.weight = rarity**2 if squared else rarity
+        self.measures = OF_WORDS if squared else OF_VALUES
         self.base = np.maximum(seen, 1) / max(int(seen.sum()), 1)
 
     def by_cluster(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
@@ -159,20 +160,26 @@ class _Tally:
         cluster = np.repeat(np.arange(len(pairs.size)), np.diff(rows[0]))
         number = np.bincount(cluster, rows[2], minlength=len(pairs.size))
         total = np.bincount(cluster, self.weight[rows[1]], minlength=len(pairs.size))
-        across = np.zeros((len(pairs.one), 4))
-        cluster_overlaps(*rows, *rows, self.weight, self.base, pairs.one, pairs.two, False, across)
+        across, gains = np.zeros((len(pairs.one), 4)), "urn gain" in self.measures
+        cluster_overlaps(*rows, *rows, self.weight, self.base, pairs.one, pairs.two, False, gains, across)
         record, home = pairs.record, pairs.label[pairs.record]
         inside = np.zeros((len(record), 4))
         ones = np.ones(len(self.codes), np.int32)
         mine = self.offsets, self.codes, ones
-        cluster_overlaps(*mine, *rows, self.weight, self.base, record, home, True, inside)
-        sums = np.append(0.0, np.cumsum(self.weight[self.codes]))
-        own_total = sums[self.offsets[record + 1]] - sums[self.offsets[record]]
-        own = np.diff(self.offsets)[record].astype(np.float64)
-        yield from _overlap_measures(
+        cluster_overlaps(*mine, *rows, self.weight, self.base, record, home, True, gains, inside)
+        count = np.diff(self.offsets)
+        own = count[record].astype(np.float64)
+        # added up for each record by itself: it must not depend on which others are looked at
+        own_total = np.bincount(
+            np.repeat(np.arange(len(count)), count), self.weight[self.codes], minlength=len(count)
+        )[record]
+        sides = (
             _Overlap(across, total[pairs.one], total[pairs.two], number[pairs.one], number[pairs.two]),
             _Overlap(inside, own_total, total[home] - inside[:, 3], own, number[home] - own),
         )
+        for name in self.measures:
+            function = _overlap_measure(name)
+            yield name, Sides(*(side.measured(function) for side in sides))
 
 
 class _Overlap(NamedTuple):
@@ -191,15 +198,15 @@ class _Overlap(NamedTuple):
         return np.where((self.number > 0) & (self.other_number > 0), found, np.nan)
 
 
-def _overlap_measures(across: _Overlap, inside: _Overlap) -> Iterator[tuple[str, Sides]]:
+def _overlap_measure(name: str) -> Callable[[_Overlap], Floats]:
+    """Return a measure of values or words."""
     measures: dict[str, Callable[[_Overlap], Floats]] = {
         "agreement": lambda two: two.shared[:, 0] / (two.number * two.other_number),
         "coverage": lambda two: two.shared[:, 1] / np.minimum(two.weight, two.other_weight),
         "cosine": lambda two: two.shared[:, 1] / np.sqrt(two.weight * two.other_weight),
         "urn gain": _urn_gain,
     }
-    for name, function in measures.items():
-        yield name, Sides(across.measured(function), inside.measured(function))
+    return measures[name]
 
 
 def _urn_gain(two: _Overlap) -> Floats:

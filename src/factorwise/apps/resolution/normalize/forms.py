@@ -263,6 +263,14 @@ class NormalTable(Mapping[str, NormalField]):
         }
         return NormalTable(len(rows), fields)
 
+    def arrays(self) -> Iterator[NDArray[Any]]:
+        """Yield the numbers and codes of all forms."""
+        for field in self.values():
+            for form in field.values():
+                yield from (getattr(form, name) for name in ("codes", "offsets") if hasattr(form, name))
+                if isinstance(form, Numbers):
+                    yield form.values
+
     def only(self, forms: Iterable[tuple[str, str]]) -> NormalTable:
         """Return some forms, each named by its field and its own name.
 

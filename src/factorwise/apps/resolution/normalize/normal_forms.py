@@ -90,6 +90,7 @@ def normalize(table: pa.Table, specs: Sequence[FieldSpec], columns: Columns = IN
             stored: StoredForms[str] = StoredForms(columns)
             stored.update(forms)
             forms = stored
+            columns.rest()
         fields[spec.name] = NormalField(spec.name, spec.kind, forms)
     normal = NormalTable(table.num_rows, fields, columns)
     if columns.in_files:

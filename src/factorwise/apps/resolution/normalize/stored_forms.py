@@ -1,4 +1,4 @@
-"""Normal forms in files: written once, read when they are asked for, and not kept in memory."""
+"""Normal forms in files: written once, mapped into memory when they are asked for, and not kept there."""
 
 from __future__ import annotations
 
@@ -75,29 +75,34 @@ def _tables(form: Form) -> Iterator[pa.Table]:
 
 
 def _read(path: Path) -> Form:
-    with pa.OSFile(str(path), "rb") as source:
+    mapped = np.memmap(path, np.uint8, mode="c")  # kernels take no arrays that cannot be written to
+    source = pa.BufferReader(pa.py_buffer(mapped))
 
-        def part() -> pa.Array:
-            column = pa.ipc.open_stream(source).read_all()
-            return column.column_names[0], column.column(0)
+    def part() -> tuple[str, pa.Array]:
+        table = pa.ipc.open_stream(source).read_all()
+        column = table.column(0)
+        return table.column_names[0], column.chunk(0) if column.num_chunks else pa.array([], column.type)
 
-        def numbers(dtype: Any) -> Any:
-            return np.concatenate([np.zeros(0, dtype), *(chunk.to_numpy() for chunk in part()[1].chunks)])
+    def numbers(dtype: Any) -> Any:
+        column = part()[1]
+        if not len(column):
+            return np.zeros(0, dtype)
+        start = column.buffers()[1].address - mapped.ctypes.data
+        return np.asarray(mapped)[start : start + len(column) * np.dtype(dtype).itemsize].view(dtype)
 
-        kind, _ = part()
-        if kind == Numbers.__name__:
-            return Numbers(numbers(np.float64))
-        if kind == Vectors.__name__:
-            codes, shape = numbers(np.int32), numbers(np.int64)
-            return Vectors(codes, numbers(np.float32).reshape(shape))
-        if kind == PairValues.__name__:
-            n_rows = int(numbers(np.int64)[0])
-            return PairValues(n_rows, numbers(np.int64), numbers(np.int64), numbers(np.float32))
-        offsets = numbers(np.int64) if kind == Lists.__name__ else None
-        codes = numbers(np.int32)
-        values = part()[1]
-        values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
-        whole = Frequencies(numbers(np.int64), int(numbers(np.int64)[0]))
-        if offsets is None:
-            return Strings(codes, values, whole)
-        return Lists(offsets, codes, values, whole)
+    kind, _ = part()
+    if kind == Numbers.__name__:
+        return Numbers(numbers(np.float64))
+    if kind == Vectors.__name__:
+        codes, shape = numbers(np.int32), numbers(np.int64)
+        return Vectors(codes, numbers(np.float32).reshape(shape))
+    if kind == PairValues.__name__:
+        n_rows = int(numbers(np.int64)[0])
+        return PairValues(n_rows, numbers(np.int64), numbers(np.int64), numbers(np.float32))
+    offsets = numbers(np.int64) if kind == Lists.__name__ else None
+    codes = numbers(np.int32)
+    values = part()[1]
+    whole = Frequencies(numbers(np.int64), int(numbers(np.int64)[0]))
+    if offsets is None:
+        return Strings(codes, values, whole)
+    return Lists(offsets, codes, values, whole)
