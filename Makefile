@@ -21,7 +21,7 @@ setup: $(READY)  ## a virtual environment in .venv with the package and its deve
 
 # --no-deps: the locks are whole, and pip would take the newest of what is asked for with an extra, and stop
 $(READY): $(LOCK) pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 14) else "factorwise needs Python 3.11 to 3.13, this is %s: run make PYTHON=python3.12 ..." % sys.version.split()[0])'
+	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 15) else "factorwise needs Python 3.11 to 3.14, this is %s: run make PYTHON=python3.12 ..." % sys.version.split()[0])'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes -r $(LOCK)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
