@@ -11,6 +11,8 @@ from sklearn.exceptions import NotFittedError
 
 import factorwise as fw
 from factorwise.apps import resolution
+from factorwise.apps.resolution import linking
+from factorwise.apps.resolution.blocking import joins
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.apps.resolution.schema.fields import FieldSpec
@@ -142,6 +144,13 @@ def test_columns_that_say_nothing_are_an_error():
 def test_a_table_without_any_candidates_is_all_entities_of_one_record():
     records = [{"name": "Ann Lee"}, {"name": "Bob Ray"}, {"name": "Cyd Orr"}]
     assert len(set(EntityResolver(n_jobs=1).fit(records).predict(records))) == 3
+
+
+def test_more_records_than_can_be_joined_are_refused_before_the_work(resolver, monkeypatch):
+    monkeypatch.setattr(joins, "MOST_ITEMS", 10)
+    monkeypatch.delattr(linking, "normalize")
+    with pytest.raises(InvalidArgumentError, match="at most 10 can be joined"):
+        resolver.resolve(RECORDS, id="id")
 
 
 def test_kinds_of_columns_can_be_given():

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from factorwise.apps.parameters import ParameterEstimator, not_fitted_error
 from factorwise.apps.resolution.blocking import Rule
+from factorwise.apps.resolution.blocking.joins import check_joinable
 from factorwise.apps.resolution.blocking.rule_text import read_rules
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.knowledge import Knowledge
@@ -363,6 +364,7 @@ class EntityResolver(ParameterEstimator):
             table = table.take(distinct.rows)
             plan = self._plan_memory(memory, table)
             store = plan.open_columns()
+        check_joinable(table.num_rows)
         planned(plan)
         with Team(thread_count(self.n_jobs)) as team:
             found_links = link(

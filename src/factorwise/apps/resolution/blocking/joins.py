@@ -16,6 +16,7 @@ from factorwise.apps.resolution.blocking.blocks import Blocks, neighbor_ranks
 from factorwise.apps.resolution.blocking.limits import Limits
 from factorwise.apps.resolution.normalize.forms import NormalTable, offsets_of
 from factorwise.distributed.executors import Executor
+from factorwise.errors import InvalidArgumentError
 from factorwise.io.pairs import PairSorter, Words
 from factorwise.kernels.records.pair_joins import (
     ITEM_BITS,
@@ -28,8 +29,19 @@ from factorwise.kernels.records.pair_joins import (
 from factorwise.types import Ints
 
 MOST_RULES = 1 << (TAG_BITS - RARITY_BITS)
+MOST_ITEMS = 1 << ITEM_BITS
 PIECE = 2_000_000  # pairs that a task makes, about
 _ANY = 1 << 62
+
+
+def check_joinable(n_items: int) -> None:
+    """Refuse more records than the word of a pair has room for; to be asked before any work."""
+    if n_items > MOST_ITEMS:
+        raise InvalidArgumentError(
+            f"there are {n_items:,} different records, but at most {MOST_ITEMS:,} can be joined with one"
+            " another. Resolve parts of the table that have no entity in common, such as countries, by"
+            " themselves."
+        )
 
 
 class PairTest(NamedTuple):
