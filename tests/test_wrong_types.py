@@ -190,6 +190,15 @@ def right_calls():
         "LinkGraph": call(LinkGraph, first=[0], second=[1], start=[0, 1, 2], neighbor=[1, 0], pair=[0, 0]),
         "Shards": call(lambda labels: Shards(labels), labels=[0, 0, 1]),
         "Partition.from_labels": call(fw.Partition.from_labels, labels=[0, 0, 1]),
+        "Matching": call(fw.Matching, n_left=2, n_right=3, pairs=[(0, 2)]),
+        "Permutation": call(fw.Permutation, order=[1, 0]),
+        "Tree": call(fw.Tree, parents=[None, 0, 0]),
+        "Hierarchy": call(fw.Hierarchy, entities=[[0, 1], [2]]),
+        "unroll": call(fw.unroll, model=amodel, source=var),
+        "parse_network": call(
+            fw.networks.parse_network, content=b"MARKOV\n1\n2\n1\n1 0\n2\n1 1\n", syntax="uai"
+        ),
+        "format_evidence": call(fw.networks.format_evidence, evidence={0: 1}),
         "Unit": call(learning.Unit, rate=1.0, decay=0.5),
         "ConfidenceWeighted": call(learning.ConfidenceWeighted, confidence=0.9, floor=0.5),
         "Arow": call(learning.Arow, regularization=1.0, variance=0.5),

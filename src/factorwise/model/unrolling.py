@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, TreewidthError
 from factorwise.model.grounding import FactorGraph
 from factorwise.model.labels.base import Float64s, ScopedTemplate, TableGroup
@@ -22,6 +23,7 @@ from factorwise.world.assignment import Assignment
 MAX_TABLE_ENTRIES = 1 << 20
 
 
+@check_types
 def unroll(model: Model, source: Variables | Assignment, *, clamp: bool = True) -> FactorGraph:
     """Return the factor graph of ``model`` over the variables of ``source``, with the model's weights.
 

@@ -50,6 +50,8 @@ def test_the_violation_is_zero_exactly_where_no_small_change_helps():
     prior = Prior(l1=1.0).on([True, True, True, False])
     slopes = prior.violation([0.0, 0.0, 2.0, 0.0], [0.9, -1.5, -1.0, 0.1])
     np.testing.assert_allclose(slopes, [0.0, -0.5, 0.0, 0.1], atol=1e-15)
+    both = Prior(l1=1.0, l2=0.25).violation([2.0, -4.0], [0.5, 3.0])
+    np.testing.assert_allclose(both, [0.5 + 1.0 + 1.0, 3.0 - 2.0 - 1.0], atol=1e-15)
 
 
 @pytest.mark.parametrize(

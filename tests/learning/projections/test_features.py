@@ -96,6 +96,14 @@ def test_learning_finds_that_words_are_words_and_others_are_not(ordered, gain):
     assert learned > right(fit.coefficients.sum())
 
 
+def test_a_group_that_is_given_twice_counts_twice():
+    group, settings = labeled(8, 40, share=0.5), {"rounds": 2, "max_iterations": 5, "candidates": 1}
+    once = learn_feature_weights([group], prior=Prior(l2=0.01), **settings)
+    twice = learn_feature_weights([group, group], prior=Prior(l2=0.02), **settings)
+    np.testing.assert_allclose(once.coefficients, twice.coefficients, rtol=1e-3, atol=1e-3)
+    assert np.abs(once.coefficients).max() > 0.1
+
+
 def test_bad_groups_are_named():
     group = labeled()
     with pytest.raises(ShapeError, match="give a label for each place and a row of features"):

@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.optimize import approx_fprime
 
 from factorwise.errors import (
@@ -203,6 +204,24 @@ def test_coupling_is_the_expected_score_of_independent_variables():
     assert coupling.value(marginals) == pytest.approx(-node[1] @ table @ node[3])
 
 
+@pytest.mark.parametrize(
+    ("factors", "weights", "error", "message"),
+    [
+        ([((1,), np.ones(3))], 1.0, InvalidArgumentError, "name two or more"),
+        ([((1, 1), np.ones((3, 3)))], 1.0, InvalidArgumentError, "name two or more"),
+        ([((1, 9), np.ones((3, 2)))], 1.0, InvalidArgumentError, "name two or more"),
+        ([((-1, 1), np.ones((2, 3)))], 1.0, InvalidArgumentError, "name two or more"),
+        ([((1, 3), np.ones((2, 3)))], 1.0, ShapeError, "give finite scores of shape"),
+        ([((1, 3), np.full((3, 2), np.nan))], 1.0, ShapeError, "give finite scores of shape"),
+        ([((1, 3), np.ones((3, 2)))], [1.0, 2.0], ShapeError, "one finite number for each"),
+        ([((1, 3), np.ones((3, 2)))], [np.inf], ShapeError, "one finite number for each"),
+    ],
+)
+def test_couplings_of_what_is_not_there_are_refused(factors, weights, error, message):
+    with pytest.raises(error, match=message):
+        CouplingEnergy(tree(0).layout, factors, weights)
+
+
 def test_missing_counts_are_left_out():
     counts = np.array([[3.0, np.nan], [1.0, 2.0]])
     some = poisson_counts(counts, population=4.0, rate=[[0.5, 1.0], [1.0, 0.25]])
@@ -212,6 +231,28 @@ def test_missing_counts_are_left_out():
     assert (some.weights == 0.25).all()
     assert multinomial_counts(counts, population=4.0).measurement.count == 3
     assert gaussian_counts(counts, population=4.0).measurement.count == 3
+
+
+def test_energies_of_counts_are_minus_their_log_likelihoods_for_each_member():
+    population, counts, spread = 12.0, np.array([3.0, 5.0, 4.0]), np.array([2.0, 0.5, 3.0])
+    first, second = np.array([0.2, 0.5, 0.3]), np.array([0.4, 0.1, 0.5])
+    cases = {
+        "gaussian": (
+            gaussian_counts(counts, population=population, variance=spread),
+            lambda share: stats.norm.logpdf(counts, population * share, np.sqrt(spread)).sum(),
+        ),
+        "poisson": (
+            poisson_counts(counts, population=population, rate=spread),
+            lambda share: stats.poisson.logpmf(counts, population * spread * share).sum(),
+        ),
+        "multinomial": (
+            multinomial_counts(counts, population=population),
+            lambda share: stats.multinomial.logpmf(counts, 12, share),
+        ),
+    }
+    for energy_of_counts, log_likelihood in cases.values():
+        found = energy_of_counts.value(first) - energy_of_counts.value(second)
+        assert found == pytest.approx((log_likelihood(second) - log_likelihood(first)) / population)
 
 
 @pytest.mark.parametrize("made", [poisson_counts, gaussian_counts, multinomial_counts])

@@ -98,6 +98,8 @@ def test_weights_of_several_inputs_are_those_of_each(sign):
     np.testing.assert_allclose(weights.at(features), [weights.at(row) for row in features])
     expected = sum(weights.gradient(row, slope) for row, slope in zip(features, slopes, strict=True))
     np.testing.assert_allclose(weights.gradient(features, slopes), expected)
+    below_one = FeatureWeights(np.array([[0.25, 0.0, 0.0]]), nonnegative=sign)
+    assert below_one.gradient([1.0, 0.0, 0.0], np.array([2.0])).tolist() == [[2.0, 0.0, 0.0]]
     with pytest.raises(ShapeError, match="give 3 numbers for each input"):
         weights.at(features[:, :2])
 
@@ -107,6 +109,8 @@ def test_bad_targets_are_named():
         NearestParts(IDENTITY(3), sets(), [0])
     with pytest.raises(InvalidArgumentError, match="the number of its own, from 0 to 1"):
         NearestParts(IDENTITY(2), sets(), [2])
+    with pytest.raises(InvalidArgumentError, match="the number of its own, from 0 to 1"):
+        NearestParts(IDENTITY(4), sets(), [0, 2])
     with pytest.raises(ShapeError, match=r"set 1 of the energy 'nearest' has the shape \(2,\)"):
         NearestParts(IDENTITY(2), [[[0.0, 1.0]], [0.0, 1.0]], [0])
     with pytest.raises(InvalidArgumentError, match="hold NaN"):
@@ -115,5 +119,6 @@ def test_bad_targets_are_named():
         NearestParts(IDENTITY(4), sets(), [0, 0], [1.0, 2.0, 3.0])
     with pytest.raises(WeightError, match="one reach for each of its 2 parts, or for all, zero or more"):
         NearestParts(IDENTITY(4), sets(), [0, 0], reach=-1.0)
+    assert not NearestParts(IDENTITY(4), sets(), [0, 0], reach=0.0).reach.any()
     with pytest.raises(InvalidArgumentError, match="at least one row"):
         NearestEnergy(IDENTITY(2), np.zeros((0, 2)))

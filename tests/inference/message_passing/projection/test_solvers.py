@@ -322,6 +322,7 @@ def test_the_dual_refuses_energies_without_a_conjugate():
     ("function", "gradient", "message"),
     [
         (lambda a, w: np.nan, lambda a, w: a, "'mine' returned nan"),
+        (lambda a, w: -np.inf, lambda a, w: a, "'mine' returned -inf"),
         (lambda a, w: a, lambda a, w: a, r"'mine' returned a value of shape \(9,\)"),
         (lambda a, w: a.sum(), lambda a, w: a[:3], r"gradient of the energy 'mine' has shape \(3,\)"),
         (
