@@ -1,6 +1,7 @@
 """Every solver on every convex energy, against an independent solver over joint distributions."""
 
 import functools
+from itertools import islice, pairwise
 
 import numpy as np
 import pytest
@@ -398,6 +399,14 @@ def test_a_scheduled_step_goes_its_share_of_the_way_to_the_gradient(step):
         expected = (before.shift + length * before.slope) / (1.0 + length)
         np.testing.assert_allclose(after.shift, expected, rtol=1e-12)
         before = after
+
+
+@pytest.mark.parametrize("solver", [RDA(), MirrorDescent(), MirrorDescent(step=0.25)], ids=repr)
+def test_an_iterate_says_what_share_of_the_way_to_the_gradient_it_went(solver):
+    base, chosen, _ = solved("chain", "squared")
+    for before, after in pairwise(islice(solver.steps(Problem(base, chosen)), 5)):
+        expected = (1.0 - after.share) * before.point.shift + after.share * before.point.slope
+        np.testing.assert_allclose(after.point.shift, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_acceleration_weighs_the_mean_gradient_by_four_times_the_smoothness():
