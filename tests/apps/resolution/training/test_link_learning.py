@@ -5,7 +5,7 @@ import pytest
 
 from factorwise.apps.resolution.record_items import LINKS, further_model
 from factorwise.apps.resolution.training.examples import TrainingData
-from factorwise.apps.resolution.training.link_learning import LinkTraining, Weights
+from factorwise.apps.resolution.training.link_learning import EACH, LinkTraining, Weights
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.mcmc.shards.link_walk import LinkWalk
 from factorwise.inference.mcmc.shards.search import LinkSearch
@@ -68,6 +68,30 @@ def test_half_of_the_entities_suffice_and_the_others_are_left_out():
     partly = np.where(given.entity % 2 == 0, given.entity, -1)
     weights = LinkTraining(passes=3, steps=30).fit(TrainingData(given.graph, given.levels, partly), BLANK)
     assert f1_of(weights, task(4)) > 0.95
+
+
+def test_records_without_an_entity_are_entities_of_their_own():
+    given = task(0)
+    last = given.entity.max()  # a number that is that of an item, too, as is that before it
+    known = np.where(given.entity >= last - 1, given.entity, np.where(given.entity == last - 2, 0, -1))
+    training = LinkTraining(margin=0.5, alone=0.25)
+    shard = training.shard(TrainingData(given.graph, given.levels, known), SIZES)
+    truth, proposer = shard.worlds[1].truth, shard.worlds[1].proposer
+    assert shard.learner.update.margin == 0.5 * (known >= 0).sum()
+    assert (proposer.to_candidate, proposer.to_new) == (0.75, 0.25)
+    labels, sizes = np.asarray(truth.labels), np.bincount(truth.labels)
+    for entity in (0, last - 1, last):
+        assert len(set(labels[known == entity])) == 1
+        assert sizes[labels[known == entity][0]] == (known == entity).sum() > 1
+    assert (sizes[labels[known < 0]] == 1).all()
+
+
+def test_walks_are_longer_over_more_records_within_bounds():
+    training = LinkTraining(steps=25, fewest=5_000, most=100_000)
+    lengths = [training.walk_length(n) for n in (10, 1_000, 10_000, 1_000_000)]
+    assert lengths == [5_000, 25_000, 100_000, 1_000_000 * EACH]
+    only_zero = TrainingData(task(0).graph, task(0).levels, np.where(task(0).entity == 0, 0, -1))
+    LinkTraining(passes=1, steps=1).fit(only_zero, BLANK)  # entity 0 is known, too
 
 
 def test_the_same_seed_learns_the_same_and_leaves_the_weights_it_began_with():

@@ -245,7 +245,9 @@ class RelocateToCandidate(Relocate):
     @check_types
     def __init__(self, start: NDArray[np.int64], candidate: Ints) -> None:
         object.__setattr__(self, "start", as_ints("start", start))
-        object.__setattr__(self, "candidate", as_ints("candidate", candidate))
+        given = np.asarray(candidate)  # many: they keep the type they have
+        kept = given.dtype if given.dtype.kind == "i" else np.int64
+        object.__setattr__(self, "candidate", as_ints("candidate", given, dtype=kept))
         check_starts("start", self.start, len(self.candidate))
         super().__init__(to_candidate=1.0, candidates=self)
 
