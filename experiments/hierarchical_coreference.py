@@ -10,7 +10,8 @@ pair score) and have the same temperature. A factor is a pair of mentions in a c
 parent; those that a step looks at are counted.
 
 pairs           flat clusterings, every pair of a cluster a factor; single mentions move to candidates
-pairs, merges   the same, with merges and splits of whole clusters
+pairs, merges   the same, with merges and splits of random clusters
+pairs, jumps    the same, with merges of the clusters of candidates and splits of clusters between two of them
 hierarchy       trees, a child and the rest of its parent a factor
 
 With `--part dev` the half that the weights are from is searched; the two constants were chosen there. As in
@@ -22,9 +23,11 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
+import json
 import math
 import re
 import time
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,9 +36,11 @@ from sklearn.linear_model import LogisticRegression
 
 import factorwise as fw
 from factorwise.datasets.local import find_data
+from factorwise.inference.mcmc.proposals.link_moves import LinkedJumps
 from factorwise.metrics.clustering import b_cubed
 from factorwise.rng import Stream
 from factorwise.walks import Program
+from factorwise.world.links import LinkGraph
 
 Floats = NDArray[np.float64]
 DIMENSIONS = {"name": 128, "affiliation": 128, "coauthors": 512, "words": 256}
@@ -160,6 +165,20 @@ def gain_of_pairs(world: Any, mine: Any, move: Any) -> float:
     return gain
 
 
+def gains_of_pairs(world: Any, mine: Any, move: Any, choice: Any) -> None:
+    """Score of a mention's pairs in each cluster on offer."""
+    for k in range(move.choices):
+        cluster = choice.targets[k]
+        for at in range(world.start[cluster], world.start[cluster] + world.size[cluster]):
+            other = world.members[at]
+            if other != move.item:
+                score = mine.constant[0]
+                for d in range(mine.rows.shape[1]):
+                    score += mine.rows[move.item, d] * mine.rows[other, d]
+                choice.out[k] += score
+                move.factors += 1
+
+
 class Pairs(fw.templates.WholeWorldTemplate):
     """All pairs of mentions in a cluster, scored by their cosines."""
 
@@ -180,7 +199,8 @@ class Pairs(fw.templates.WholeWorldTemplate):
 
     def program(self, world: Any, offset: int, weights: Floats) -> Program:
         """Look at all members of two clusters."""
-        return Program(gain=gain_of_pairs, arrays={"rows": self.rows, "constant": self.constant})
+        arrays = {"rows": self.rows, "constant": self.constant}
+        return Program(gain=gain_of_pairs, gains=gains_of_pairs, arrays=arrays)
 
 
 def follow(
@@ -207,6 +227,7 @@ def kernels(block: Block, pair: Floats, group: Floats, pairs: NDArray[Any]) -> d
     flat = fw.Model([Pairs(block, pair)], [1.0])
     relocate = [mcmc.RelocateToCandidate.from_pairs(n, pairs), mcmc.RelocateToNew()]
     whole = [mcmc.Merge(), mcmc.Split()]
+    jumps = LinkedJumps(LinkGraph.from_pairs(n, *pairs.T), strict=False)
     cosines = [templates.SubtreeCosine(name, v) for name, v in block.vectors.items()]
     tree = fw.Model([*cosines, templates.HierarchyCounts()], [*group[:-1], -group[-1], group[-1]])
     regraft = mcmc.Mixture([mcmc.RegraftToCandidate.from_pairs(n, pairs), mcmc.Regroup()], [0.9, 0.1])
@@ -217,6 +238,7 @@ def kernels(block: Block, pair: Floats, group: Floats, pairs: NDArray[Any]) -> d
             mcmc.Metropolis(flat, mcmc.Mixture([*relocate, *whole], [0.9, 0.1, 0.05, 0.05])),
             alone,
         ),
+        "pairs, jumps": (mcmc.Metropolis(flat, mcmc.Mixture([*relocate, jumps], [0.9, 0.1, 0.1])), alone),
         "hierarchy": (mcmc.Metropolis(tree, regraft), fw.Hierarchy.singletons(n)),
     }
 
@@ -251,6 +273,9 @@ def main() -> None:
     parser.add_argument("--part", default="dev", choices=["dev", "test"])
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--seconds", type=float, nargs=2, default=(60.0, 8.0), help="of flat walks, of trees")
+    parser.add_argument("--only", help="names of walks, separated by semicolons")
+    parser.add_argument("--shifts", type=float, nargs=2, default=(SHIFT_OF_PAIRS, SHIFT_OF_GROUPS))
+    parser.add_argument("--curves", help="a JSON file that keeps what was measured, added to if it is there")
     parser.add_argument("--figure", help="an SVG or PNG file")
     options = parser.parse_args()
     rng = np.random.default_rng(0)
@@ -258,18 +283,25 @@ def main() -> None:
     pair, group = learn_pairs(train, rng), learn_groups(train, rng, 8_000)
     block = train if options.part == "dev" else test
     pairs = nearest(block, pair)
-    pair[-1] += SHIFT_OF_PAIRS
-    group[-1] += SHIFT_OF_GROUPS
+    pair[-1] += options.shifts[0]
+    group[-1] += options.shifts[1]
     print(f"{len(block.entity)} mentions, largest entity {np.bincount(block.entity).max()}")
     print(f"{'':15}{'last F1':>8}" + "".join(f"{'to F1 ' + str(level):>23}" for level in LEVELS))
-    curves: dict[str, list[list[tuple[float, float, float]]]] = {}
+    kept = Path(options.curves) if options.curves else None
+    curves: dict[str, list[list[tuple[float, float, float]]]] = (
+        json.loads(kept.read_text()) if kept and kept.exists() else {}
+    )
     for name, (kernel, start) in kernels(block, pair, group, pairs).items():
         tree = name == "hierarchy"
+        if options.only and name not in options.only.split(";"):
+            continue
         for seed in range(options.seeds):
             points = follow(kernel, start, block.entity, seed, options.seconds[tree], 4 if tree else 1)
             curves.setdefault(name, []).append(points)
             shown = "  ".join(first_at(points, level) for level in LEVELS)
             print(f"{name:15}{points[-1][2]:8.4f}  {shown}", flush=True)
+    if kept:
+        kept.write_text(json.dumps(curves))
     if options.figure:
         draw_figure(curves, options.figure)
 

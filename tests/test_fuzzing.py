@@ -7,6 +7,7 @@ hundred cases for each reader; ``FACTORWISE_FUZZ_CASES=20000`` makes it as many 
 import json
 import os
 import random
+import re
 import time
 
 import numpy as np
@@ -32,6 +33,39 @@ LONGEST = 5.0  # seconds of processor time for one small file
 MARKS = [bytes([code]) for code in b"\x00\"',\t\n{}[]<>&#=\xc3"]
 WORDS = [b"\xff\xfe", b"\xef\xbb\xbf", b"\r\n", b"-1", b"1e999", b"NaN", b"null", b"\\u0000", b"__proto__"]
 SCRAPS = [*MARKS, *WORDS, b"9" * 40, b"[" * 200, b"<!DOCTYPE x [<!ENTITY a 'b'>]>"]
+
+
+NUMBERS = [
+    b"-1",
+    b"-0.5",
+    b"0",
+    b"2.5",
+    b"nan",
+    b"inf",
+    b"1e999",
+    b"1e-400",
+    b"99999999999",
+    b"4294967296",
+    b"x",
+]
+
+
+def misstated(rng, content):
+    """Return content with a few words or numbers dropped, doubled, exchanged or replaced by wrong ones."""
+    words = re.split(rb"(\s+|[(){}\[\],;|<>])", content)
+    places = [at for at, word in enumerate(words) if word.strip()]
+    for _ in range(rng.randrange(1, 4)):
+        at, other = rng.choice(places), rng.choice(places)
+        match rng.randrange(4):
+            case 0:
+                words[at] = rng.choice(NUMBERS)
+            case 1:
+                words[at] = b""
+            case 2:
+                words[at] += b" " + words[at]
+            case 3:
+                words[at], words[other] = words[other], words[at]
+    return b"".join(words)
 
 
 def damaged(rng, content):
@@ -153,25 +187,29 @@ READERS = {
     "manifest": (manifest, stored),
 }
 
+NETWORKS = ("UAI", "UAI evidence", "BIF", "XMLBIF", "libDAI")  # whose errors are one line each
+
 
 @pytest.mark.parametrize("kind", READERS)
 def test_readers_answer_or_say_what_is_wrong(kind, tmp_path):
     whole, read = READERS[kind]
     content = whole(tmp_path) if callable(whole) else whole
     rng = random.Random(kind)
-    outcomes = {"read": 0, "refused": 0, "refused without a word": 0}
+    outcomes, lines = {"read": 0, "refused": 0, "refused without a word": 0}, 0
     for number in range(CASES):
-        case = damaged(rng, content)
+        case = (misstated if kind in NETWORKS and rng.random() < 0.5 else damaged)(rng, content)
         begun = time.process_time()
         try:
             read(tmp_path, case)
             outcomes["read"] += 1
         except FactorwiseError as error:
             outcomes["refused" if str(error).strip() else "refused without a word"] += 1
+            lines = max(lines, len(str(error).splitlines()))
         except Exception as error:
             raise AssertionError(f"case {number} of {kind} raised {error!r}: {case!r}") from error
         assert time.process_time() - begun < LONGEST, f"case {number} of {kind} took long: {case!r}"
     assert outcomes["refused without a word"] == 0
+    assert lines == 1 or kind not in NETWORKS
     assert outcomes["refused"] > 0
 
 

@@ -89,7 +89,15 @@ def test_any_worlds_lie_side_by_side():
 
 def test_labels_of_clusters_are_a_part_of_it():
     worlds, model = make_case(types=2)
-    for kernel in [Metropolis(model, Mixture([relocate(2), RELABEL])), WorldGibbs(model)]:
+    candidate = mcmc.RelocateToCandidate.from_pairs(N, [(0, 1), (1, 2)])
+    moves = [
+        mcmc.PartitionMixture([mcmc.RelocateToItem(), mcmc.RelocateToCluster(), candidate]),
+        mcmc.PartitionMixture([mcmc.Merge(), mcmc.Split()]),
+        mcmc.SplitMerge(),
+        mcmc.RetypeCluster(),
+    ]
+    proposers = [Mixture([relocate(2), RELABEL]), *(Within("entities", move) for move in moves)]
+    for kernel in [*(Metropolis(model, proposer) for proposer in proposers), WorldGibbs(model)]:
         check_walk(kernel, worlds, irreducible=False)
 
 
