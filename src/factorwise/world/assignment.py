@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from factorwise.arguments import check_types
 from factorwise.errors import DiffError, InvalidArgumentError, ShapeError
 from factorwise.kernels.assignments.arrays import Labels, apply_label
-from factorwise.kernels.assignments.choices import offer_random, room_for
+from factorwise.kernels.assignments.choices import offer_random
 from factorwise.kernels.compile.programs import Frame, Program
 from factorwise.kernels.walks.frames import make_frame
 from factorwise.rng import Stream
@@ -191,15 +191,14 @@ class Assignment:
         entries
             How many entries a gradient may have.
         """
-        labels = int(self.variables.cardinality.max())
         changes = len(self.values) if many else 1
         return make_frame(
             self.arrays,
             random,
             weights=weights,
             changes=changes,
-            choices=room_for(labels),
-            targets=labels,
+            choices=self.n_targets,
+            targets=self.n_targets,
             dense=0,
             entries=entries,
         )

@@ -60,6 +60,12 @@ class LinkGraph:
         link_rows(one, two, start, neighbor, pair)
         return cls(one, two, start, neighbor, pair)
 
+    @classmethod
+    def from_rows(cls, n_items: int, pairs: ArrayLike) -> LinkGraph:
+        """Lay out pairs of different items, a row for each."""
+        listed = np.asarray(pairs, np.int64).reshape(-1, 2)
+        return cls.from_pairs(n_items, listed[:, 0], listed[:, 1])
+
     @property
     def n_items(self) -> int:
         """Number of items."""

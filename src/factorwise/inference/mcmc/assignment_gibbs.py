@@ -26,9 +26,9 @@ from factorwise.inference.mcmc.proposals.assignment_proposals import JointScores
 from factorwise.kernels.assignments import blocks as visits
 from factorwise.kernels.assignments import choices
 from factorwise.kernels.compile.programs import Pointers, Program
-from factorwise.kernels.walks.acceptances import accept_always
+from factorwise.kernels.walks.acceptances import accept_always, choose_by_score
 from factorwise.kernels.walks.frames import make_adapters
-from factorwise.kernels.walks.library import tempered
+from factorwise.kernels.walks.library import room_for, tempered
 from factorwise.model.contributions import Contributions
 from factorwise.model.labels.incidence import starts_of
 from factorwise.model.model import Model
@@ -88,11 +88,7 @@ class Gibbs:
             offered = Program(support=choices.offer_fetched, arrays=arrays, name="a random variable")
         else:
             offered = Program(support=choices.offer_random, name="a random variable")
-        share = np.zeros(choices.room_for(int(parts.world.variables.cardinality.max())))
-        return {
-            "support": offered,
-            "choose": Program(choose=choices.choose_label, arrays={"share": share}, name="Gibbs"),
-        }
+        return {"support": offered, "choose": Program(choose=choose_by_score, name="Gibbs")}
 
     def visits(self, world: Assignment) -> int:
         """Return how many variables choose in one step."""
@@ -147,7 +143,7 @@ class BlockGibbs:
         variables = parts.world.variables
         blocks = [np.array(block, np.int64) for block in self.blocks_of(variables)]
         largest = max(math.prod(variables.cardinality[block].tolist()) for block in blocks)
-        settings = choices.room_for(largest)
+        settings = room_for(largest)
         templates = [*parts.templates, *make_adapters(parts.templates, choices=False)]
         arrays = {
             "start": starts_of(np.array([len(block) for block in blocks])),

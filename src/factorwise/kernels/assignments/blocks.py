@@ -23,11 +23,18 @@ from typing import Any
 
 import numpy as np
 
-from factorwise.kernels.assignments.choices import pick_share, take_shares
 from factorwise.kernels.compile.compiler import shared
 from factorwise.kernels.compile.pointers import call
 from factorwise.kernels.walks.layouts import STAY
-from factorwise.kernels.walks.library import add_change, below, end_changes, tempered, uniform
+from factorwise.kernels.walks.library import (
+    add_change,
+    below,
+    end_changes,
+    pick_share,
+    take_shares,
+    tempered,
+    uniform,
+)
 
 GAIN, APPLIED, CONTEXT = range(3)
 

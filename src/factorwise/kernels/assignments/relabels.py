@@ -8,11 +8,18 @@ from typing import Any
 import numpy as np
 
 from factorwise.kernels.assignments.blocks import set_label
-from factorwise.kernels.assignments.choices import offer_labels, pick_share, take_shares
+from factorwise.kernels.assignments.choices import offer_labels
 from factorwise.kernels.compile.compiler import shared
 from factorwise.kernels.compile.pointers import call
 from factorwise.kernels.walks.layouts import STAY
-from factorwise.kernels.walks.library import add_change, below, end_changes, uniform
+from factorwise.kernels.walks.library import (
+    add_change,
+    below,
+    end_changes,
+    pick_share,
+    take_shares,
+    uniform,
+)
 
 FORBIDDEN = -1024.0  # what a proposal takes minus infinity for, so that differences stay numbers
 
@@ -31,8 +38,8 @@ def draw_label(world: Any, random: Any, move: Any) -> float:
 def draw_scored_label(world: Any, mine: Any, random: Any, move: Any, choice: Any) -> float:
     """Give a random variable another label, with probability proportional to exp(sharpness * score).
 
-    ``mine`` has ``templates`` int64[k, 2], the ``gains`` of the model's templates, ``sharpness`` float64[1],
-    and ``share``, scratch. The gain of the move is then known.
+    ``mine`` has ``templates`` int64[k, 2], the ``gains`` of the model's templates, and ``sharpness``
+    float64[1]. The gain of the move is then known.
     """
     if len(world.movable) == 0:
         return STAY
@@ -40,11 +47,11 @@ def draw_scored_label(world: Any, mine: Any, random: Any, move: Any, choice: Any
     chance = uniform(random)
     score_labels(mine, move, choice)
     labels, source, sharpness = move.choices, move.source, mine.sharpness[0]
-    total = take_shares(mine.share, choice.out, labels, sharpness, source)
+    total = take_shares(choice.share, choice.out, labels, sharpness, source)
     if total == 0.0:
         return STAY
-    target = pick_share(mine.share, labels, chance * total)
-    forward = math.log(mine.share[target] / total)
+    target = pick_share(choice.share, labels, chance * total)
+    forward = math.log(choice.share[target] / total)
     move.target, move.known = target, 1
     if choice.out[source] == -math.inf:  # out of a forbidden world, whatever the way back
         move.gain = math.inf
@@ -100,7 +107,7 @@ def draw_span(world: Any, mine: Any, random: Any, move: Any, choice: Any, change
         Lead of the label at a place over the first label, by place and the label before it.
     tail : float64[longest, labels]
         Log of the sum over the labels after a place.
-    sharpness, score, share, old : float64[1], float64[labels], float64[labels], int64[longest]
+    sharpness, score, old : float64[1], float64[labels], int64[longest]
         Scratch but for the first.
     """
     if len(mine.variable) == 0:
@@ -126,7 +133,7 @@ def draw_span(world: Any, mine: Any, random: Any, move: Any, choice: Any, change
         for k in range(labels):
             mine.score[k] = sharpness * mine.lead[at * many + now, k] + mine.tail[at, k]
         chance = uniform(random)
-        drawn = pick_share(mine.share, labels, chance * take_shares(mine.share, mine.score, labels, 1.0, -1))
+        drawn = pick_share(choice.share, labels, chance * take_shares(choice.share, mine.score, labels, 1.0, -1))
         move.log_ratio += sharpness * (
             mine.lead[at * many + was, mine.old[at]] - mine.lead[at * many + now, drawn]
         )

@@ -309,15 +309,6 @@ def apply_type(world: Any, move: Any) -> None:
     world.type[move.item] = move.target
 
 
-@shared
-def relocate(world: Any, item: int, target: int, new_type: int) -> int:
-    """Move one item to ``target`` or, for NEW, to a cluster of its own; return the cluster it is in."""
-    if target == NEW:
-        target = spare_id(world, new_type)
-    move_item(world, item, target)
-    return target
-
-
 @lean_kernel
 def transfer(world: Clustering, items: NDArray[np.int32], count: int, target: int, new_type: int) -> int:
     """Move ``items[:count]`` of one cluster to ``target`` or NEW; return the cluster they are in."""

@@ -55,7 +55,7 @@ from factorwise.kernels.walks.library import (
     add_change,
     below,
     end_changes,
-    share_of,
+    take_shares,
     tempered,
     uniform,
 )
@@ -308,11 +308,6 @@ def allocate_clusters(
 def choose_home(mine: Any, move: Any, choice: Any) -> int:
     """Stay at home, and note the probability of that: ``mine`` has ``chances`` float32[n]."""
     home = choice.place[move.source] - 1
-    best = choice.out[0]
-    for k in range(1, move.choices):
-        best = max(best, choice.out[k])
-    total = 0.0
-    for k in range(move.choices):
-        total += share_of(tempered(choice.out[k] - best, move.temperature))
-    mine.chances[move.item] = share_of(tempered(choice.out[home] - best, move.temperature)) / total
+    total = take_shares(choice.share, choice.out, move.choices, tempered(1.0, move.temperature), -1)
+    mine.chances[move.item] = choice.share[home] / total
     return home

@@ -5,7 +5,7 @@ every two records in it the weight of an unlinked pair, or the score of their li
 from blocking), so what an item adds to a cluster follows from its own links and the number of records there,
 however many there are.
 
-``mine`` of the program of links:
+``mine`` of the program of links, and of given pairs alone (edges), which have no such weights:
 
 start, neighbor : int64[n + 1], int32[2 pairs]
     The links of item i stand at ``start[i]`` to ``start[i + 1]``: the other item of each.
@@ -73,8 +73,8 @@ def neighbor_label(world: Any, mine: Any, at: int) -> int:
     return world.label[np.uint32(mine.neighbor[at])]
 
 
-def link_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
-    """Scores of the item's links by cluster, and of the pairs that are not linked."""
+def edge_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
+    """Scores of the item's links, by the cluster that each leads into."""
     item = move.item
     if move.graph == mine.graph[0]:
         first = np.uint64(mine.start[item])
@@ -92,8 +92,13 @@ def link_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
             k = choice.place[np.uint32(neighbor_label(world, mine, at))]
             if k > 0:
                 choice.out[k - 1] += mine.score[at]
+
+
+def link_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
+    """Scores of the item's links by cluster, and of the pairs that are not linked."""
+    edge_gains(world, mine, move, choice)
     unlinked = mine.weights[mine.place[0] + UNLINKED_WEIGHT]
-    count = records_of(mine, item)
+    count = records_of(mine, move.item)
     for k in range(move.choices):
         cluster = choice.targets[k]
         records = records_in(world, mine, cluster)
@@ -105,8 +110,8 @@ def link_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
             choice.out[k] += unlinked * count * records
 
 
-def link_gain(world: Any, mine: Any, move: Any) -> float:
-    """Gain of one item's change of cluster."""
+def edge_gain(world: Any, mine: Any, move: Any) -> float:
+    """Scores of the links joined minus those of the links separated."""
     item, source, target = move.item, move.source, move.target
     total = 0.0
     for at in links_of(mine, item):
@@ -115,18 +120,23 @@ def link_gain(world: Any, mine: Any, move: Any) -> float:
             total -= mine.score[at]
         elif cluster == target:
             total += mine.score[at]
-    count = records_of(mine, item)
-    left, joined = records_in(world, mine, source) - count, records_in(world, mine, target)
+    return total
+
+
+def link_gain(world: Any, mine: Any, move: Any) -> float:
+    """Gain of one item's change of cluster."""
+    count = records_of(mine, move.item)
+    left = records_in(world, mine, move.source) - count
+    joined = records_in(world, mine, move.target)
     clusters = np.float64(joined == 0) - np.float64(left == 0)
+    total = edge_gain(world, mine, move)
     total += mine.weights[mine.place[0] + UNLINKED_WEIGHT] * count * (joined - left)
     return total + mine.weights[mine.place[0] + CLUSTER_WEIGHT] * clusters
 
 
-def link_gradient(world: Any, mine: Any, move: Any, gradient: Any) -> None:
-    """Statistics of the links joined minus those of the links separated.
-
-    And of unlinked pairs and clusters.
-    """
+@shared
+def add_links(world: Any, mine: Any, move: Any, gradient: Any) -> float:
+    """Add the links joined minus those separated to the gradient; return how many more there are."""
     item, source, target = move.item, move.source, move.target
     links = 0.0
     for at in links_of(mine, item):
@@ -137,8 +147,23 @@ def link_gradient(world: Any, mine: Any, move: Any, gradient: Any) -> None:
         elif cluster == source:
             links -= 1.0
             add_link(mine, gradient, mine.pair[at], -1.0)
-    count = records_of(mine, item)
-    left, joined = records_in(world, mine, source) - count, records_in(world, mine, target)
+    return links
+
+
+def edge_gradient(world: Any, mine: Any, move: Any, gradient: Any) -> None:
+    """Features of the links joined minus those of the links separated."""
+    add_links(world, mine, move, gradient)
+
+
+def link_gradient(world: Any, mine: Any, move: Any, gradient: Any) -> None:
+    """Statistics of the links joined minus those of the links separated.
+
+    And of unlinked pairs and clusters.
+    """
+    links = add_links(world, mine, move, gradient)
+    count = records_of(mine, move.item)
+    left = records_in(world, mine, move.source) - count
+    joined = records_in(world, mine, move.target)
     gradient.value[mine.place[0] + UNLINKED_WEIGHT] += count * (joined - left) - links
     gradient.value[mine.place[0] + CLUSTER_WEIGHT] += np.float64(joined == 0) - np.float64(left == 0)
     gradient.value[mine.place[0] + LINK_WEIGHT] += links

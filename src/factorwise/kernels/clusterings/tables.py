@@ -11,16 +11,20 @@ rows : uint8[n (n - 1) / 2, width]
     Zeros and ones; the pair (i, j) with i > j stands in row ``i (i - 1) / 2 + j``.
 counts : int32[ids, width]
     Pairs of each cluster with each feature.
-after : int32[2, width]
-    What the item at hand has with the members of its target and of its source.
+with_item : int32[2, width]
+    What the item at hand has with the other members of a cluster: THERE, where it might go, and HERE.
 links : uint16[n, width]
     Other members of its cluster with which an item has each feature; no rows where nothing asks for it.
-won : int32[width]
-    By how many items the move at hand raises the number of those with a link.
+won : int32[2, width]
+    How many of these members have a link through it alone.
 small, fresh : uint8[width]
     Scratch: sums of at most 255 rows.
 blocks : int64[., 4]
     Which aggregate of how many columns from which one on adds to the statistics from which place on.
+change : int64[3]
+    Item, source and target of the change last weighed, of which the rows above are; -1 where there is none.
+value : float64[.]
+    Scratch: one aggregate.
 weights : float64[.]
     Of the whole model.
 """
@@ -47,6 +51,7 @@ AGGREGATE_CODES = {
 
 MANY = 255  # rows of zeros and ones that fit into a sum of eight bits
 AGGREGATE, FIRST, SIZE, PLACE = range(4)
+THERE, HERE = range(2)
 
 
 @shared
@@ -68,11 +73,11 @@ def link(mine: Any, first: int, second: int, change: int) -> None:
 
 
 @shared
-def add_features(world: Any, mine: Any, item: int, lo: int, hi: int, limit: int, sign: int, out: Any) -> None:
+def add_features(world: Any, mine: Any, item: int, lo: int, hi: int, limit: int, out: Any, won: Any) -> None:
     """Add the features of ``item`` with each of the other members at the slots lo to hi.
 
-    Where links are kept, count in ``mine.won`` the members for whom this link is the only one: ``limit`` is
-    how many links such a member has now, none where the item joins, one where it leaves.
+    Where links are kept, count in ``won`` the members for whom this link is the only one: ``limit`` is how
+    many links such a member has now, none where the item joins, one where it leaves.
     """
     width, linked = mine.rows.shape[1], len(mine.links) > 0
     small, fresh = mine.small, mine.fresh
@@ -97,7 +102,7 @@ def add_features(world: Any, mine: Any, item: int, lo: int, hi: int, limit: int,
                     small[column] = np.uint8(small[column] + mine.rows[row, column])
         for column in range(width):
             out[column] += np.int32(small[column])
-            mine.won[column] += np.int32(sign) * np.int32(fresh[column])
+            won[column] += np.int32(fresh[column])
         lo = stop
 
 
@@ -114,47 +119,54 @@ def begin_tables(world: Any, mine: Any) -> None:
         cluster = world.live[position]
         lo = world.start[cluster]
         for slot in range(lo, lo + world.size[cluster]):
-            add_features(world, mine, world.members[slot], lo, slot, -1, 0, mine.counts[cluster])
+            add_features(world, mine, world.members[slot], lo, slot, -1, mine.counts[cluster], mine.won[0])
             if len(mine.links) > 0:
                 for before in range(lo, slot):
                     link(mine, world.members[slot], world.members[before], 1)
 
 
 @shared
-def take_features(world: Any, mine: Any, item: int, source: int, target: int) -> None:
-    """Set ``after`` to what one item has with its target's and its source's members, and ``won``."""
-    there, here = mine.after[0], mine.after[1]
+def take_features(world: Any, mine: Any, item: int, cluster: int, end: int) -> None:
+    """Set a row of ``with_item`` and ``won`` to what an item has with the other members of a cluster."""
+    found, won = mine.with_item[end], mine.won[end]
     for column in range(mine.counts.shape[1]):
-        there[column] = 0
-        here[column] = 0
-        mine.won[column] = 0
-    t_lo, s_lo = world.start[target], world.start[source]
-    add_features(world, mine, item, t_lo, t_lo + world.size[target], 0, 1, there)
-    add_features(world, mine, item, s_lo, s_lo + world.size[source], 1, -1, here)
+        found[column] = 0
+        won[column] = 0
+    lo = world.start[cluster]
+    add_features(world, mine, item, lo, lo + world.size[cluster], end, found, won)
+
+
+@shared
+def take_both(world: Any, mine: Any, item: int, source: int, target: int) -> None:
+    """Take the features of an item with the members of its target and of its source."""
+    take_features(world, mine, item, target, THERE)
+    take_features(world, mine, item, source, HERE)
 
 
 def tables_gradient(world: Any, mine: Any, move: Any, gradient: Any) -> None:
     """Add the change of all aggregates when one item moves."""
     item, source, target = move.item, move.source, move.target
-    take_features(world, mine, item, source, target)
+    take_both(world, mine, item, source, target)
     mine.change[0], mine.change[1], mine.change[2] = item, source, target
-    for column in range(mine.counts.shape[1]):
-        mine.won[column] += np.int32(mine.after[0, column] > 0) - np.int32(mine.after[1, column] > 0)
     s, t = np.int64(world.size[source]), np.int64(world.size[target])
     move.factors += s + t - 1
     for block in range(len(mine.blocks)):
-        add_aggregate(mine, block, target, source, t, s, gradient.value)
+        size, at = mine.blocks[block, SIZE], mine.blocks[block, PLACE]
+        # cut out before the loops: an index that might be negative keeps them from being vectorised
+        change = gradient.value[at : at + size]
+        add_aggregate(mine, block, target, THERE, t + 1, 1.0, change)
+        add_aggregate(mine, block, source, HERE, s, -1.0, change)
 
 
 def tables_applied(world: Any, mine: Any, move: Any) -> None:
     """Keep counts and links in step with a change that was made."""
     item, source, target = move.item, move.source, move.target
     if mine.change[0] != item or mine.change[1] != source or mine.change[2] != target:
-        take_features(world, mine, item, source, target)
+        take_both(world, mine, item, source, target)
     mine.change[0] = -1
     for column in range(mine.counts.shape[1]):
-        mine.counts[target, column] += mine.after[0, column]
-        mine.counts[source, column] -= mine.after[1, column]
+        mine.counts[target, column] += mine.with_item[THERE, column]
+        mine.counts[source, column] -= mine.with_item[HERE, column]
     if len(mine.links) > 0:
         lo = world.start[target]
         for slot in range(lo, lo + world.size[target]):
@@ -170,47 +182,17 @@ def tables_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
     mine.change[0] = -1  # what was kept of the change last weighed is overwritten
     for k in range(move.choices):
         cluster = np.int64(choice.targets[k])
-        own = cluster == move.source
-        with_item = np.int64(world.size[cluster]) + (0 if own else 1)
-        for column in range(mine.counts.shape[1]):
-            mine.after[0, column] = 0
-            mine.won[column] = 0
-        lo = world.start[cluster]
-        add_features(world, mine, move.item, lo, lo + world.size[cluster], np.int64(own), 1, mine.after[0])
+        end = HERE if cluster == move.source else THERE
+        members = np.int64(world.size[cluster]) + (1 - end)
+        take_features(world, mine, move.item, cluster, end)
         for block in range(len(mine.blocks)):
-            choice.out[k] += weigh_aggregate(mine, block, cluster, own, with_item)
-        move.factors += with_item - 1
-
-
-@shared
-def weigh_aggregate(mine: Any, block: int, cluster: int, own: bool, members: int) -> float:
-    """Score of one aggregate of a cluster with the item at hand, ``members`` with it, minus without it."""
-    first, size, at = mine.blocks[block, FIRST], mine.blocks[block, SIZE], mine.blocks[block, PLACE]
-    aggregate = mine.blocks[block, AGGREGATE]
-    before, after = pairs_of(members - 1), pairs_of(members)
-    total = 0.0
-    for k in range(size):
-        more = np.int64(mine.after[0, first + k])
-        had = np.int64(mine.counts[cluster, first + k])
-        if own:
-            had -= more
-        change = 0.0
-        if aggregate == COUNT:
-            change = np.float64(more)
-        elif aggregate == ALL:
-            change = np.float64(had + more == after) - np.float64(had == before)
-        elif aggregate == EXISTS:
-            change = np.float64(had + more > 0) - np.float64(had > 0)
-        elif aggregate == MAJORITY:  # twice the count is above the pairs
-            change = np.float64(had + more > max(after // 2, 0)) - np.float64(had > max(before // 2, 0))
-        elif aggregate == LINKED:
-            change = np.float64(mine.won[first + k]) + np.float64(more > 0)
-        elif aggregate == PER_MEMBER:
-            change = (had + more) / members - had / max(members - 1, 1)
-        else:  # counts are zero where there are no pairs
-            change = (had + more) / after - had / before
-        total += mine.weights[at + k] * change
-    return total
+            size, at = mine.blocks[block, SIZE], mine.blocks[block, PLACE]
+            for column in range(size):
+                mine.value[column] = 0.0
+            add_aggregate(mine, block, cluster, end, members, 1.0, mine.value)
+            for column in range(size):
+                choice.out[k] += mine.weights[at + column] * mine.value[column]
+        move.factors += members - 1
 
 
 @shared
@@ -220,44 +202,44 @@ def pairs_of(members: int) -> int:
 
 
 @shared
-def add_aggregate(mine: Any, block: int, target: int, source: int, t: int, s: int, out: Any) -> None:
-    """Add the change of one aggregate when one of s members of the source joins t of the target."""
-    first, size, at = mine.blocks[block, FIRST], mine.blocks[block, SIZE], mine.blocks[block, PLACE]
+def add_aggregate(
+    mine: Any, block: int, cluster: int, end: int, members: int, sign: float, change: Any
+) -> None:
+    """Add, times ``sign``, one aggregate of a cluster with the item at hand less that without it.
+
+    end
+        Whether the item is HERE, among the members, or THERE, where it is not yet.
+    members
+        How many there are with it.
+    """
+    first, size = mine.blocks[block, FIRST], mine.blocks[block, SIZE]
     aggregate = mine.blocks[block, AGGREGATE]
-    # cut out before the loops: an index that might be negative keeps them from being vectorised
-    change = out[at : at + size]
-    was_there, was_here = mine.counts[target][first : first + size], mine.counts[source][first : first + size]
-    more, less = mine.after[0][first : first + size], mine.after[1][first : first + size]
-    t_before, s_before, t_after, s_after = pairs_of(t), pairs_of(s), pairs_of(t + 1), pairs_of(s - 1)
+    counts, more = mine.counts[cluster][first : first + size], mine.with_item[end][first : first + size]
+    own, before, after = np.int32(end), pairs_of(members - 1), pairs_of(members)
     if aggregate == COUNT:
         for k in range(size):
-            change[k] += np.int32(more[k] - less[k])
+            change[k] += sign * more[k]
     elif aggregate == ALL:
         for k in range(size):
-            there, here = np.int32(was_there[k] + more[k]), np.int32(was_here[k] - less[k])
-            after = np.int32(there == t_after) + np.int32(here == s_after)
-            change[k] += np.int32(
-                after - np.int32(was_there[k] == t_before) - np.int32(was_here[k] == s_before)
-            )
+            had = np.int32(counts[k] - own * more[k])
+            change[k] += sign * (np.int32(had + more[k] == after) - np.int32(had == before))
     elif aggregate == EXISTS:
         for k in range(size):
-            after = np.int32(was_there[k] + more[k] > 0) + np.int32(was_here[k] - less[k] > 0)
-            change[k] += np.int32(after - np.int32(was_there[k] > 0) - np.int32(was_here[k] > 0))
+            had = np.int32(counts[k] - own * more[k])
+            change[k] += sign * (np.int32(had + more[k] > 0) - np.int32(had > 0))
     elif aggregate == MAJORITY:  # twice the count is above the pairs
-        ta, sa = np.int32(max(t_after // 2, 0)), np.int32(max(s_after // 2, 0))
-        tb, sb = np.int32(max(t_before // 2, 0)), np.int32(max(s_before // 2, 0))
+        most, most_before = np.int32(max(after // 2, 0)), np.int32(max(before // 2, 0))
         for k in range(size):
-            after = np.int32(was_there[k] + more[k] > ta) + np.int32(was_here[k] - less[k] > sa)
-            change[k] += np.int32(after - np.int32(was_there[k] > tb) - np.int32(was_here[k] > sb))
+            had = np.int32(counts[k] - own * more[k])
+            change[k] += sign * (np.int32(had + more[k] > most) - np.int32(had > most_before))
     elif aggregate == LINKED:
-        won = mine.won[first : first + size]
+        won = mine.won[end][first : first + size]
         for k in range(size):
-            change[k] += won[k]
+            change[k] += sign * (won[k] + np.int32(more[k] > 0))
     else:  # counts are zero where there are no pairs
-        ta_share, sa_share, tb_share, sb_share = 1.0 / t_after, 1.0 / s_after, 1.0 / t_before, 1.0 / s_before
+        share, share_before = 1.0 / after, 1.0 / before
         if aggregate == PER_MEMBER:
-            ta_share, sa_share = 1.0 / (t + 1), 1.0 / max(s - 1, 1)
-            tb_share, sb_share = 1.0 / max(t, 1), 1.0 / s
+            share, share_before = 1.0 / members, 1.0 / max(members - 1, 1)
         for k in range(size):
-            after = ta_share * (was_there[k] + more[k]) + sa_share * (was_here[k] - less[k])
-            change[k] += after - (tb_share * was_there[k] + sb_share * was_here[k])
+            had = np.int32(counts[k] - own * more[k])
+            change[k] += sign * (share * (had + more[k]) - share_before * had)

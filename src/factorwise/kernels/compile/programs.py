@@ -582,8 +582,8 @@ def _entry_text(
         "changes": at + 1,
         "random": at + 2,
         "choice": at + 3,
-        "gradient": at + 7,
-        "mine": at + 10,
+        "gradient": at + 8,
+        "mine": at + 11,
     }
     for name in names:
         place = places.get(name, 0)
@@ -600,7 +600,7 @@ def _entry_text(
         elif name == "random":
             lines.append(f"random = view_1(context, {WORDS * place}, np.uint64)")
         else:
-            kinds = ("np.int32", "np.float64", "np.int32", "np.int32")[: 4 if name == "choice" else 3]
+            kinds = ("np.int32", "np.float64", "np.int32", "np.int32", "np.float64")[: len(_FIELDS[name])]
             views = "".join(
                 f"view_1(context, {WORDS * (place + k)}, {dtype}), " for k, dtype in enumerate(kinds)
             )

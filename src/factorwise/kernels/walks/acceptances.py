@@ -5,7 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from factorwise.kernels.walks.library import exponential, share_of, sigmoid, tempered, uniform
+import numpy as np
+
+from factorwise.kernels.walks.library import (
+    exponential,
+    pick_share,
+    sigmoid,
+    take_shares,
+    tempered,
+    uniform,
+)
 
 
 def accept_metropolis(random: Any, move: Any) -> bool:
@@ -51,21 +60,13 @@ def accept_better(move: Any) -> bool:
     return move.better > 0.0 or (move.better == 0.0 and move.gain > 0.0)
 
 
-def choose_by_score(random: Any, move: Any, choice: Any) -> int:
-    """Choose a target with probability proportional to exp(score / temperature): a Gibbs step."""
-    best = choice.out[0]
-    for k in range(1, move.choices):
-        best = max(best, choice.out[k])
-    total = 0.0
-    for k in range(move.choices):
-        total += share_of(tempered(choice.out[k] - best, move.temperature))
-    threshold = uniform(random) * total
-    chosen = 0
-    for k in range(move.choices):
-        share = share_of(tempered(choice.out[k] - best, move.temperature))
-        if share > 0.0:  # rounding may leave a rest for the last, which must be possible
-            chosen = k
-        threshold -= share
-        if threshold < 0.0:
-            break
-    return chosen
+def choose_by_score(random: Any, move: Any, choice: Any) -> Any:
+    """Choose a target with probability proportional to exp(score / temperature): a Gibbs step.
+
+    Where everything is forbidden, stay.
+    """
+    chance = uniform(random)
+    total = take_shares(choice.share, choice.out, move.choices, tempered(1.0, move.temperature), -1)
+    if total == 0.0:
+        return np.int64(choice.place[move.source] - 1)
+    return pick_share(choice.share, move.choices, chance * total)

@@ -14,6 +14,7 @@ from factorwise.kernels.compile.programs import Bound, Frame, Interpreted, Point
 from factorwise.kernels.walks import loops
 from factorwise.kernels.walks.adapters import choices_by_gain, gain_by_choices
 from factorwise.kernels.walks.layouts import CHANGE, STEP, Choice, Gradient, Records
+from factorwise.kernels.walks.library import room_for
 from factorwise.kernels.walks.loops import Walk, walk_choices, walk_moves
 
 
@@ -39,8 +40,9 @@ def make_frame(
     step = np.zeros(1, STEP)
     head = weights if dense is None else dense
     step["temperature"], step["dense"] = 1.0, head
-    numbers = (np.zeros(many, np.int32) for many in (choices, targets, choices))
-    choice = Choice(next(numbers), np.zeros(choices), *numbers)
+    room = room_for(choices)
+    codes = [np.zeros(many, np.int32) for many in (room, targets, room)]
+    choice = Choice(codes[0], np.zeros(room), codes[1], codes[2], np.zeros(room))
     index = np.zeros(head + entries, np.int32)
     index[:head] = np.arange(head)
     gradient = Gradient(index, np.zeros(head + entries), np.zeros(weights, np.int32))

@@ -91,12 +91,15 @@ class Choice(NamedTuple):
     linked : int32[most]
         Where targets were offered along links: the place, plus 1, of the cluster that each of the item's
         links leads into; 0 where that is not offered. Templates of the same links need not look it up again.
+    share : float64[most]
+        Scratch of whoever chooses.
     """
 
     targets: NDArray[np.int32]
     out: NDArray[np.float64]
     place: NDArray[np.int32]
     linked: NDArray[np.int32]
+    share: NDArray[np.float64]
 
 
 class Gradient(NamedTuple):

@@ -11,20 +11,19 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic, overload
+from numba.extending import overload
 from numpy.typing import NDArray
 
+from factorwise.kernels.chains.rows import GROUP, largest, load_row, store_row, sum_of
+from factorwise.kernels.chains.rows import exponential as exponentials
 from factorwise.kernels.compile.compiler import shared, two_forms
 from factorwise.kernels.compile.random import random_below, random_uniform
 from factorwise.kernels.walks.layouts import Gradient
 
-_LOOSE: Any = cgutils  # numba's own functions have no types
 Scores = TypeVar("Scores", float, NDArray[np.float64])
 INLINED: Any = {"forceinline": True, "_nrt": False}
 LARGEST_EXPONENT = 700.0  # of what still is a finite number
-VANISHING = -37.0  # rounding loses exp of less in a sum whose largest term is 1
+FEW = 3  # numbers that are exponentiated one by one: eight at a time would take longer
 
 
 @two_forms
@@ -75,34 +74,75 @@ def exponential(x: float) -> float:
     return math.exp(min(x, LARGEST_EXPONENT))
 
 
+def room_for(count: int) -> int:
+    """Return how long an array of shares or scores of ``count`` choices is: eight are taken at a time."""
+    return -(-count // GROUP) * GROUP
+
+
 @two_forms
-def share_of(lead: float) -> float:
-    """Exp of how far a target lies behind the best one; 0 where the sum of all would not show it."""
-    return math.exp(lead) if lead > VANISHING else 0.0
+def take_shares(share: Any, scores: Any, count: int, scale: float, without: int) -> float:
+    """Set shares to exp(scale * scores), relative to the largest, and to 0 at ``without``; return their sum.
+
+    Where all others are forbidden, the sum is 0 and the shares are left as they are. Both arrays have
+    `room_for` their choices.
+    """
+    kept = [k for k in range(count) if k != without]
+    best = max((float(scores[k]) for k in kept), default=-math.inf)
+    if best == -math.inf:
+        return 0.0
+    share[:count] = 0.0
+    for k in kept:
+        share[k] = math.exp(scale * (scores[k] - best))
+    return float(sum(share[k] for k in kept))
 
 
-@overload(share_of, jit_options=INLINED)
-def _share_compiled(lead: Any) -> Callable[..., float]:
-    def compiled(lead: Any) -> float:
-        return _called_exp(lead) if lead > VANISHING else 0.0  # type: ignore[call-arg]
+@overload(take_shares, jit_options=INLINED)
+def _take_shares_compiled(
+    share: Any, scores: Any, count: Any, scale: Any, without: Any
+) -> Callable[..., float]:
+    def compiled(share: Any, scores: Any, count: Any, scale: Any, without: Any) -> float:
+        left_out = 0.0
+        if without >= 0:
+            left_out = scores[without]
+            scores[without] = -math.inf
+        whole = count // GROUP
+        best = -math.inf
+        for group in range(whole):
+            best = max(best, largest(load_row((0,), scores, group)))
+        for k in range(whole * GROUP, count):
+            best = max(best, scores[k])
+        total = 0.0
+        if best > -math.inf:
+            for group in range(whole):
+                row = exponentials((load_row((0,), scores, group) - best) * scale)
+                store_row(share, group, row)
+                total += sum_of(row)
+            if count - whole * GROUP > FEW:
+                store_row(share, whole, exponentials((load_row((0,), scores, whole) - best) * scale))
+                for k in range(whole * GROUP, count):
+                    total += share[k]
+            else:
+                for k in range(whole * GROUP, count):
+                    share[k] = 1.0 if scores[k] == best else math.exp(scale * (scores[k] - best))
+                    total += share[k]
+        if without >= 0:
+            scores[without] = left_out
+        return total
 
     return compiled
 
 
-@intrinsic
-def _called_exp(typing_context: Any, x: Any) -> Any:
-    """Call exp where the code says so.
-
-    LLVM takes its own exp for cheap: it would compute it for all targets at once, most of which do not need
-    it, and exp of numbers that underflow is slow.
-    """
-
-    def generate(target: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kind = ir.FunctionType(ir.DoubleType(), [ir.DoubleType()])
-        function = _LOOSE.get_or_insert_function(builder.module, kind, "exp")
-        return builder.call(function, arguments)
-
-    return types.float64(types.float64), generate
+@shared
+def pick_share(share: Any, count: int, threshold: Any) -> Any:
+    """Return the position at which the running sum of the shares passes ``threshold``."""
+    chosen = np.int64(0)
+    for k in range(count):
+        if share[k] > 0.0:  # rounding may leave a rest for the last, which must be possible
+            chosen = np.int64(k)
+            threshold -= share[k]
+            if threshold < 0.0:
+                break
+    return chosen
 
 
 @shared

@@ -73,7 +73,7 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
         counts: ArrayLike | None = None,
     ) -> None:
         self.name = name
-        self.graph = pairs if isinstance(pairs, LinkGraph) else _graph(n_items, pairs)
+        self.graph = pairs if isinstance(pairs, LinkGraph) else LinkGraph.from_rows(n_items, pairs)
         check_items(name, self.graph.n_items, n_items)
         if (levels is None) == (features is None):
             raise InvalidArgumentError(
@@ -311,7 +311,7 @@ class CannotLinkTemplate(_Constraint):
 
     def __init__(self, name: str, n_items: int, pairs: ArrayLike | LinkGraph) -> None:
         super().__init__(name)
-        self.graph = pairs if isinstance(pairs, LinkGraph) else _graph(n_items, pairs)
+        self.graph = pairs if isinstance(pairs, LinkGraph) else LinkGraph.from_rows(n_items, pairs)
         check_items(name, self.graph.n_items, n_items)
 
     def restrict_to(self, items: NDArray[np.int64]) -> Self:
@@ -353,8 +353,3 @@ def _levels(name: str, levels: ArrayLike) -> NDArray[np.uint8]:
 def _reals(features: ArrayLike) -> NDArray[Any]:
     given = np.asarray(features)
     return given if given.dtype == np.float32 else given.astype(np.float64)
-
-
-def _graph(n_items: int, pairs: ArrayLike) -> LinkGraph:
-    listed = np.asarray(pairs, np.int64).reshape(-1, 2)
-    return LinkGraph.from_pairs(n_items, listed[:, 0], listed[:, 1])

@@ -17,9 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
+from factorwise.kernels.clusterings import links
 from factorwise.kernels.clusterings.code.functions import PairTerm, VectorTerm
 from factorwise.kernels.compile.composition import Source, source_of
-from factorwise.kernels.compile.programs import Bound
+from factorwise.kernels.compile.programs import Bound, Later, Program
 from factorwise.kernels.walks.frames import run
 from factorwise.model.clusterings.program import PartitionProgram, check_items
 from factorwise.model.clusterings.restrictions import copy_with, refuse_repulsion
@@ -360,10 +361,30 @@ class EdgeTemplate(PartitionTemplate):
         edges = np.column_stack([graph.first, graph.second]).astype(np.int64)
         return copy_with(self, n_items=len(items), edges=edges, features=self.features[pairs], graph=graph)
 
-    def add_to(self, program: PartitionProgram, offset: int) -> None:
-        """Take part in a compiled program, with weights from ``offset`` on."""
-        program.check_items(self.name, self.n_items)
-        program.add_edges(self.edges, -self.features if self.repels else self.features, offset)
+    def program(self, world: Partition, offset: int, weights: NDArray[np.float64]) -> Program:
+        """Score by the item's own edges, as links are scored, but for the weights of all other pairs."""
+        check_items(self.name, self.n_items, world.n_items)
+        features, pair = -self.features if self.repels else self.features, self.graph.pair
+        scores = Later(lambda: (features @ weights[offset : offset + self.size])[pair], np.dtype(np.float64))
+        arrays = {
+            "start": self.graph.start,
+            "neighbor": self.graph.neighbor,
+            "graph": [self.graph.neighbor.ctypes.data],
+            "score": scores,
+            "pair": pair,
+            "levels": np.zeros((len(features), 0), np.uint8),
+            "features": features,
+            "place": [offset - links.FIXED_WEIGHTS],
+            "level_start": np.zeros(1, np.int64),
+            "level_count": np.zeros(0),
+        }
+        return Program(
+            name=f"edges of {self.name!r}",
+            gain=links.edge_gain,
+            gains=links.edge_gains,
+            gradient=links.edge_gradient,
+            arrays=arrays,
+        )
 
     def statistics(self, world: Partition) -> SparseVector:
         """Sum the features of the edges inside clusters (between clusters, for repulsion)."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.errors import ShapeError
-from factorwise.kernels.clusterings import clusters, edges, tables
+from factorwise.kernels.clusterings import clusters, tables
 from factorwise.kernels.clusterings.arrays import Clustering
 from factorwise.kernels.clusterings.code.functions import (
     ClusterTerm,
@@ -26,7 +26,6 @@ from factorwise.kernels.numeric.simd import LANES
 from factorwise.kernels.numeric.sixteen import SIXTEEN
 from factorwise.variables.fields import Field, Fields
 from factorwise.variables.pair_table import PairTable
-from factorwise.world.pairs import both_ends
 from factorwise.world.partition import Partition
 
 Floats = NDArray[np.float64]
@@ -35,7 +34,7 @@ Floats = NDArray[np.float64]
 class PartitionProgram:
     """What compiled walks need of templates over clusterings.
 
-    Templates add themselves by `add_pairs`, `add_clusters`, `add_edges` and `add_table`; `programs` then
+    Templates add themselves by `add_pairs`, `add_clusters` and `add_table`; `programs` then
     gives one program for all pair functions, one for all cluster functions, and so on, and `with_columns`
     lays what the functions read beside the members of a world.
     """
@@ -50,8 +49,6 @@ class PartitionProgram:
         self._vectors: list[NDArray[np.float32]] = []
         self._pairs: list[tuple[PairKind, int, Any]] = []
         self._clusters: list[tuple[ClusterTerm, int, Any]] = []
-        self._edges: list[NDArray[np.int64]] = [np.zeros((0, 2), np.int64)]
-        self._edge_features: list[tuple[Floats, int]] = []
         self._tables: list[PairTable] = []
         self._table_blocks: list[tuple[int, int, int, int]] = []
 
@@ -66,11 +63,6 @@ class PartitionProgram:
     def add_clusters(self, term: ClusterTerm, offset: int, template: Any) -> None:
         """Take in a cluster function, weighed from ``offset`` on."""
         self._clusters.append((term, offset, template))
-
-    def add_edges(self, edges: NDArray[np.int64], features: Floats, offset: int) -> None:
-        """Take in pairs of items with the features of being together, weighed from ``offset`` on."""
-        self._edges.append(edges)
-        self._edge_features.append((features, offset))
 
     def add_table(self, table: PairTable, aggregates: Sequence[int], offset: int) -> None:
         """Take in a table of pair features with its cluster-wise aggregates, weighed from ``offset`` on."""
@@ -128,8 +120,6 @@ class PartitionProgram:
             found.append(self._pair_program(weights))
         if self._clusters:
             found.append(self._cluster_program(weights))
-        if self._edge_features:
-            found.append(self._edge_program(weights))
         if self._tables:
             found.append(self._table_program(weights))
         return found
@@ -175,32 +165,6 @@ class PartitionProgram:
             totals=clusters.clusters_totals,
         )
 
-    def _edge_program(self, weights: Floats) -> Program:
-        start, neighbor, pair = both_ends(self.n_items, np.concatenate(self._edges))
-        counts, index, value, scores = [], [], [], []
-        for features, offset in self._edge_features:
-            row, column = np.nonzero(features)
-            counts.append(np.bincount(row, minlength=len(features)))
-            index.append(column + offset)
-            value.append(features[row, column])
-            scores.append(features @ weights[offset : offset + features.shape[1]])
-        arrays = {
-            "start": start,
-            "neighbor": neighbor,
-            "score": np.concatenate(scores)[pair],
-            "pair": pair,
-            "entry": np.append(0, np.cumsum(np.concatenate(counts))).astype(np.int64),
-            "index": np.concatenate(index).astype(np.int64),
-            "value": np.concatenate(value),
-        }
-        return Program(
-            name="given pairs",
-            gain=edges.edges_gain,
-            gains=edges.edges_gains,
-            gradient=edges.edges_gradient,
-            arrays=arrays,
-        )
-
     def _table_program(self, weights: Floats) -> Program:
         padded = [table.padded for table in self._tables]
         rows = padded[0] if len(padded) == 1 else np.hstack(padded)
@@ -209,13 +173,14 @@ class PartitionProgram:
         arrays = {
             "rows": rows,
             "counts": np.zeros((self.n_ids, width), np.int32),
-            "after": np.zeros((2, width), np.int32),
+            "with_item": np.zeros((2, width), np.int32),
             "links": np.zeros((self.n_items if linked else 0, width), np.uint16),
-            "won": np.zeros(width, np.int32),
+            "won": np.zeros((2, width), np.int32),
             "small": np.zeros(width, np.uint8),
             "fresh": np.zeros(width, np.uint8),
             "change": np.full(3, -1, np.int64),
             "blocks": np.array(self._table_blocks, np.int64),
+            "value": np.zeros(max(size for _, _, size, _ in self._table_blocks)),
             "weights": weights,
         }
         return Program(

@@ -19,9 +19,9 @@ from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError
 from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
 from factorwise.kernels.assignments import relabels
-from factorwise.kernels.assignments.choices import room_for
 from factorwise.kernels.compile.programs import Pointers, Program
 from factorwise.kernels.walks.frames import make_adapters
+from factorwise.kernels.walks.library import pick_share, room_for, take_shares
 from factorwise.model.labels.incidence import starts_of
 from factorwise.model.model import Model
 from factorwise.types import Ints
@@ -70,30 +70,10 @@ def _gains(
     )
 
 
-def log_sum(scores: NDArray[np.float64], without: int = -1) -> float:
-    """Log of the sum of exponentials, leaving out position ``without``."""
-    kept = [score for position, score in enumerate(scores.tolist()) if position != without]
-    top = max(kept, default=-math.inf)
-    if top == -math.inf:
-        return top
-    return top + math.log(sum(math.exp(score - top) for score in kept))
-
-
-def pick(chance: float, scores: NDArray[np.float64], without: int = -1) -> int:
-    """Return the position at which ``chance``, uniform in [0, 1), falls when drawing from exp(scores).
-
-    Position ``without`` is left out; -1 is returned if nothing else is allowed.
-    """
-    kept = [(p, s) for p, s in enumerate(scores.tolist()) if p != without and s > -math.inf]
-    if not kept:
-        return -1
-    top = max(score for _, score in kept)
-    rest = chance * sum(math.exp(score - top) for _, score in kept)
-    for position, score in kept:
-        rest -= math.exp(score - top)
-        if rest < 0.0:
-            return position
-    return kept[-1][0]
+def pick(chance: float, scores: NDArray[np.float64]) -> int:
+    """Return the position at which ``chance``, uniform in [0, 1), falls when drawing from exp(scores)."""
+    count, share = len(scores), np.zeros(len(scores))
+    return int(pick_share(share, count, chance * take_shares(share, scores, count, 1.0, -1)))
 
 
 @dataclass(frozen=True)
@@ -138,7 +118,6 @@ class LocalRelabel(ProgramProposer):
         arrays = {
             "templates": _pointers(self, parts, ("gains",)),
             "sharpness": [self.sharpness],
-            "share": np.zeros(room_for(int(parts.world.variables.cardinality.max()))),
         }
         return Program(draw=relabels.draw_scored_label, arrays=arrays, name="relabelling by scores")
 
@@ -218,7 +197,6 @@ class ResampleSpan(ProgramProposer):
             "lead": np.zeros((longest * labels, labels)),
             "tail": np.zeros((longest, labels)),
             "score": np.zeros(room_for(labels)),
-            "share": np.zeros(room_for(labels)),
             "old": np.zeros(longest, np.int64),
         }
         return Program(draw=relabels.draw_span, arrays=arrays, name="resampling spans")

@@ -14,7 +14,7 @@ from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.structures import hierarchies
 from factorwise.validation import check_range, check_starts
 from factorwise.world.hierarchy import Hierarchy
-from factorwise.world.pairs import candidates_of
+from factorwise.world.links import LinkGraph
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,8 @@ class RegraftToCandidate(ProgramProposer):
     @classmethod
     def from_pairs(cls, n_items: int, pairs: ArrayLike) -> RegraftToCandidate:
         """Make the two items of each pair candidates of each other."""
-        return cls(*candidates_of(n_items, pairs))
+        graph = LinkGraph.from_rows(n_items, pairs)
+        return cls(graph.start, graph.neighbor)
 
     def check(self, world: Any) -> None:
         """Refuse a world of other items."""

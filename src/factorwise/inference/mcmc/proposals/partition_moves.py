@@ -19,7 +19,7 @@ from factorwise.kernels.compile.programs import Pointers, Program
 from factorwise.kernels.graphs.components import component_numbers
 from factorwise.types import Ints
 from factorwise.validation import as_ints, check_permutation, check_range, check_starts
-from factorwise.world.pairs import candidates_of
+from factorwise.world.links import LinkGraph
 from factorwise.world.partition import Partition
 
 
@@ -158,15 +158,18 @@ class Relocate(PartitionMove):
     def program(self, parts: Surroundings) -> Program:
         """Draw an item, a way and a target."""
         world, blocks, candidates = parts.world, self.blocks, self.candidates
-        some = candidates is not None and len(candidates.candidate) > 0
+        start, candidate = np.zeros(1, np.int64), np.zeros(0, np.int32)
+        if candidates is not None:
+            start, candidate = candidates.start, candidates.candidate.astype(np.int32)
+        to_candidate = self.to_candidate if len(candidate) else 0.0
         arrays = {
-            "rates": [self.to_cluster, self.to_item, self.to_candidate if some else 0.0, self.to_new],
+            "rates": [self.to_cluster, self.to_item, to_candidate, self.to_new],
             "types": [world.n_types],
             "block_start": np.zeros(0, np.int64) if blocks is None else blocks.start,
             "block_item": np.zeros(0, np.int32) if blocks is None else blocks.item,
             "block_of": np.zeros(0, np.int32) if blocks is None else blocks.of,
-            "candidate_start": candidates.start if candidates is not None and some else np.zeros(1, np.int64),
-            "candidate": candidates.candidate if candidates is not None and some else np.zeros(0, np.int64),
+            "candidate_start": start,
+            "candidate": candidate,
             "visit": np.array([-1, 0] if self.in_turn else [], np.int64),
             "told": Pointers(
                 [p for p in parts.templates if self.in_turn and "visit" in p.functions], ("visit",)
@@ -257,7 +260,8 @@ class RelocateToCandidate(Relocate):
     @classmethod
     def from_pairs(cls, n_items: int, pairs: ArrayLike) -> RelocateToCandidate:
         """Make the two items of each pair candidates of each other."""
-        return cls(*candidates_of(n_items, pairs))
+        graph = LinkGraph.from_rows(n_items, pairs)
+        return cls(graph.start, graph.neighbor)
 
 
 @dataclass(frozen=True)
