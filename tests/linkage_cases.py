@@ -133,7 +133,7 @@ def _allowed_labels(walk, labels):
 
 def plain(walk):
     """The same links and clusters, for the plain twins, in one shard."""
-    graph, beyond = walk.graph, walk.beyond()
+    graph, beyond = walk.graph, walk.link_scores - np.float32(walk.settings[0])
     rows = [
         [
             (int(graph.neighbor[k]), float(beyond[graph.pair[k]]))

@@ -175,7 +175,3 @@ class Shards:
             counters=self.counters[shard],
             items=p.items[self.item_start[shard] : self.item_start[shard + 1]],
         )
-
-    def copy(self) -> Shards:
-        """Return the same clustering, in one shard, to go its own way."""
-        return Shards(self.leaders(), most=1)

@@ -29,7 +29,7 @@ from factorwise.inference.mcmc.run import anneal, sample
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.inference.mcmc.world_gibbs import PartitionGibbs
 from factorwise.kernels.walks.loops import walk_moves
-from factorwise.learning.samplerank.contrastive import Path
+from factorwise.learning.samplerank.contrastive import path_from_truth, path_programs
 from factorwise.learning.updates import Unit
 from factorwise.model.clusterings.table_templates import PairTableTemplate
 from factorwise.model.model import Model
@@ -78,15 +78,15 @@ class Followed:
     def __init__(self, model, proposer, world, acceptance="metropolis", *, interpreted=False):
         arrays = Unit().arrays(model.blocks.size)
         arrays.weights[:] = model.weights
-        path = Path.begun(arrays, persistent=True)
-        self.path, self.model = path.path, model
+        path = path_from_truth(arrays, persistent=True)
+        self.path, self.model = path["path"], model
         self.walk = Walk(
             Metropolis(model, proposer, acceptance=acceptance),
             world,
             weights=arrays.weights,
             learning=True,
             interpreted=interpreted,
-            kept=path.programs()["kept"],
+            kept=path_programs(path)["kept"],
         )
 
     def tables(self):

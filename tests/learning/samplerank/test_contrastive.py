@@ -10,7 +10,12 @@ from factorwise.inference.exact.clusterings import all_partitions
 from factorwise.inference.mcmc.acceptances import as_acceptance
 from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.kernels.walks.loops import walk_moves
-from factorwise.learning.samplerank.contrastive import ContrastiveDivergence, Path
+from factorwise.learning.samplerank.contrastive import (
+    ContrastiveDivergence,
+    enter_path,
+    path_from_truth,
+    path_programs,
+)
 from factorwise.learning.samplerank.preferences import TruthPreference
 from factorwise.learning.samplerank.walkers import TrainingWorld, distance_from_truth, make_walkers
 from factorwise.learning.updates import Unit
@@ -39,15 +44,15 @@ def fitted(learner, worlds, **options):
 def walker_of(training, engine, *, length, persistent, accept="always", rate=0.5):
     """A walker of contrastive divergence, the arrays of its rule, and its path."""
     arrays = Unit().arrays(training.model.blocks.size)
-    path = Path.begun(arrays, persistent=persistent)
-    path.rate[0] = rate
+    path = path_from_truth(arrays, persistent=persistent)
+    path["rate"][0] = rate
     (walker,) = make_walkers(
         [training],
         engine,
         acceptance=as_acceptance(accept),
         weights=arrays.weights,
         clock=arrays.clock,
-        roles=lambda world: path.programs(),
+        roles=lambda world: path_programs(path),
         journal=0 if persistent else length,
     )
     return walker, arrays, path
@@ -99,7 +104,7 @@ def test_after_every_round_the_walk_is_back_at_the_truth(mixture, engine):
         np.testing.assert_array_equal(tables["counts"][live], counts[live])  # ids stay with their clusters
         world = walker.walk.view.arrays
         np.testing.assert_array_equal(world.ints[:, world.slot], world.item_ints.T)
-        assert not path.path.any()
+        assert not path["path"].any()
         assert np.isfinite(arrays.weights).all()
         assert (arrays.weights * 2 == np.round(arrays.weights * 2)).all()
     assert (arrays.weights != before).any() or mixture == "many"
@@ -114,7 +119,7 @@ def table_arrays(walker):
 def test_a_persistent_walk_learns_from_its_distance_to_the_truth_and_goes_on(engine):
     training = whole_world(6, 9, n_types=2)
     walker, arrays, path = walker_of(training, engine, length=3, persistent=True)
-    path.enter(distance_from_truth(training, training.start))
+    enter_path(path, distance_from_truth(training, training.start))
     seen = set()
     for seed in range(8):
         before = arrays.weights.copy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -56,7 +57,6 @@ def maximize(
     ridge: ArrayLike = RIDGE,
     around: Around = "zero",
     steps: int = STEPS,
-    quiet: bool = False,
 ) -> Vector:
     r"""Parameters under which the samples are most likely, by L-BFGS from the previous ones.
 
@@ -73,9 +73,8 @@ def maximize(
         Their weights, zero or more, summing to one.
     ridge
         Zero or more; one number, or float64[size] for the parameters one by one.
-    steps, quiet
-        Most iterations of L-BFGS; a `ConvergenceWarning` says when they were too few, unless it shall be
-        quiet because the caller goes on from there.
+    steps
+        Most iterations of L-BFGS.
 
     Implements: rohanimanesh2009inference, Eq. 2, with a ridge.
     """
@@ -88,11 +87,33 @@ def maximize(
     strength = _checked_ridge(ridge, family.size)
     center = start if around == "previous" else np.zeros_like(start)
 
+    def likelihood(parameters: Vector) -> tuple[float, Vector]:
+        value = float(weights @ _log_prob(family, parameters, elite, weighty))
+        return value, _gradient(family, parameters, elite, weights)
+
+    return climb(likelihood, start, strength, center, steps=steps)
+
+
+def climb(
+    likelihood: Callable[[Vector], tuple[float, Vector]],
+    start: Vector,
+    ridge: Vector,
+    center: Vector | float = 0.0,
+    *,
+    steps: int = STEPS,
+    quiet: bool = False,
+) -> Vector:
+    """Maximize a log-likelihood, given with its gradient, less a ridge around a center, by L-BFGS.
+
+    steps, quiet
+        Most iterations; a `ConvergenceWarning` says when they were too few, unless it shall be quiet because
+        the caller goes on from there.
+    """
+
     def loss(parameters: Vector) -> tuple[float, Vector]:
         offset = parameters - center
-        value = float(weights @ _log_prob(family, parameters, elite, weighty))
-        gradient = _gradient(family, parameters, elite, weights)
-        return 0.5 * float(strength @ offset**2) - value, strength * offset - gradient
+        value, gradient = likelihood(parameters)
+        return 0.5 * float(ridge @ offset**2) - value, ridge * offset - gradient
 
     from scipy.optimize import minimize  # here, so that sampling does not load SciPy
 

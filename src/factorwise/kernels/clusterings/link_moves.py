@@ -11,13 +11,16 @@ start, neighbor : int64[n + 1], int32[2 pairs]
     The links of item i stand at ``start[i]`` to ``start[i + 1]``: the other item of each.
 graph : int64[1]
     Address of the neighbors, by which templates of the same links are known.
-items : int32[.]
-    The items that take steps; empty for all of the world, or of its shard.
 turn : int64[2]
     Whose turn it is, as a position in the items; targets that were offered so far.
 strict : int64[1]
     1: leave exp(score / temperature) invariant. 0: search, which leaves and merges clusters more easily than
     a sampler may.
+
+and of Gibbs steps:
+
+items : int32[.]
+    The items that take steps; empty for all of the world, or of its shard.
 
 and of splits and merges:
 
@@ -112,10 +115,7 @@ def draw_linked_jump(world: Any, mine: Any, random: Any, move: Any, changes: Any
     What concerns more than ``LARGE`` items is left out with a chance that keeps its cost within bounds; it is
     the same for a split and for the merge that would undo it.
     """
-    if len(mine.items) > 0:
-        one = np.int64(mine.items[below(random, len(mine.items))])
-    else:
-        one = np.int64(world.items[below(random, len(world.items))])
+    one = np.int64(world.items[below(random, len(world.items))])
     degree = mine.start[one + 1] - mine.start[one]
     if degree == 0:
         return STAY

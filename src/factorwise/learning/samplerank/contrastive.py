@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +73,7 @@ class ContrastiveDivergence(WalkLearner):
         require(steps >= self.length, "steps", steps, f"at least the length {self.length}")
         arrays = Unit().arrays(worlds[0].model.blocks.size)
         arrays.free[:] = free_weights(worlds[0].model, self.fixed)
-        paths = [Path.begun(arrays, persistent=self.persistent) for _ in worlds]
+        paths = [path_from_truth(arrays, persistent=self.persistent) for _ in worlds]
         waiting = iter(paths)
         walkers = make_walkers(
             worlds,
@@ -81,7 +82,7 @@ class ContrastiveDivergence(WalkLearner):
             best_of=self.best_of,
             weights=arrays.weights,
             clock=arrays.clock,
-            roles=lambda training: next(waiting).programs(),
+            roles=lambda training: path_programs(next(waiting)),
             journal=0 if self.persistent else self.length,
         )
         path_of = {id(walker): path for walker, path in zip(walkers, paths, strict=True)}
@@ -91,60 +92,45 @@ class ContrastiveDivergence(WalkLearner):
         def walk(walker: Walker, stream: Stream) -> int:
             nonlocal walks
             path = path_of[id(walker)]
-            path.rate[0] = self.rate / (1.0 + self.decay * (walks // len(worlds)))
+            path["rate"][0] = self.rate / (1.0 + self.decay * (walks // len(worlds)))
             if not self.persistent:
                 walker.reset(walker.training.truth)
             elif walks < len(worlds):  # from then on the walk adds up what its steps change
-                path.enter(distance_from_truth(walker.training, walker.walk.view))
+                enter_path(path, distance_from_truth(walker.training, walker.walk.view))
             walks += 1
             return walker.advance(stream, self.temperature, rounds * self.length, episode=self.length)
 
         return Course(walk, walkers, arrays, rounds * self.length)
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
-    """How far a walk has come from the truth, and what its rule does with that.
+def path_from_truth(arrays: UpdateArrays, *, persistent: bool) -> dict[str, NDArray[Any]]:
+    """Return the arrays of `factorwise.kernels.walks.rules.add_to_path` for a walk that stands at the truth.
 
-    See `factorwise.kernels.walks.rules`.
-
-    path : float64[weights]
-        Statistics of the world minus those of the truth.
-    rate, stays : float64[1], int64[1]
-        What the distance is multiplied by; 1 for a chain that goes on from where it is.
-    named, many, known : int32[weights], int64[1], uint8[weights]
-        Weights whose distance may be other than zero.
+    persistent
+        Whether the chain goes on from where it is.
     """
+    size = len(arrays.weights)
+    return {
+        **arrays._asdict(),
+        "path": np.zeros(size),
+        "rate": np.zeros(1),
+        "stays": np.array([persistent], np.int64),
+        "named": np.zeros(size, np.int32),
+        "many": np.zeros(1, np.int64),
+        "known": np.zeros(size, np.uint8),
+    }
 
-    arrays: UpdateArrays
-    path: NDArray[np.float64]
-    rate: NDArray[np.float64]
-    stays: NDArray[np.int64]
-    named: NDArray[np.int32]
-    many: NDArray[np.int64]
-    known: NDArray[np.uint8]
 
-    @classmethod
-    def begun(cls, arrays: UpdateArrays, *, persistent: bool) -> Path:
-        """Return the path of a walk that stands at the truth."""
-        size = len(arrays.weights)
-        stays = np.array([persistent], np.int64)
-        named, many, known = np.zeros(size, np.int32), np.zeros(1, np.int64), np.zeros(size, np.uint8)
-        return cls(arrays, np.zeros(size), np.zeros(1), stays, named, many, known)
+def enter_path(path: dict[str, NDArray[Any]], distance: NDArray[np.float64]) -> None:
+    """Let the walk of a path be so far from the truth."""
+    far = np.flatnonzero(distance)
+    path["path"][:], path["known"][:] = distance, distance != 0.0
+    path["named"][: len(far)], path["many"][0] = far, len(far)
 
-    def enter(self, distance: NDArray[np.float64]) -> None:
-        """Let the walk be so far from the truth."""
-        self.path[:] = distance
-        far = np.flatnonzero(distance)
-        self.known[:] = distance != 0.0
-        self.named[: len(far)] = far
-        self.many[0] = len(far)
 
-    def programs(self) -> dict[str, Program]:
-        """Return the rule as programs, by role."""
-        own = {name: getattr(self, name) for name in ("path", "rate", "stays", "named", "many", "known")}
-        arrays = {**self.arrays._asdict(), **own}
-        return {
-            "kept": Program(kept=add_to_path, arrays=arrays, name="the path"),
-            "episode": Program(episode=learn_from_path, arrays=arrays, name="contrastive divergence"),
-        }
+def path_programs(path: dict[str, NDArray[Any]]) -> dict[str, Program]:
+    """Return the rule as programs, by role."""
+    return {
+        "kept": Program(kept=add_to_path, arrays=path, name="the path"),
+        "episode": Program(episode=learn_from_path, arrays=path, name="contrastive divergence"),
+    }

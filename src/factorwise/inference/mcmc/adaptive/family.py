@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
-from factorwise.inference.cross_entropy import maximize
+from factorwise.inference.cross_entropy.fitting import climb
 from factorwise.inference.mcmc.adaptive.jumps import Jump, Jumps
 from factorwise.kernels.clusterings.adaptive.jump_odds import MERGE, MOVE, SPLIT
 from factorwise.rng import Stream
@@ -142,44 +142,14 @@ def fit_choices(
 
     Implements: rohanimanesh2009inference, Eq. 2.
     """
-    objective = _Objective(choices, len(previous))
     with _linear_algebra().limit(limits=1, user_api="blas"):
-        return maximize(objective, [0], np.ones(1), previous, ridge=ridge, steps=steps, quiet=quiet)
+        return climb(partial(_likelihood, choices), previous, ridge, steps=steps, quiet=quiet)
 
 
 @cache
 def _linear_algebra() -> ThreadpoolController:
     """Return what limits its threads: products this small are slower in several, which wait by spinning."""
     return ThreadpoolController()
-
-
-class _Objective:
-    """The likelihood of all jumps as that of one sample, so that value and gradient share their sums."""
-
-    def __init__(self, choices: Sequence[Choice], size: int) -> None:
-        self._choices = choices
-        self._at = np.full(size, np.nan)
-        self._found = (0.0, self._at)
-        self.size = size
-
-    def sample(self, parameters: NDArray[np.float64], count: int, stream: Stream) -> list[int]:
-        """Return stand-ins: the jumps are fixed."""
-        return [0] * count
-
-    def log_prob(self, parameters: NDArray[np.float64], samples: Sequence[int]) -> NDArray[np.float64]:
-        """Sum of the shared log-probabilities."""
-        return np.array([self._both(parameters)[0]])
-
-    def log_prob_gradient(
-        self, parameters: NDArray[np.float64], samples: Sequence[int], shares: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Gradient of the same."""
-        return self._both(parameters)[1]
-
-    def _both(self, parameters: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        if not np.array_equal(parameters, self._at):
-            self._at, self._found = parameters.copy(), _likelihood(self._choices, parameters)
-        return self._found
 
 
 def _choice(rows: NDArray[np.float32], made: Sequence[tuple[int, float]], *, of_merge: bool) -> Choice:

@@ -65,7 +65,7 @@ class LinkedGibbs:
 
     def programs(self, parts: Surroundings) -> dict[str, Program]:
         """Offer linked clusters, and choose."""
-        arrays = link_arrays(self.links, self.items, self.strict)
+        arrays = {**link_arrays(self.links, self.strict), "items": self.items.astype(np.int32)}
         return {
             "support": Program(support=offer_linked, arrays=arrays, name="linked clusters"),
             "choose": self.choose,
@@ -81,13 +81,10 @@ class LinkedJumps(PartitionMove):
     strict
         Give the probability of the way back. Otherwise the change of score alone decides, which is for
         searches.
-    items
-        The items whose links are drawn; empty for all.
     """
 
     links: LinkGraph
     strict: bool = True
-    items: NDArray[np.int32] = field(default_factory=_no_items)
     changes = "many"
     crosses_blocks = True
 
@@ -101,7 +98,7 @@ class LinkedJumps(PartitionMove):
         roles = ("gains", "applied", "sides")
         pairwise = all("sides" in program.functions for program in parts.templates)
         most = parts.world.n_items
-        arrays = link_arrays(self.links, self.items, self.strict) | {
+        arrays = link_arrays(self.links, self.strict) | {
             "apply": Pointers([parts.world.program()], ("apply",)),
             "templates": Pointers(parts.templates, roles),
             "pairwise": [int(pairwise)],
@@ -121,13 +118,12 @@ def check_links(links: LinkGraph, world: Partition) -> None:
         )
 
 
-def link_arrays(links: LinkGraph, items: NDArray[np.int32], strict: bool) -> dict[str, Any]:
+def link_arrays(links: LinkGraph, strict: bool) -> dict[str, Any]:
     """Return the arrays of programs that follow links."""
     return {
         "start": links.start,
         "neighbor": links.neighbor,
         "graph": [links.neighbor.ctypes.data],
-        "items": items.astype(np.int32),
         "turn": np.zeros(2, np.int64),
         "strict": [int(strict)],
     }

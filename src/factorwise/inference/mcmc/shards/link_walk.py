@@ -82,7 +82,8 @@ class LinkWalk(ShardedWalk):
         model = self._model(float(unlinked), float(cluster), further)
         start = np.arange(n) if labels is None else self._allowed(np.asarray(labels))
         worth = scores if further is None else np.maximum(scores, FOLLOWED)
-        super().__init__(*_moves(model, graph, strict), labels=start, worth=worth)
+        jumps = Metropolis(model, LinkedJumps(graph, strict))
+        super().__init__(LinkedGibbs(model, graph, strict), jumps, labels=start, worth=worth)
 
     def _model(self, unlinked: float, cluster: float, further: Model | None) -> Model:
         """Return the model: the links, constraints where there are any, and further templates."""
@@ -102,28 +103,6 @@ class LinkWalk(ShardedWalk):
             return Model(templates, weights)
         return Model([*templates, *further.templates], np.concatenate([weights, further.weights]))
 
-    def copy(self, *, strict: bool | None = None, items: Ints | None = None) -> LinkWalk:
-        """Return a walk from the same clustering, in one shard, that goes its own way.
-
-        strict, items
-            As this walk, and all items, where nothing else is said.
-        """
-        twin = object.__new__(LinkWalk)
-        twin.__dict__.update(self.__dict__)
-        moves = _moves(self.model, self.graph, self.gibbs.strict if strict is None else strict, items)
-        ShardedWalk.__init__(twin, *moves, labels=self.labels, worth=self.link_worth)
-        twin.proposals, twin.changes = self.proposals, self.changes
-        return twin
-
-    def beyond(self) -> NDArray[np.float32]:
-        """Return by how much the score of each linked pair is above that of one that is not linked."""
-        return self.link_scores - np.float32(self.settings[0])
-
-    def records(self) -> NDArray[np.int64]:
-        """Return how many records each cluster has, by its id."""
-        ids = len(self.shards.world.arrays.size)
-        return np.bincount(self.shards.label, weights=self.counts, minlength=ids).astype(np.int64)
-
     def place_items(self, labels: Ints) -> None:
         """Set the clustering; an item whose source its cluster has already comes to lie by itself."""
         self.shards.place(self._allowed(labels))
@@ -132,14 +111,6 @@ class LinkWalk(ShardedWalk):
         if labels.shape != (self.graph.n_items,):
             raise ShapeError(f"{self.graph.n_items} items need a label each, but {labels.shape} were given.")
         return _one_per_source(labels, self.sources) if self.sources.any() else labels
-
-
-def _moves(
-    model: Model, graph: LinkGraph, strict: bool, items: Ints | None = None
-) -> tuple[LinkedGibbs, Metropolis]:
-    chosen = np.zeros(0, np.int32) if items is None else np.asarray(items, np.int32)
-    jumps = Metropolis(model, LinkedJumps(graph, strict, chosen))
-    return LinkedGibbs(model, graph, strict, chosen), jumps
 
 
 def _one_for_each(name: str, values: ArrayLike, kind: type[Kind], n: int) -> NDArray[Kind]:
