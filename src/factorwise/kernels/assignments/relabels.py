@@ -133,7 +133,9 @@ def draw_span(world: Any, mine: Any, random: Any, move: Any, choice: Any, change
         for k in range(labels):
             mine.score[k] = sharpness * mine.lead[at * many + now, k] + mine.tail[at, k]
         chance = uniform(random)
-        drawn = pick_share(choice.share, labels, chance * take_shares(choice.share, mine.score, labels, 1.0, -1))
+        drawn = pick_share(
+            choice.share, labels, chance * take_shares(choice.share, mine.score, labels, 1.0, -1)
+        )
         move.log_ratio += sharpness * (
             mine.lead[at * many + was, mine.old[at]] - mine.lead[at * many + now, drawn]
         )
