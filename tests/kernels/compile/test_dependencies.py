@@ -59,7 +59,7 @@ def test_generated_code_reaches_the_modules_that_it_imports_and_those_they_impor
         "factorwise.kernels.compile.compiler",
         "factorwise.kernels.compile.primitives",
         "factorwise.kernels.numeric.simd",
-        "factorwise.kernels.numeric.sixteen",
+        "factorwise.kernels.numeric.int_lanes",
     } <= set(REACHED)
 
 

@@ -3,17 +3,13 @@ import numpy as np
 import pytest
 
 from factorwise.kernels.compile.primitives import overlap
-from factorwise.kernels.numeric.simd import (
-    LANES,
-    dot_eight,
+from factorwise.kernels.numeric.int_lanes import (
     eight_ints_of,
-    eight_of,
     first_lanes,
-    lane,
-    load_eight,
     load_eight_ints,
     sum_eight_ints,
 )
+from factorwise.kernels.numeric.simd import LANES, dot_eight, eight_of, lane, load_eight
 from factorwise.model.model import Model
 from factorwise.model.programs import model_programs
 from factorwise.model.templates import PairTemplate, VectorPairTemplate

@@ -14,8 +14,13 @@ from numba import types
 from numba.extending import overload
 
 from factorwise.kernels.compile.compiler import FAST_SUMS
-from factorwise.kernels.numeric.simd import EIGHT_INTS, eight_ints_of
-from factorwise.kernels.numeric.sixteen import ABSENT, SIXTEEN_INTS, sixteen_ints_of
+from factorwise.kernels.numeric.int_lanes import (
+    ABSENT,
+    EIGHT_INTS,
+    SIXTEEN_INTS,
+    eight_ints_of,
+    sixteen_ints_of,
+)
 
 NOWHERE = np.int32(-(2**31))  # the one 32-bit number that no field may hold
 

@@ -2,8 +2,8 @@
 
 A plain function of two numbers such as ``abs(p - q)`` works on `EIGHT` as it does on floats: sums,
 differences, products, quotients, ``abs``, ``min``, ``max`` and comparisons (1.0 where they hold, else 0.0)
-apply lane by lane. What it must not do is branch on a number, since the lanes would part. `EIGHT_INTS` are
-whole numbers; comparing them gives `EIGHT_TRUTHS`, which know ``&``, ``|`` and ``^``.
+apply lane by lane. What it must not do is branch on a number, since the lanes would part. `int_lanes` has the
+same for whole numbers.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from numba.extending import intrinsic, models, overload, register_model
 LANES = 8
 _FLOAT = ir.FloatType()
 _VECTOR = ir.VectorType(_FLOAT, LANES)
-INTS = ir.VectorType(ir.IntType(32), LANES)
-_TRUTHS = ir.VectorType(ir.IntType(1), LANES)
 _FAST = ("nsz", "arcp", "contract", "reassoc")
 
 
@@ -31,17 +29,7 @@ class _EightType(types.Type):
         super().__init__(name="Eight")
 
 
-class _EightIntsType(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name="EightInts")
-
-
-class _EightTruthsType(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name="EightTruths")
-
-
-EIGHT, EIGHT_INTS, EIGHT_TRUTHS = _EightType(), _EightIntsType(), _EightTruthsType()
+EIGHT = _EightType()
 
 
 def model_of(vector: Any) -> Any:
@@ -55,8 +43,6 @@ def model_of(vector: Any) -> Any:
 
 
 register_model(_EightType)(model_of(_VECTOR))
-register_model(_EightIntsType)(model_of(INTS))
-register_model(_EightTruthsType)(model_of(_TRUTHS))
 
 
 def splat(builder: Any, value: Any, kind: Any = _VECTOR) -> Any:
@@ -218,112 +204,3 @@ def dot_eight(typing_context: Any, vector: Any, weights: Any, offset: Any) -> An
         return builder.call(reduce, [ir.Constant(ir.DoubleType(), 0.0), products], fastmath=("reassoc",))
 
     return types.float64(vector, weights, offset), code
-
-
-# whole numbers and truth values
-
-
-def _as_ints(context: Any, builder: Any, value: Any, kind: Any) -> Any:
-    if isinstance(kind, _EightIntsType):
-        return value
-    if isinstance(kind, _EightTruthsType):
-        return builder.zext(value, INTS)
-    return splat(builder, context.cast(builder, value, kind, types.int32), INTS)
-
-
-def _as_truths(context: Any, builder: Any, value: Any, kind: Any) -> Any:
-    if isinstance(kind, _EightTruthsType):
-        return value
-    return splat(builder, context.cast(builder, value, kind, types.boolean), _TRUTHS)
-
-
-def _int_compared(name: str) -> Callable[[Any, Any, Any], Any]:
-    return lambda builder, a, b: builder.icmp_signed(name, a, b)
-
-
-def called(name: str) -> Callable[[Any, Any, Any], Any]:
-    """Return what builds the instruction ``name``."""
-    return lambda builder, a, b: getattr(builder, name)(a, b)
-
-
-COMPARISONS: dict[Any, str] = {
-    operator.eq: "==",
-    operator.ne: "!=",
-    operator.lt: "<",
-    operator.le: "<=",
-    operator.gt: ">",
-    operator.ge: ">=",
-}
-CONNECTIVES: dict[Any, str] = {operator.and_: "and_", operator.or_: "or_", operator.xor: "xor"}
-_NUMBERS = (types.Integer, types.Boolean)
-for _function, _name in COMPARISONS.items():
-    _apply = lanewise(EIGHT_TRUTHS, _as_ints, _int_compared(_name))
-    offer_lanewise(_function, _apply, _EightIntsType, _NUMBERS)
-for _function, _method in {operator.add: "add", operator.sub: "sub", operator.mul: "mul"}.items():
-    _apply = lanewise(EIGHT_INTS, _as_ints, called(_method))
-    offer_lanewise(_function, _apply, _EightIntsType, (_EightTruthsType, *_NUMBERS))
-for _function, _method in CONNECTIVES.items():
-    _apply = lanewise(EIGHT_TRUTHS, _as_truths, called(_method))
-    offer_lanewise(_function, _apply, _EightTruthsType, (types.Boolean,))
-
-
-@intrinsic
-def _absolute_ints(typing_context: Any, value: Any) -> Any:
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        negative = builder.icmp_signed("<", arguments[0], ir.Constant(INTS, [0] * LANES))
-        return builder.select(negative, builder.neg(arguments[0]), arguments[0])
-
-    return EIGHT_INTS(value), code
-
-
-for _function in (abs, np.abs):
-
-    @overload(_function, strict=False)
-    def _chosen_absolute_ints(value: Any) -> Any:
-        return (lambda value: _absolute_ints(value)) if isinstance(value, _EightIntsType) else None  # type: ignore[call-arg]
-
-
-@intrinsic
-def load_eight_ints(typing_context: Any, array: Any, row: Any, column: Any) -> Any:
-    """Read eight numbers of a C-ordered int32 array from ``array[row, column]`` on; nothing is checked."""
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load(address(context, builder, signature, arguments, INTS), align=4)
-
-    return EIGHT_INTS(array, row, column), code
-
-
-@intrinsic
-def eight_ints_of(typing_context: Any, value: Any) -> Any:
-    """Return eight whole numbers: of truth values 1 or 0, of one number eight copies."""
-    if not isinstance(value, (_EightIntsType, _EightTruthsType, *_NUMBERS)):
-        return None  # a real number would lose its fraction
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return _as_ints(context, builder, arguments[0], signature.args[0])
-
-    return EIGHT_INTS(value), code
-
-
-@intrinsic
-def first_lanes(typing_context: Any, vector: Any, count: Any) -> Any:
-    """Keep the first ``count`` of eight whole numbers and make the others zero."""
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        numbers = ir.Constant(INTS, list(range(LANES)))
-        limit = _as_ints(context, builder, arguments[1], signature.args[1])
-        kept = builder.icmp_signed("<", numbers, limit)
-        return builder.select(kept, arguments[0], ir.Constant(INTS, [0] * LANES))
-
-    return EIGHT_INTS(vector, count), code
-
-
-@intrinsic
-def sum_eight_ints(typing_context: Any, vector: Any) -> Any:
-    """Add up the eight numbers."""
-
-    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        reduce = declared(builder, f"llvm.vector.reduce.add.v{LANES}i32", ir.IntType(32), [INTS])
-        return builder.sext(builder.call(reduce, arguments), ir.IntType(64))
-
-    return types.int64(vector), code

@@ -22,8 +22,8 @@ from factorwise.kernels.clusterings.code.functions import (
 from factorwise.kernels.clusterings.code.row_code import row_function
 from factorwise.kernels.clusterings.code.vector_code import FieldLayout
 from factorwise.kernels.compile.programs import Pointers, Program, Written
+from factorwise.kernels.numeric.int_lanes import SIXTEEN
 from factorwise.kernels.numeric.simd import LANES
-from factorwise.kernels.numeric.sixteen import SIXTEEN
 from factorwise.variables.fields import Field, Fields
 from factorwise.variables.pair_table import PairTable
 from factorwise.world.partition import Partition

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from factorwise.kernels.clusterings.code.vector_code import FieldLayout, read_field
 from factorwise.kernels.compile.composition import Source
 from factorwise.kernels.compile.dependencies import parsed
+from factorwise.kernels.numeric.int_lanes import HIGHEST, SIXTEEN
 from factorwise.kernels.numeric.simd import LANES
-from factorwise.kernels.numeric.sixteen import HIGHEST, SIXTEEN
 
 if TYPE_CHECKING:
     from factorwise.kernels.clusterings.code.functions import PairTerm
 
 LANE_IMPORTS = """
-from factorwise.kernels.numeric.simd import eight_ints_of, first_lanes, load_eight_ints, sum_eight_ints
-from factorwise.kernels.numeric.sixteen import (
-    first_of_sixteen, load_sixteen_ints, sixteen_ints_of, sum_sixteen_ints
+from factorwise.kernels.numeric.int_lanes import (
+    eight_ints_of, first_lanes, first_of_sixteen, load_eight_ints, load_sixteen_ints, sixteen_ints_of,
+    sum_eight_ints, sum_sixteen_ints
 )
 """
 WIDEST = 64  # numbers in a field, for sixteen lanes: a sum of 16 bits must hold hundreds of overlaps

@@ -4,7 +4,7 @@ import pytest
 
 from factorwise.kernels.compile.primitives import overlap
 from factorwise.kernels.compile.programs import Bound
-from factorwise.kernels.numeric.sixteen import (
+from factorwise.kernels.numeric.int_lanes import (
     HIGHEST,
     SIXTEEN,
     first_of_sixteen,
