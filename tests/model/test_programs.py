@@ -206,7 +206,7 @@ def test_templates_for_other_items_are_refused(name):
 def test_given_pairs_are_scored_with_the_weights_that_are_given():
     edges = EdgeTemplate("links", 3, [(0, 1), (1, 2)], [[1.0], [2.0]], ["strength"])
     (program,) = model_programs(Model([edges], [1.0]), Partition.singletons(3), np.array([3.0])).templates
-    assert sorted(program.arrays["score"].tolist()) == [3.0, 3.0, 6.0, 6.0]
+    assert sorted(program.arrays["score"].make().tolist()) == [3.0, 3.0, 6.0, 6.0]
 
 
 def test_the_layout_of_pairs_is_that_of_their_templates():

@@ -11,12 +11,13 @@ rows : uint8[n (n - 1) / 2, width]
     Zeros and ones; the pair (i, j) with i > j stands in row ``i (i - 1) / 2 + j``.
 counts : int32[ids, width]
     Pairs of each cluster with each feature.
-with_item : int32[2, width]
-    What the item at hand has with the other members of a cluster: THERE, where it might go, and HERE.
+without, joined : int32[3, width]
+    Counts of a cluster without and with the item at hand: of one where it might go, THERE; of its own, HERE;
+    and zeros.
 links : uint16[n, width]
     Other members of its cluster with which an item has each feature; no rows where nothing asks for it.
-won : int32[2, width]
-    How many of these members have a link through it alone.
+won : int32[3, width]
+    How many of its members then have a link only if the item is among them, itself included.
 small, fresh : uint8[width]
     Scratch: sums of at most 255 rows.
 blocks : int64[., 4]
@@ -51,7 +52,7 @@ AGGREGATE_CODES = {
 
 MANY = 255  # rows of zeros and ones that fit into a sum of eight bits
 AGGREGATE, FIRST, SIZE, PLACE = range(4)
-THERE, HERE = range(2)
+THERE, HERE, NOWHERE = range(3)
 
 
 @shared
@@ -127,13 +128,22 @@ def begin_tables(world: Any, mine: Any) -> None:
 
 @shared
 def take_features(world: Any, mine: Any, item: int, cluster: int, end: int) -> None:
-    """Set a row of ``with_item`` and ``won`` to what an item has with the other members of a cluster."""
-    found, won = mine.with_item[end], mine.won[end]
+    """Set a row of ``without``, ``joined`` and ``won`` to the counts of a cluster without and with an item.
+
+    end
+        Whether the item is HERE, among its members, or THERE, where it is not yet.
+    """
+    counts, without, joined, won = mine.counts[cluster], mine.without[end], mine.joined[end], mine.won[end]
     for column in range(mine.counts.shape[1]):
-        found[column] = 0
+        joined[column] = 0
         won[column] = 0
     lo = world.start[cluster]
-    add_features(world, mine, item, lo, lo + world.size[cluster], end, found, won)
+    add_features(world, mine, item, lo, lo + world.size[cluster], end, joined, won)
+    for column in range(mine.counts.shape[1]):
+        found = joined[column]
+        won[column] += np.int32(found > 0)
+        without[column] = counts[column] - found if end == HERE else counts[column]
+        joined[column] = without[column] + found
 
 
 @shared
@@ -152,10 +162,7 @@ def tables_gradient(world: Any, mine: Any, move: Any, gradient: Any) -> None:
     move.factors += s + t - 1
     for block in range(len(mine.blocks)):
         size, at = mine.blocks[block, SIZE], mine.blocks[block, PLACE]
-        # cut out before the loops: an index that might be negative keeps them from being vectorised
-        change = gradient.value[at : at + size]
-        add_aggregate(mine, block, target, THERE, t + 1, 1.0, change)
-        add_aggregate(mine, block, source, HERE, s, -1.0, change)
+        add_aggregate(mine, block, THERE, HERE, t + 1, s, gradient.value[at : at + size])
 
 
 def tables_applied(world: Any, mine: Any, move: Any) -> None:
@@ -165,8 +172,8 @@ def tables_applied(world: Any, mine: Any, move: Any) -> None:
         take_both(world, mine, item, source, target)
     mine.change[0] = -1
     for column in range(mine.counts.shape[1]):
-        mine.counts[target, column] += mine.with_item[THERE, column]
-        mine.counts[source, column] -= mine.with_item[HERE, column]
+        mine.counts[target, column] = mine.joined[THERE, column]
+        mine.counts[source, column] = mine.without[HERE, column]
     if len(mine.links) > 0:
         lo = world.start[target]
         for slot in range(lo, lo + world.size[target]):
@@ -182,17 +189,20 @@ def tables_gains(world: Any, mine: Any, move: Any, choice: Any) -> None:
     mine.change[0] = -1  # what was kept of the change last weighed is overwritten
     for k in range(move.choices):
         cluster = np.int64(choice.targets[k])
-        end = HERE if cluster == move.source else THERE
-        members = np.int64(world.size[cluster]) + (1 - end)
-        take_features(world, mine, move.item, cluster, end)
+        size, own = np.int64(world.size[cluster]), cluster == move.source
+        take_features(world, mine, move.item, cluster, HERE if own else THERE)
         for block in range(len(mine.blocks)):
-            size, at = mine.blocks[block, SIZE], mine.blocks[block, PLACE]
-            for column in range(size):
+            columns, at = mine.blocks[block, SIZE], mine.blocks[block, PLACE]
+            for column in range(columns):
                 mine.value[column] = 0.0
-            add_aggregate(mine, block, cluster, end, members, 1.0, mine.value)
-            for column in range(size):
-                choice.out[k] += mine.weights[at + column] * mine.value[column]
-        move.factors += members - 1
+            if own:
+                add_aggregate(mine, block, NOWHERE, HERE, 0, size, mine.value)
+            else:
+                add_aggregate(mine, block, THERE, NOWHERE, size + 1, 0, mine.value)
+            for column in range(columns):
+                change = mine.weights[at + column] * mine.value[column]
+                choice.out[k] += -change if own else change
+        move.factors += size - np.int64(own)
 
 
 @shared
@@ -202,44 +212,43 @@ def pairs_of(members: int) -> int:
 
 
 @shared
-def add_aggregate(
-    mine: Any, block: int, cluster: int, end: int, members: int, sign: float, change: Any
-) -> None:
-    """Add, times ``sign``, one aggregate of a cluster with the item at hand less that without it.
-
-    end
-        Whether the item is HERE, among the members, or THERE, where it is not yet.
-    members
-        How many there are with it.
-    """
-    first, size = mine.blocks[block, FIRST], mine.blocks[block, SIZE]
+def add_aggregate(mine: Any, block: int, there: int, here: int, t: int, s: int, change: Any) -> None:
+    """Add the change of one aggregate as an item joins a cluster, then of t members, and leaves one of s."""
+    first, last = mine.blocks[block, FIRST], mine.blocks[block, FIRST] + mine.blocks[block, SIZE]
     aggregate = mine.blocks[block, AGGREGATE]
-    counts, more = mine.counts[cluster][first : first + size], mine.with_item[end][first : first + size]
-    own, before, after = np.int32(end), pairs_of(members - 1), pairs_of(members)
+    # cut out before the loops: an index that might be negative keeps them from being vectorised
+    was_there, then_there = mine.without[there][first:last], mine.joined[there][first:last]
+    then_here, was_here = mine.without[here][first:last], mine.joined[here][first:last]
+    size = last - first
+    t_before, t_after, s_before, s_after = pairs_of(t - 1), pairs_of(t), pairs_of(s), pairs_of(s - 1)
     if aggregate == COUNT:
         for k in range(size):
-            change[k] += sign * more[k]
+            change[k] += np.int32(then_there[k] - was_there[k] + then_here[k] - was_here[k])
     elif aggregate == ALL:
         for k in range(size):
-            had = np.int32(counts[k] - own * more[k])
-            change[k] += sign * (np.int32(had + more[k] == after) - np.int32(had == before))
+            after = np.int32(then_there[k] == t_after) + np.int32(then_here[k] == s_after)
+            change[k] += np.int32(
+                after - np.int32(was_there[k] == t_before) - np.int32(was_here[k] == s_before)
+            )
     elif aggregate == EXISTS:
         for k in range(size):
-            had = np.int32(counts[k] - own * more[k])
-            change[k] += sign * (np.int32(had + more[k] > 0) - np.int32(had > 0))
+            after = np.int32(then_there[k] > 0) + np.int32(then_here[k] > 0)
+            change[k] += np.int32(after - np.int32(was_there[k] > 0) - np.int32(was_here[k] > 0))
     elif aggregate == MAJORITY:  # twice the count is above the pairs
-        most, most_before = np.int32(max(after // 2, 0)), np.int32(max(before // 2, 0))
+        ta, sa = np.int32(max(t_after // 2, 0)), np.int32(max(s_after // 2, 0))
+        tb, sb = np.int32(max(t_before // 2, 0)), np.int32(max(s_before // 2, 0))
         for k in range(size):
-            had = np.int32(counts[k] - own * more[k])
-            change[k] += sign * (np.int32(had + more[k] > most) - np.int32(had > most_before))
+            after = np.int32(then_there[k] > ta) + np.int32(then_here[k] > sa)
+            change[k] += np.int32(after - np.int32(was_there[k] > tb) - np.int32(was_here[k] > sb))
     elif aggregate == LINKED:
-        won = mine.won[end][first : first + size]
+        won, lost = mine.won[there][first:last], mine.won[here][first:last]
         for k in range(size):
-            change[k] += sign * (won[k] + np.int32(more[k] > 0))
+            change[k] += np.int32(won[k] - lost[k])
     else:  # counts are zero where there are no pairs
-        share, share_before = 1.0 / after, 1.0 / before
+        ta_share, sa_share, tb_share, sb_share = 1.0 / t_after, 1.0 / s_after, 1.0 / t_before, 1.0 / s_before
         if aggregate == PER_MEMBER:
-            share, share_before = 1.0 / members, 1.0 / max(members - 1, 1)
+            ta_share, sa_share = 1.0 / max(t, 1), 1.0 / max(s - 1, 1)
+            tb_share, sb_share = 1.0 / max(t - 1, 1), 1.0 / max(s, 1)
         for k in range(size):
-            had = np.int32(counts[k] - own * more[k])
-            change[k] += sign * (share * (had + more[k]) - share_before * had)
+            after = ta_share * then_there[k] + sa_share * then_here[k]
+            change[k] += after - (tb_share * was_there[k] + sb_share * was_here[k])

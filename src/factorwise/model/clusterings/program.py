@@ -173,9 +173,10 @@ class PartitionProgram:
         arrays = {
             "rows": rows,
             "counts": np.zeros((self.n_ids, width), np.int32),
-            "with_item": np.zeros((2, width), np.int32),
+            "without": np.zeros((3, width), np.int32),
+            "joined": np.zeros((3, width), np.int32),
             "links": np.zeros((self.n_items if linked else 0, width), np.uint16),
-            "won": np.zeros((2, width), np.int32),
+            "won": np.zeros((3, width), np.int32),
             "small": np.zeros(width, np.uint8),
             "fresh": np.zeros(width, np.uint8),
             "change": np.full(3, -1, np.int64),
