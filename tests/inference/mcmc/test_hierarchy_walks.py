@@ -137,7 +137,7 @@ def test_what_the_world_says_of_itself():
             InvalidArgumentError,
             "of the kind Hierarchy, but a Tree",
         ),
-        (lambda: RegraftToCandidate.from_pairs(3, [(0, 3)]), ShapeError, "between 0 and 2"),
+        (lambda: RegraftToCandidate.from_pairs(3, [(0, 3)]), ShapeError, "from 0 to 2"),
         (
             lambda: Walk(Metropolis(make_model(3), CANDIDATES), fw.Hierarchy([0, 1, 2])),
             ShapeError,
