@@ -1,9 +1,12 @@
 """Small changes of formulas, one at a time, and whether the tests notice: which formulas no test guards.
 
 The files are those that carry ``Implements:``. An operator, a comparison, a sign, a number or the choice of
-``min`` and ``max`` is changed, and the tests that name what the file defines are run. Each change is made to
-the code of functions that are already loaded, in a child of a process that has run those tests before:
-nothing is compiled again. What nothing notices is explained in ``tests/mutations.txt``, else the run fails::
+``min`` and ``max`` is changed, and the tests that name what the file defines are run. Where nothing is
+compiled, each change is made to the code of functions that are already loaded, in a child of a process that
+has run those tests before. What goes unnoticed so, and all changes of kernels, are made to the text, in a
+copy of the sources with a cache of its own, from which what the file is compiled into is removed; more tests
+are run there, in a new process. What nothing notices is explained in ``tests/mutations.txt``, else the run
+fails::
 
     python tests/mutations.py --each 8
 """
@@ -19,14 +22,20 @@ import inspect
 import os
 import random
 import re
+import resource
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from functools import cache
 from pathlib import Path
 from types import CodeType, FunctionType
 
 import pytest
+
+from factorwise.kernels.compile.dependencies import reached_modules
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "src"
@@ -44,7 +53,19 @@ NAMES = {
     "exp": "expm1",
     "log1p": "log",
 }
+WORDS = [
+    "-x",
+    "-q",
+    "--no-header",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:xdist",
+    "-m",
+    "not slow and not cluster",
+]
 LONGEST = 60.0  # seconds beyond what the tests took before; a loop without end is noticed too
+COMPILING = 240.0  # seconds for what is compiled anew
 
 
 # --- changes ------------------------------------------------------------------------------------------
@@ -116,17 +137,25 @@ def change(node):
 
 
 def changes_of(path, each, seed):
-    """Return the number, line, words and changed code of up to ``each`` changes of a file."""
+    """Return the line, words and changed tree of up to ``each`` changes of a file."""
     tree = ast.parse(path.read_text())
     count = len(places_in(tree))
-    chosen = sorted(random.Random(f"{seed} {path.name}").sample(range(count), min(each, count)))
-    made = []
-    for number in chosen:
+    for number in sorted(random.Random(f"{seed} {path.name}").sample(range(count), min(each, count))):
         changed = copy.deepcopy(tree)
         node = places_in(changed)[number]
-        line, words = node.lineno, change(node)
-        made.append((number, line, words, compile(ast.fix_missing_locations(changed), str(path), "exec")))
-    return made
+        place = surroundings(changed, node)
+        yield node.lineno, f"{change(node)} in {place}", ast.fix_missing_locations(changed)
+
+
+def surroundings(tree, node):
+    """Say where a node stands: its function, and the first line of its statement."""
+    around = [
+        one
+        for one in ast.walk(tree)
+        if isinstance(one, ast.stmt) and any(inner is node for inner in ast.walk(one))
+    ]
+    functions = [one.name for one in around if isinstance(one, ast.FunctionDef | ast.ClassDef)]
+    return f"{'.'.join(functions)}: {ast.unparse(around[-1]).splitlines()[0][:120]}"
 
 
 # --- putting them into loaded functions ---------------------------------------------------------------
@@ -169,39 +198,73 @@ def functions_of(owner, seen=None):
 
 
 def tests_of(path):
-    """Return the test files that name what a file defines, those of the same folder first."""
-    tree = ast.parse(path.read_text())
-    names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
-    known = re.compile("|".join(rf"\b{name}\b" for name in names if not name.startswith("_")))
-    module = ".".join(path.relative_to(SOURCES).with_suffix("").parts)
+    """Return the test files that name what a file, or one that imports it, defines.
+
+    Rare names count more, and so do test files that lie near.
+    """
+    module = module_of(path)
+    texts = test_texts()
+    weights = dict.fromkeys((rf"\b{re.escape(module)}\b", *patterns_in(path)), 1.0)
+    for other in imports():
+        if module in imports()[other]:
+            for pattern in patterns_in(other):
+                weights.setdefault(pattern, 0.1)
+    found = dict.fromkeys(texts, 0.0)
+    for pattern, weight in weights.items():
+        named = [test for test, text in texts.items() if re.search(pattern, text)]
+        for test in named:
+            found[test] += weight / len(named)
     folder = ROOT / "tests" / path.relative_to(SOURCES / "factorwise").parent
-    found = {}
-    for test in sorted((ROOT / "tests").rglob("test_*.py")):
-        if test.parts[len(ROOT.parts) + 1] in ("cli", "cluster", "testing"):
-            continue
-        text = test.read_text()
-        hits = len(known.findall(text)) + 100 * (module in text)
-        near = sum(a == b for a, b in zip(test.parts, folder.parts, strict=False))
-        if hits:
-            found[test] = (near, hits)
-    return sorted(found, key=found.get, reverse=True)
+    near = {test: sum(a == b for a, b in zip(test.parts, folder.parts, strict=False)) for test in found}
+    score = {
+        test: value * 4.0 ** (near[test] + (test.stem == f"test_{path.stem}"))
+        for test, value in found.items()
+    }
+    return sorted(filter(found.get, found), key=score.get, reverse=True)
+
+
+def module_of(path):
+    return ".".join(path.relative_to(SOURCES).with_suffix("").parts)
+
+
+def patterns_in(path):
+    """Return what finds the public names that a file defines: plain words and methods only where called."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            plain = node.name == node.name.lower() and "_" not in node.name
+            yield rf"\b{node.name}\(" if plain else rf"\b{node.name}\b"
+
+
+@cache
+def imports():
+    """Return the modules that each source file imports from."""
+    return {
+        path: {
+            node.module for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)
+        }
+        for path in sorted(SOURCES.rglob("*.py"))
+        if path.name != "__init__.py"
+    }
+
+
+@cache
+def test_texts():
+    return {
+        test: test.read_text()
+        for test in sorted((ROOT / "tests").rglob("test_*.py"))
+        if test.parts[len(ROOT.parts) + 1] not in ("cli", "cluster", "testing")
+        and test.parent != ROOT / "tests"
+    }
 
 
 def run_tests(tests):
     """Run tests here; return whether all passed."""
-    words = [
-        "-x",
-        "-q",
-        "--no-header",
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:xdist",
-        "-m",
-        "not slow and not cluster",
-    ]
     with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
-        return pytest.main([*words, *map(str, tests)]) == 0
+        return pytest.main([*WORDS, *map(str, tests)]) == 0
+
+
+def not_started(*_, **__):
+    pytest.skip("the other process would not have the change")
 
 
 def is_noticed(module, code, tests, seconds):
@@ -212,11 +275,72 @@ def is_noticed(module, code, tests, seconds):
             os.setsid()
             # processor time: a machine that is busy with other work must not pass for a loop without end
             signal.setitimer(signal.ITIMER_PROF, 2 * seconds + LONGEST)
+            subprocess.Popen = not_started
             put(module, code)
             os._exit(0 if run_tests(tests) else 1)
         except BaseException:
             os._exit(1)
     return os.waitpid(child, 0)[1] != 0
+
+
+class Copy:
+    """A copy of the sources, in which texts are changed, and caches that tests fill, also for later files."""
+
+    def __init__(self, folder, tests):
+        self.sources, self.tests = folder / "src", tests
+        shutil.rmtree(self.sources, ignore_errors=True)
+        self.kernels, self.changed = folder / "kernels", folder / "kernels-changed"
+        shutil.copytree(SOURCES, self.sources, ignore=shutil.ignore_patterns("__pycache__"))
+        self.generated = folder / "generated"
+        self.generated.mkdir(mode=0o700, exist_ok=True)
+        before = children_seconds()
+        self.passes = self._run(self.kernels, 10_000)
+        self.seconds = children_seconds() - before
+
+    def is_noticed(self, path, text):
+        """Whether tests fail, or take far longer, with another text of a file."""
+        place = self.sources / path.relative_to(SOURCES)
+        shutil.rmtree(self.changed, ignore_errors=True)
+        if self.kernels.exists():
+            shutil.copytree(self.kernels, self.changed, copy_function=os.link)
+        for stem in {other.stem for other in depending_on(path)}:
+            for file in self.changed.glob(f"*/{stem}.*.nbi"):
+                file.unlink()
+        place.write_text(text)
+        try:
+            return not self._run(self.changed, 2 * self.seconds + COMPILING)
+        finally:
+            place.write_text(path.read_text())
+
+    def _run(self, kernels, seconds):
+        places = {
+            "PYTHONPATH": self.sources,
+            "FACTORWISE_CACHE": self.generated,
+            "NUMBA_CACHE_DIR": kernels,
+            "PYTHONDONTWRITEBYTECODE": "1",  # a text may change twice within a second
+        }
+        limit = (resource.RLIMIT_CPU, (int(seconds), int(seconds)))
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *WORDS, *self.tests],
+            cwd=ROOT,
+            env={**os.environ, **{name: str(value) for name, value in places.items()}},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=lambda: resource.setrlimit(*limit),
+            check=False,
+        )
+        return done.returncode == 0
+
+
+def children_seconds():
+    used = os.times()
+    return used.children_user + used.children_system
+
+
+def depending_on(path):
+    """Return the files that a change of one may change the compiled code of."""
+    module = module_of(path)
+    return [path] + [other for other in imports() if module in reached_modules(f"import {module_of(other)}")]
 
 
 def explained():
@@ -225,21 +349,33 @@ def explained():
     return {line.split("\t")[0] for line in lines if line and not line.startswith("#")}
 
 
-def try_file(path, each, seed, files):
-    """Make changes of one file; print what the tests say of each."""
-    name = str(path.relative_to(SOURCES / "factorwise"))
-    tests = tests_of(path)[:files]
-    begun = time.process_time()
-    if not tests or not run_tests(tests):
-        print(f"{name}: no tests, or they fail without a change: {tests}", flush=True)
-        return
-    seconds = time.process_time() - begun
-    module = importlib.import_module(".".join(path.relative_to(SOURCES).with_suffix("").parts))
-    known = explained()
-    for _, line, words, code in changes_of(path, each, seed):
-        shown = f"{name}: {words}"
-        noticed = is_noticed(module, code, tests, seconds)
-        outcome = "killed" if noticed else "explained" if shown in known else "survived"
+def outcomes_of(path, options):
+    """Make changes of one file; yield the line and words of each, and whether the tests noticed it."""
+    tests, changes = tests_of(path), list(changes_of(path, options.each, options.seed))
+    unnoticed = changes
+    if "kernels" not in path.parts:
+        begun = time.process_time()
+        if not run_tests(tests[: options.files]):
+            raise SystemExit(f"{path}: no tests, or they fail without a change: {tests[: options.files]}")
+        seconds, module, unnoticed = time.process_time() - begun, importlib.import_module(module_of(path)), []
+        for line, words, tree in changes:
+            if is_noticed(module, compile(tree, str(path), "exec"), tests[: options.files], seconds):
+                yield line, words, True
+            else:
+                unnoticed.append((line, words, tree))
+    if unnoticed:
+        tried = Copy(options.here, tests[: options.more])
+        if not tried.passes:
+            raise SystemExit(f"{path}: tests fail without a change: {tests[: options.more]}")
+        for line, words, tree in unnoticed:
+            yield line, words, tried.is_noticed(path, ast.unparse(tree))
+
+
+def try_file(path, options):
+    """Print what the tests say of changes of one file."""
+    name, known = path.relative_to(SOURCES / "factorwise"), explained()
+    for line, words, noticed in outcomes_of(path, options):
+        outcome = "killed" if noticed else "explained" if f"{name}: {words}" in known else "survived"
         print(f"{outcome}\t{name}:{line}\t{words}", flush=True)
 
 
@@ -247,9 +383,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--each", type=int, default=8, help="changes of each file")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--files", type=int, default=3, help="test files for each source file")
+    parser.add_argument("--files", type=int, default=2, help="test files for each source file at first")
+    parser.add_argument("--more", type=int, default=5, help="test files for what those do not notice")
     parser.add_argument("--only", nargs="*", default=(), help="parts of file names")
-    parser.add_argument("--here", action="store_true", help="in this process")
+    parser.add_argument("--here", type=Path, metavar="FOLDER", help="in this process; a place for copies")
     options = parser.parse_args()
     chosen = [
         path
@@ -258,16 +395,19 @@ def main():
     ]
     if options.here:
         for path in chosen:
-            try_file(path, options.each, options.seed, options.files)
+            try_file(path, options)
         return
     outcomes = {"killed": 0, "explained": 0, "survived": 0}
+    folder = tempfile.mkdtemp()
     for path in chosen:
-        numbers = ["--each", str(options.each), "--seed", str(options.seed), "--files", str(options.files)]
-        command = [sys.executable, __file__, "--here", *numbers, "--only", str(path)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-        print(done.stdout, end="", flush=True)
-        for line in done.stdout.splitlines():
-            outcomes[line.split("\t")[0]] = outcomes.get(line.split("\t")[0], 0) + 1
+        numbers = [f"--{name}={getattr(options, name)}" for name in ("each", "seed", "files", "more")]
+        command = [sys.executable, __file__, "--here", folder, *numbers, "--only", str(path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+            for line in child.stdout:
+                print(line, end="", flush=True)
+                outcomes[line.split("\t")[0]] += 1
+        outcomes["survived"] += child.returncode != 0
+    shutil.rmtree(folder)
     print(outcomes)
     sys.exit(outcomes["survived"] > 0)
 

@@ -5,6 +5,7 @@ from factorwise.model.model import Model
 from factorwise.model.template import Template
 from factorwise.model.templates import ClusterSize
 from factorwise.model.weights import SparseVector
+from factorwise.world.diff import Transfer
 from factorwise.world.partition import Partition
 
 
@@ -35,3 +36,16 @@ def test_statistics_that_are_no_sparse_vector_are_refused():
 def test_a_model_is_made_of_templates(given):
     with pytest.raises(InvalidArgumentError, match="template"):
         Model(given)
+
+
+def test_a_gain_is_the_difference_of_two_scores():
+    model = Model([ClusterSize()], {"cluster size": [0.7, -0.3]})
+    world, diff = Partition.from_labels([0, 0, 1, 2]), Transfer([0], 0, 1)
+    assert model.gain(world, diff) == pytest.approx(model.score(world.after(diff)) - model.score(world))
+
+
+def test_a_model_shows_the_range_of_the_weights_of_each_template():
+    model = Model([ClusterSize("a"), ClusterSize("b")], {"a": [0.25, -1.5], "b": [2.0, 3.5]})
+    view = model._repr_html_()
+    assert "<td>-1.5</td><td>0.25</td>" in view
+    assert "<td>2</td><td>3.5</td>" in view
