@@ -45,7 +45,7 @@ from factorwise.world.links import LinkGraph
 Floats = NDArray[np.float64]
 DIMENSIONS = {"name": 128, "affiliation": 128, "coauthors": 512, "words": 256}
 CANDIDATES, TEMPERATURE = 10, 0.2
-SHIFT_OF_PAIRS, SHIFT_OF_GROUPS = 1.5, -2.0  # of the constants, chosen on the first half
+SHIFT_OF_PAIRS, SHIFT_OF_GROUPS = 0.0, -2.0  # of the constants, chosen on the first half
 LEVELS = (0.6, 0.7, 0.8)
 
 
