@@ -253,6 +253,14 @@ def test_learning_can_be_watched_and_ended():
     assert seen[0].active >= 1
 
 
+def test_a_pass_tells_the_mean_log_likelihood_of_a_sequence_on_the_way():
+    likelihood = regular()
+    whole = EnergyLearning(method="doubly-stochastic", rounds=1, batch=likelihood.count)
+    at_the_start = likelihood.evaluate(np.zeros(likelihood.measurement.count)).log_likelihood
+    told = learn_energies(likelihood, config=whole).rounds[0].log_likelihood
+    assert told == pytest.approx(at_the_start / likelihood.count)
+
+
 def test_sequences_with_tables_of_their_own_add_up():
     random = np.random.default_rng(12)
     lengths, which = (3, 5, 2, 4), np.array([1, 0, 1, 1])
