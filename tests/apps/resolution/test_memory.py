@@ -1,7 +1,6 @@
 """Resolving with files: the same bits as in memory, nothing left behind, and sizes that can be read."""
 
 import gc
-import weakref
 from dataclasses import fields
 
 import numpy as np
@@ -17,6 +16,7 @@ from factorwise.apps.resolution.normalize.normal_forms import normalize
 from factorwise.apps.resolution.normalize.pair_values import PairValues
 from factorwise.apps.resolution.normalize.stored_forms import StoredForms
 from factorwise.apps.resolution.normalize.vectors import Vectors
+from factorwise.cli.resolve.apply import _handed_over
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.shards import component_search
 from factorwise.io.columns import Columns
@@ -89,10 +89,13 @@ def test_entities_and_confidences_are_the_same_bits(resolver, monkeypatch, tmp_p
 def test_records_that_go_to_a_file_are_not_kept_in_memory(resolver, monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     in_files(monkeypatch)
-    given = [PEOPLE.slice(0)]
-    held = weakref.ref(given[0])
-    found = resolver.resolve(given.pop(), id="id", linked=lambda linked: given.append(held()))
-    assert given == [None]
+    table = PEOPLE.take(pa.array(np.arange(PEOPLE.num_rows)))
+    reader, size, held = _handed_over(table), table.nbytes, []
+    del table
+    before = pa.total_allocated_bytes()
+    found = resolver.resolve(reader, id="id", linked=lambda linked: held.append(pa.total_allocated_bytes()))
+    assert found.linked.normal.columns.in_files
+    assert held[0] < before - 0.5 * size
     assert found.ids.equals(PEOPLE.column("id").combine_chunks())
 
 

@@ -329,18 +329,19 @@ class EntityResolver(ParameterEstimator):
             does not depend on it.
         memory
             Bytes that it may take, or text such as "4GB"; None for half of what is free. What does not fit
-            goes to files in a scratch folder (in TMPDIR), which are removed with the answer; the records as
-            well, so keep no reference to them. The entities do not depend on it.
+            goes to files in a scratch folder (in TMPDIR), which are removed with the answer: the records as
+            well, so give a path or a `pyarrow.RecordBatchReader`, of which nothing stays in memory. The
+            entities do not depend on it.
         planned, linked, watch
             Called with what will be taken before the work, with the candidates before the search, and after
             each of its rounds.
         """
         self._check_fitted()
         table = read_table(records)
-        del records  # which may have been the last reference to what now goes to a file
         plan = self._plan_memory(memory, table)
         store = plan.open_columns()
         table = store.keep_table(table)
+        store.rest()
         if getattr(self, "_of_file", False):
             self._table = table
         ids = _ids(table, id)

@@ -211,10 +211,10 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
     rounds: list[Progress] = []
     blocking: dict[str, Any] = {}
     if known is None:
-        table = [records.table]  # for the resolver alone, which may put it into a file
+        given = _handed_over(records.table)
         if request.canonical is None and request.report is None:
-            records = everyone = replace(records, table=records.table.slice(0, 0))
-        found = _walk(options, request, records, table, resolver, limits, clock, rounds, blocking)
+            records = everyone = replace(records, table=records.table.schema.empty_table())
+        found = _walk(options, request, records, given, resolver, limits, clock, rounds, blocking)
     else:
         with clock.part("walk"):
             found = placed(records, known, resolver, limits)
@@ -312,11 +312,19 @@ def _constrained(options: Options, request: Request, ids: pa.Array) -> dict[str,
     return rows
 
 
+def _handed_over(table: pa.Table) -> pa.RecordBatchReader:
+    """Return the rows of a table, of which nothing is kept once they are read: they may go to a file then."""
+    import pyarrow as pa
+
+    batches = table.to_batches()[::-1]
+    return pa.RecordBatchReader.from_batches(table.schema, (batches.pop() for _ in range(len(batches))))
+
+
 def _walk(
     options: Options,
     request: Request,
     records: Records,
-    table: list[pa.Table],
+    given: pa.RecordBatchReader,
     resolver: EntityResolver,
     constraints: Constraints,
     clock: Clock,
@@ -325,7 +333,7 @@ def _walk(
 ) -> Resolution:
     """Find the entities, telling of the candidates before the walk and of the walk while it lasts.
 
-    ``table`` has that of the records, and is emptied. What is told of each round is also added to ``rounds``,
+    ``given`` are the records to read. What is told of each round is also added to ``rounds``,
     and what is told of candidates to ``blocking``.
     """
     began = time.perf_counter()
@@ -366,7 +374,7 @@ def _walk(
             bar(progress)
 
         found = resolver.resolve(
-            table.pop(),
+            given,
             id=request.reading["id_column"],
             constraints=constraints,
             checkpoint=request.checkpoint,
