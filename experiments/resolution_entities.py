@@ -2,12 +2,14 @@
 
     python experiments/resolution_entities.py --salts a b c
     python experiments/resolution_entities.py cora1295 aminer110 --curve --salts a b c
+    python experiments/resolution_entities.py chicago_early_childhood --evidence pairs context tallies
 
 Half of the entities (of aminer110 half of the names) are labelled, the other half is resolved; a salt draws
 the halves. With --curve all records of the first half are given, but the labels of 0, 10, 50, 200 and all of
-its entities, drawn at random; with --no-context clusters have no say about pairs. abt_buy and dblp_acm have
-one record of an entity in each source. Printed are B-cubed F1 on the second half, what held-out entities of
-the first half had said, and the training method.
+its entities, drawn at random. --evidence says what of entities counts beside pairs: their context (the
+default), tallies of each column as templates whose weights SampleRank learns (different values, words in
+common), or neither. abt_buy and dblp_acm have one record of an entity in each source. Printed are
+B-cubed F1 on the second half, what held-out entities of the first half had said, and the training method.
 """
 
 from __future__ import annotations
@@ -24,10 +26,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from factorwise import EntityResolver
+from factorwise.apps.resolution import common_words, different_values
 from factorwise.apps.resolution.constraints import Constraints
+from factorwise.apps.resolution.record_items import TemplateMaker
 from factorwise.apps.resolution.training import entity_numbers
 from factorwise.datasets.local import find_data
 from factorwise.metrics.clustering import b_cubed
+from factorwise.model.templates import ClusterSize
 from factorwise.types import Ints
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))  # for the sets of the benchmark
@@ -35,6 +40,7 @@ sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))  # for the sets o
 from resolution_peers.halves import SETS, read_records
 
 COUNTS = (0, 10, 50, 200)
+EVIDENCE = ("pairs", "context", "tallies")  # without what entities are like, or with either
 ONE_PER_SOURCE = ("abt_buy", "dblp_acm")
 
 
@@ -70,7 +76,14 @@ def labels_of(table: pa.Table, count: int | None, seed: int) -> pa.Array | None:
     return pc.if_else(pa.array(np.isin(number, kept)), column, pa.scalar(None, column.type))
 
 
-def run(name: str, salt: str, count: int | None, options: argparse.Namespace) -> float:
+def tallies_of(table: pa.Table, hidden: list[str]) -> list[TemplateMaker]:
+    """Return templates of the values and the words of each column, and of the sizes of entities."""
+    columns = [column for column in table.column_names if column not in ("id", "entity", *hidden)]
+    tallies = [make(column) for column in columns for make in (different_values, common_words)]
+    return [lambda records: ClusterSize("sizes"), *tallies]
+
+
+def run(name: str, salt: str, count: int | None, evidence: str, options: argparse.Namespace) -> float:
     """Fit on one half with so many labelled entities, resolve the other, print what came out."""
     train, test = split_set(name, salt)
     truth = entity_numbers(test, "entity")
@@ -80,7 +93,10 @@ def run(name: str, salt: str, count: int | None, options: argparse.Namespace) ->
         for half in (train, test)
     )
     resolver = EntityResolver(
-        context=not options.no_context, random_state=options.seed, n_jobs=options.threads
+        context=evidence == "context",
+        templates=tallies_of(train, hidden) if evidence == "tallies" else [],
+        random_state=options.seed,
+        n_jobs=options.threads,
     )
     begun = time.process_time()
     labels = labels_of(train, count, options.seed)
@@ -91,7 +107,7 @@ def run(name: str, salt: str, count: int | None, options: argparse.Namespace) ->
     score, training = b_cubed(truth, found.labels), resolver.knowledge_.training
     methods = ", ".join(f"{method} {f1:.4f}" for method, f1 in training.get("methods", {}).items())
     print(
-        f"{name} {salt} {'all' if count is None else count}: {score.f1:.4f}"
+        f"{name} {salt} {'all' if count is None else count} {evidence}: {score.f1:.4f}"
         f" (P {score.precision:.4f} R {score.recall:.4f}) by {training.get('method', 'no labels')}"
         f" [{methods}] fit {fitted - begun:.1f} apply {applied - fitted:.1f} CPU s",
         flush=True,
@@ -104,15 +120,23 @@ def main() -> None:
     parser.add_argument("sets", nargs="*", default=list(SETS), help=f"which: {', '.join(SETS)}")
     parser.add_argument("--salts", nargs="+", default=["a", "b", "c"], help="one split for each")
     parser.add_argument("--curve", action="store_true", help="with 0, 10, 50, 200 and all labelled entities")
-    parser.add_argument("--no-context", action="store_true", help="without what clusters say of pairs")
+    parser.add_argument("--evidence", nargs="+", choices=EVIDENCE, default=["context"], help="of entities")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1, help="results do not depend on it")
     options = parser.parse_args()
     for name in options.sets:
         for count in (*COUNTS, None) if options.curve else (None,):
-            figures = [run(name, salt, count, options) for salt in options.salts]
-            text = f"{name}, {'all' if count is None else count} labelled: mean {np.mean(figures):.4f}"
-            print(f"{text} ({min(figures):.4f} to {max(figures):.4f})", flush=True)
+            first: list[float] = []
+            for evidence in options.evidence:
+                figures = [run(name, salt, count, evidence, options) for salt in options.salts]
+                first = first or figures
+                text = f"{name}, {'all' if count is None else count} labelled: mean {np.mean(figures):.4f}"
+                lead = ", ".join(f"{one:+.4f}" for one in np.subtract(figures, first))
+                print(
+                    f"{text} ({min(figures):.4f} to {max(figures):.4f}) by {evidence}; beyond"
+                    f" {options.evidence[0]} {lead}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

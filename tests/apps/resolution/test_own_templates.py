@@ -11,7 +11,7 @@ from factorwise.apps.resolution.resolving import draw_posterior
 from factorwise.distributed import LocalExecutor
 from factorwise.errors import DataFileError, InvalidArgumentError, ShapeError, TemplateError
 from factorwise.metrics.clustering import b_cubed
-from factorwise.model.templates import PairTemplate, TallyTemplate
+from factorwise.model.templates import ClusterSize, PairTemplate, TallyTemplate
 from factorwise.variables.fields import Fields
 from factorwise.world.partition import Partition
 from record_cases import people
@@ -264,3 +264,8 @@ def test_what_is_known_for_certain_holds_in_every_draw(resolver):
         assert len({int(labels[row]) for row in (0, 5, 7)}) == 1
         assert (labels[cannot[:, 0]] != labels[cannot[:, 1]]).all()
         assert len(set(zip(labels.tolist(), sources.tolist(), strict=True))) == TEST.num_rows
+
+
+def test_the_size_of_entities_may_be_a_template():
+    made = EntityResolver(templates=[lambda records: ClusterSize("sizes")], **FAST)
+    assert len(made.fit(TRAIN, "person", **HIDDEN).knowledge_.further["sizes"]) == 2

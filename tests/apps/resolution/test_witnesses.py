@@ -4,7 +4,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from factorwise.apps.resolution import EntityResolver, FieldSpec, add_pair_scores, repeated_sources
+from factorwise.apps.resolution import (
+    EntityResolver,
+    FieldSpec,
+    add_pair_scores,
+    common_words,
+    different_values,
+    repeated_sources,
+)
 from factorwise.apps.resolution.normalize.normal_forms import normalize
 from factorwise.apps.resolution.pair_scores import pair_score_forms
 from factorwise.apps.resolution.record_items import RecordItems
@@ -149,3 +156,17 @@ def test_sources_that_an_entity_has_again_are_counted():
     template = repeated_sources("shop")(records)
     for labels, expected in (([0, 0, 0, 0], 2.0), ([0, 1, 0, 1], 1.0), ([0, 1, 2, 3], 0.0)):
         assert template.statistics(Partition.from_labels(labels)).value.sum() == expected
+
+
+def test_different_values_and_common_words_of_entities_are_counted():
+    table = pa.table({"title": ["A red fox", "a Fox", None, "b|a"]})
+    records = RecordItems(table, np.arange(4, dtype=np.int32), 4)
+    values, words = different_values("title")(records), common_words("title")(records)
+    assert len({values.name, words.name, different_values("title", name="mine")(records).name}) == 3
+    for labels, expected in (([0, 0, 0, 0], 2.0), ([0, 1, 2, 0], 1.0), ([0, 1, 0, 1], 1.0)):
+        assert values.statistics(Partition.from_labels(labels)).value.sum() == expected
+    together, apart = (
+        words.statistics(Partition.from_labels(each)).value[0] for each in ([0, 0, 1, 2], [0, 1, 2, 3])
+    )
+    a, b = np.array([1, 1, 1]) / 3**0.5, np.array([1, 0, 1]) / 2**0.5
+    assert together - apart == pytest.approx(np.linalg.norm(a + b) - 2.0, abs=1e-3)

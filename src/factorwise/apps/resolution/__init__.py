@@ -23,7 +23,7 @@ _HOMES = {
     "scored_pairs.constants": ["PairConstants"],
     "scored_pairs.tables": ["PairColumns", "ScoredPairs", "read_scored_pairs"],
     "pair_scores": ["add_pair_scores"],
-    "witnesses": ["repeated_sources"],
+    "witnesses": ["common_words", "different_values", "repeated_sources"],
 }
 
 
@@ -42,6 +42,8 @@ __all__ = [
     "Rule",
     "ScoredPairs",
     "add_pair_scores",
+    "common_words",
+    "different_values",
     "read_fields",
     "read_scored_pairs",
     "repeated_sources",
@@ -59,6 +61,6 @@ if TYPE_CHECKING:
     from factorwise.apps.resolution.scored_pairs.clusterer import PairClusterer
     from factorwise.apps.resolution.scored_pairs.constants import PairConstants
     from factorwise.apps.resolution.scored_pairs.tables import PairColumns, ScoredPairs, read_scored_pairs
-    from factorwise.apps.resolution.witnesses import repeated_sources
+    from factorwise.apps.resolution.witnesses import common_words, different_values, repeated_sources
 
 __getattr__, __dir__ = load_lazily(__name__, _HOMES)

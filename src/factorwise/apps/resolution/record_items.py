@@ -52,12 +52,14 @@ class RecordItems:
         values = (tuple(value) if isinstance(value, list) else value for value in self.values(column))
         return np.array([numbers.setdefault(value, len(numbers) - 1) for value in values], np.int32)
 
-    def bags(self, column: str) -> Bags:
+    def bags(self, column: str, *, words: bool = False) -> Bags:
         """Return the values of the records of each item in a column, without missing ones, to be counted.
 
-        Of lists the values are those in them.
+        Of lists the values are those in them, with ``words`` the words of texts, in small letters.
         """
         values, item = self._column(column), self.item.astype(np.int64)
+        if words:
+            values = pc.split_pattern_regex(pc.utf8_lower(values.cast(pa.string())), r"[\s|]+")
         if pa.types.is_list(values.type) or pa.types.is_large_list(values.type):
             item, values = item[np.asarray(pc.list_parent_indices(values))], pc.list_flatten(values)
         coded = values.dictionary_encode()
@@ -96,14 +98,9 @@ def make_templates(makers: Sequence[TemplateMaker], items: RecordItems) -> tuple
                 f"{getattr(maker, '__name__', maker)!r} returned {type(template).__name__}, not a template:"
                 " give functions of the records that return one, such as a TallyTemplate or PairTemplate."
             )
-        owner: Any = next(
-            (
-                each
-                for each in (template, getattr(template, "keys", None), getattr(template, "fields", None))
-                if hasattr(each, "n_items")
-            ),
-            items,
-        )
+        fields = getattr(template, "fields", None) if getattr(template, "needs_fields", True) else None
+        holders = (template, getattr(template, "keys", None), fields)
+        owner: Any = next((each for each in holders if hasattr(each, "n_items")), items)
         check_items(template.name, owner.n_items, items.n_items)
         made.append(template)
     names = [template.name for template in made]

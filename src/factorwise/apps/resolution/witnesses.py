@@ -1,16 +1,42 @@
-"""A ready-made template for `EntityResolver(templates=[...])`: one record per source, softly.
+"""Ready-made templates for `EntityResolver(templates=[...])`: what speaks for or against whole entities.
 
-Its weight is learned with the rest where entities are labelled; the search and `explain` use it. Without
-labels, ``template_weights`` gives it.
+Their weights are learned where entities are labelled; the search and `explain` use them. Without labels,
+``template_weights`` gives them.
 """
 
 from __future__ import annotations
 
 from factorwise.apps.resolution.record_items import RecordItems, TemplateMaker
 from factorwise.errors import InvalidArgumentError
-from factorwise.model.clusterings.tally_templates import TallyTemplate
+from factorwise.model.clusterings.tally_templates import BagCosine, DistinctValues, TallyTemplate
 
 REPEATED_SOURCES = "repeated sources"
+
+
+def different_values(column: str, *, name: str | None = None) -> TemplateMaker:
+    """Return a template of how many different values of a column an entity has beyond one.
+
+    name
+        Of the template; by default one that says the column.
+    """
+
+    def make(records: RecordItems) -> DistinctValues:
+        return DistinctValues(name or f"different values of {column}", records.bags(column))
+
+    return make
+
+
+def common_words(column: str, *, name: str | None = None) -> TemplateMaker:
+    """Return a template of how near the words of records in a column are to those of their entity.
+
+    name
+        Of the template; by default one that says the column.
+    """
+
+    def make(records: RecordItems) -> BagCosine:
+        return BagCosine(name or f"common words of {column}", records.bags(column, words=True))
+
+    return make
 
 
 def repeated_sources(column: str, *, name: str = REPEATED_SOURCES) -> TemplateMaker:
