@@ -75,6 +75,7 @@ LINES = (
     "tag fit tags.txt --max-iterations 2 --templates templates.txt --warm-start tag.fw --model out.fw"
     " --report out.html",
     "tag apply tags.txt --model tag.fw -o out.txt --report out.html",
+    "cite references.txt -o out.csv",
     "tag cite references.txt -o out.bib",
     "tag classes words.txt -o out.tsv --sizes 2 --min-count 1",
     "tag score tag-found.txt --report out.html",

@@ -11,7 +11,7 @@ import pytest
 from command_lines import LINES, concepts, is_written, leaves, whole_folder
 from curation_cases import people
 from factorwise.cli import main
-from factorwise.io.tables import read_table, write_table
+from factorwise.io.tables.reading import read_table, write_table
 
 # pages say when they were made
 WRITING = [line for line in LINES if any(is_written(w) and not w.endswith(".html") for w in line.split())]

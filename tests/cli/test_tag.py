@@ -779,7 +779,15 @@ def test_references_become_csl_json_bibtex_or_fields(run, tmp_path):
     )
     line = json.loads(run("tag", "cite", references, "--format", "fields").out)
     assert [field["name"] for field in line["fields"]][:3] == ["author", "date", "title"]
+    result = run("cite", references, "-o", tmp_path / "works.csv")
+    assert result.out.startswith("works.csv  (")
+    assert "1 references, 1 works, 1 people" in result.out
+    header, row = (tmp_path / "works.csv").read_text().splitlines()
+    assert header.startswith('"reference","work","authors","people","type","title"')
+    assert row.startswith('1,1,"Brand, R.","1","article-journal","Keeping bees"')
+    assert json.loads(run("cite", references, "-o", tmp_path / "works.csv", "--json").out)["works"] == 1
     references.write_text(" \n")
+    assert "has no references" in run("cite", references, "-o", tmp_path / "works.csv").err
     assert run("tag", "cite", references).err == (
         f"error: {references}: has no references. Give a text with one a line.\n"
     )

@@ -27,6 +27,7 @@ from factorwise.errors import FactorwiseError
 #: Every verb: the module that defines its ``command``, and its line in ``factorwise --help``.
 VERBS: dict[str, tuple[str, str]] = {
     "align": ("factorwise.cli.align", "Match the concepts of two ontologies: learn, match, score."),
+    "cite": ("factorwise.cli.cite", "Find works and people in a list of references."),
     "cluster": ("factorwise.cli.cluster", "Find entities from pairs that any tool has scored."),
     "completion": ("factorwise.cli.completion", "Print what makes a shell complete verbs and options."),
     "coref": ("factorwise.cli.coref", "Cluster mentions into entities: learn, find, score."),

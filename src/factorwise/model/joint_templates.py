@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.kernels.compile.programs import Program
@@ -201,3 +201,99 @@ class TypeLabels(_LabelsInClusters):
         }
         retyped = {"gain": agreement.gain_of_retyped, "gradient": agreement.gradient_of_retyped}
         return self._program(world, offset, weights, moved, relabeled, retyped)
+
+
+class LabelledPairs(WholeWorldTemplate):
+    """What pairs of items in one cluster count, by the labels of both; and how many pairs there are.
+
+    clusters, labels
+        Names of a `Partition` and of a world with a label for each of its items.
+    pairs : int[pairs, 4]
+        Two items, the label of the first and that of the second; each once, the first item before the second.
+    scores : float[pairs]
+        What each counts; all others count nothing.
+    n_items, n_labels
+        Of the two worlds.
+    """
+
+    worlds = (Joint,)
+    size = 2
+
+    def __init__(
+        self,
+        clusters: str,
+        labels: str,
+        pairs: ArrayLike,
+        scores: ArrayLike,
+        n_items: int,
+        n_labels: int,
+        *,
+        name: str = "labelled pairs",
+    ) -> None:
+        self.name, self.clusters, self.labels = name, clusters, labels
+        self.n_items, self.n_labels = n_items, n_labels
+        self.pairs = np.asarray(pairs, np.int64).reshape(-1, 4)
+        self.scores = np.asarray(scores, np.float64)
+        first, second = self.pairs[:, 0], self.pairs[:, 1]
+        inside = (first >= 0) & (first < second) & (second < n_items)
+        inside &= ((self.pairs[:, 2:] >= 0) & (self.pairs[:, 2:] < n_labels)).all(axis=1)
+        if self.scores.shape != (len(self.pairs),) or not inside.all():
+            raise ShapeError(
+                f"template {name!r} needs a score for each of its pairs, and pairs of two of {n_items} items,"
+                f" the smaller first, and two of {n_labels} labels."
+            )
+
+    def weight_name(self, index: int) -> str:
+        """Name the statistic."""
+        return f"{self.name}: {('scores', 'pairs')[index]}"
+
+    def statistics(self, world: Joint) -> SparseVector:
+        """Add up the scores of the pairs in clusters, and count all pairs in clusters."""
+        clusters, values = self._checked(world)
+        first, second, one, other = self.pairs.T
+        there = clusters.labels[first] == clusters.labels[second]
+        there &= (values[first] == one) & (values[second] == other)
+        size = np.bincount(clusters.dense_labels()).astype(np.float64)
+        return SparseVector.from_dense([self.scores[there].sum(), (size * (size - 1.0)).sum() / 2.0])
+
+    def _checked(self, world: Joint) -> tuple[Any, NDArray[np.int32]]:
+        clusters, values = world.part(self.clusters), world.part(self.labels)
+        given = clusters.n_items, len(values.values), values.n_targets
+        if given != (self.n_items, self.n_items, self.n_labels):
+            raise ShapeError(
+                f"template {self.name!r} is for {self.n_items} items and {self.n_labels} labels, but the"
+                f" worlds have {given[0]} items, {given[1]} labels of items and {given[2]} labels."
+            )
+        return clusters, values.values
+
+    def program(self, world: Joint, offset: int, weights: NDArray[np.float64]) -> Program:
+        """Keep the pairs of each item and label."""
+        self._checked(world)
+        ends = np.concatenate([self.pairs, self.pairs[:, [1, 0, 3, 2]]])
+        node = ends[:, 0] * self.n_labels + ends[:, 2]
+        order = np.argsort(node, kind="stable")
+        numbered: list[dict[str, Any]] = [{} for _ in range(world.n_changes)]
+        numbered[world.first(self.clusters)] = {
+            "gain": agreement.gain_of_pairs_moved,
+            "gradient": agreement.gradient_of_pairs_moved,
+        }
+        numbered[world.first(self.labels)] = {
+            "gain": agreement.gain_of_pairs_relabeled,
+            "gradient": agreement.gradient_of_pairs_relabeled,
+        }
+        return Program(
+            arrays={
+                "start": np.searchsorted(node[order], np.arange(self.n_items * self.n_labels + 1)),
+                "other": ends[order, 1],
+                "its": ends[order, 3],
+                "score": np.tile(self.scores, 2)[order],
+                "labels": [self.n_labels],
+                "weights": weights,
+                "offset": [offset],
+            },
+            worlds=numbered[1:],
+            name=self.name,
+            entries=2,
+            part=(("clusters", self.clusters), ("labels", self.labels)),
+            **numbered[0],
+        )

@@ -14,7 +14,7 @@ from factorwise.model.clusterings.tally_templates import (
     TallyTemplate,
 )
 from factorwise.model.hierarchy_templates import HierarchyCounts, SubtreeCosine
-from factorwise.model.joint_templates import LabelAgreement, TypeLabels, Within
+from factorwise.model.joint_templates import LabelAgreement, LabelledPairs, TypeLabels, Within
 from factorwise.model.labels.cardinality import Cardinality
 from factorwise.model.labels.custom import DynamicTemplate, TupleTemplate
 from factorwise.model.labels.library import (
@@ -44,6 +44,7 @@ __all__ = [
     "HierarchyCounts",
     "Key",
     "LabelAgreement",
+    "LabelledPairs",
     "PairTableTemplate",
     "PairTemplate",
     "SkipEdges",

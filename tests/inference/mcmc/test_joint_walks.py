@@ -64,6 +64,37 @@ def test_every_move_leaves_the_joint_distribution_invariant():
         check_walk(kernel, worlds)
 
 
+def labelled_pairs(n=N, labels=2):
+    pairs = [(0, 1, 0, 0), (0, 1, 1, 0), (0, 2, 1, 1), (1, 2, 0, 1)]
+    return templates.LabelledPairs("entities", "kinds", pairs, [1.5, -0.5, 0.75, 2.0], n, labels)
+
+
+def test_pairs_count_by_the_labels_of_both():
+    worlds, _ = make_case()
+    template = labelled_pairs()
+    model = fw.Model([templates.Within("kinds", templates.Bias(COLUMN)), template], [0.3, -0.2, 1.0, -0.4])
+    for world in worlds:
+        check_template(template, world)
+    together = fw.Joint(entities=fw.Partition.from_keys([0, 0, 0]), kinds=fw.Assignment(VARIABLES, [1, 0, 1]))
+    assert template.statistics(together).to_dense(2).tolist() == [-0.5 + 0.75 + 2.0, 3.0]
+    for kernel in (Metropolis(model, Mixture([relocate(), RELABEL])), WorldGibbs(model)):
+        check_walk(kernel, worlds)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "scores", "fault"),
+    [
+        ([(1, 0, 0, 0)], [1.0], "the smaller first"),
+        ([(0, 3, 0, 0)], [1.0], "two of 3 items"),
+        ([(0, 1, 0, 2)], [1.0], "two of 2 labels"),
+        ([(0, 1, 0, 1)], [1.0, 2.0], "needs a score for each"),
+    ],
+)
+def test_labelled_pairs_that_are_not_there_are_refused(pairs, scores, fault):
+    with pytest.raises(ShapeError, match=fault):
+        templates.LabelledPairs("entities", "kinds", pairs, scores, N, 2)
+
+
 def test_any_worlds_lie_side_by_side():
     rng = np.random.default_rng(0)
     parts = {

@@ -138,3 +138,58 @@ def gradient_of_retyped(mine: Any, move: Any, gradient: Any) -> None:
         if members > 0:
             put(gradient, move, weight_of(mine, move.target, label), members)
             put(gradient, move, weight_of(mine, move.source, label), -members)
+
+
+# pairs of items that count by the labels of both: a node is item * labels + label, and ``start``
+# int64[nodes + 1] says where its pairs are in ``other``, ``its`` and ``score``: the other item, its label,
+# and what they count
+
+
+@shared
+def pairs_of_label(world: Any, mine: Any, item: Any, label: Any, cluster: Any) -> Any:
+    """Return what the pairs of an item with a label and the members of a cluster count."""
+    node = item * mine.labels[0] + label
+    total = 0.0
+    for k in range(mine.start[node], mine.start[node + 1]):
+        other = mine.other[k]
+        if world.clusters.label[other] == cluster and world.labels.value[other] == mine.its[k]:
+            total += mine.score[k]
+    return total
+
+
+@shared
+def pairs_of_move(world: Any, mine: Any, move: Any) -> Any:
+    """Return what an item's move changes."""
+    label = world.labels.value[move.item]
+    after = pairs_of_label(world, mine, move.item, label, move.target)
+    return after - pairs_of_label(world, mine, move.item, label, move.source)
+
+
+@shared
+def pairs_of_relabel(world: Any, mine: Any, move: Any) -> Any:
+    """Return what an item's other label changes."""
+    cluster = world.clusters.label[move.item]
+    after = pairs_of_label(world, mine, move.item, move.target, cluster)
+    return after - pairs_of_label(world, mine, move.item, move.source, cluster)
+
+
+def gain_of_pairs_moved(world: Any, mine: Any, move: Any) -> float:
+    """Gain of an item's move."""
+    at, moved = mine.offset[0], pairs_moved(world, move)
+    return mine.weights[at] * pairs_of_move(world, mine, move) + mine.weights[at + 1] * moved
+
+
+def gradient_of_pairs_moved(world: Any, mine: Any, move: Any, gradient: Any) -> None:
+    """Statistics after an item's move, less those before it."""
+    put(gradient, move, mine.offset[0], pairs_of_move(world, mine, move))
+    put(gradient, move, mine.offset[0] + 1, pairs_moved(world, move))
+
+
+def gain_of_pairs_relabeled(world: Any, mine: Any, move: Any) -> float:
+    """Gain of an item's other label."""
+    return mine.weights[mine.offset[0]] * pairs_of_relabel(world, mine, move)
+
+
+def gradient_of_pairs_relabeled(world: Any, mine: Any, move: Any, gradient: Any) -> None:
+    """Statistics with an item's other label, less those before it."""
+    put(gradient, move, mine.offset[0], pairs_of_relabel(world, mine, move))

@@ -14,10 +14,12 @@ from importlib.resources import as_file, files
 from os import PathLike
 from typing import NamedTuple, Self
 
+from factorwise.apps.tagging.answers import Span
 from factorwise.apps.tagging.citations.values import YEAR
 from factorwise.apps.tagging.estimator import ChainCRF
 from factorwise.apps.tagging.features.templates import TemplateSet
 from factorwise.errors import InvalidArgumentError
+from factorwise.metrics.sequence import spans
 
 _TEMPLATES = TemplateSet.parse(
     """
@@ -168,16 +170,39 @@ class CitationReader:
     def read(self, references: Iterable[str]) -> list[Citation]:
         """Return the fields of each reference."""
         texts = list(references)
-        pieces = [_checked_pieces(text, number) for number, text in enumerate(texts)]
-        columns = [
-            _columns([text[start:end] for start, end in found])
-            for text, found in zip(texts, pieces, strict=True)
-        ]
+        pieces, columns = _taken_apart(texts)
         predicted = self.tagger.predict_spans(columns)
         return [
             Citation(text, tuple(_fields(text, found, spans)))
             for text, found, spans in zip(texts, pieces, predicted, strict=True)
         ]
+
+    def read_nbest(self, references: Iterable[str], k: int = 5) -> list[list[tuple[Citation, float]]]:
+        """Return the ``k`` most probable readings of each reference, each with its probability.
+
+        The confidence of a field is the share of these readings that have it.
+        """
+        texts = list(references)
+        pieces, columns = _taken_apart(texts)
+        readings = []
+        for text, found, best in zip(texts, pieces, self.tagger.predict_nbest(columns, k), strict=True):
+            total = sum(probability for _, probability in best)
+            held = [(set(spans(labels)), probability) for labels, probability in best]
+            shares: dict[tuple[str, int, int], float] = {}
+            for fields, probability in held:
+                for field in fields:
+                    shares[field] = shares.get(field, 0.0) + probability / total
+            readings.append(
+                [
+                    (
+                        Citation(text, tuple(_fields(text, found, [Span(*f, shares[f]) for f in fields]))),
+                        probability,
+                    )
+                    for labels, probability in best
+                    for fields in [spans(labels)]
+                ]
+            )
+        return readings
 
 
 def split_references(text: str) -> list[str]:
@@ -253,6 +278,16 @@ def _divided(piece: str) -> list[tuple[int, int]]:
     """Return where the parts of a piece begin and end: one part, if it is not several values in one."""
     ends = [] if "//" in piece else [found.end() for found in _GLUED.finditer(piece)]
     return list(zip([0, *ends], [*ends, len(piece)], strict=True))
+
+
+def _taken_apart(
+    texts: Sequence[str],
+) -> tuple[list[list[tuple[int, int]]], list[list[tuple[str, str, str, str]]]]:
+    """Return where the pieces of each reference are, and what the templates look at."""
+    pieces = [_checked_pieces(text, number) for number, text in enumerate(texts)]
+    return pieces, [
+        _columns([text[start:end] for start, end in found]) for text, found in zip(texts, pieces, strict=True)
+    ]
 
 
 def _checked_pieces(text: object, number: int) -> list[tuple[int, int]]:
