@@ -11,7 +11,13 @@ from factorwise.apps.resolution import EntityResolver, linked_items, linking, me
 from factorwise.apps.resolution.blocking import candidates
 from factorwise.apps.resolution.comparisons import plan
 from factorwise.apps.resolution.context import grouping
-from factorwise.apps.resolution.memory import MemoryPlan, free_memory, parse_memory, plan_memory
+from factorwise.apps.resolution.memory import (
+    MemoryPlan,
+    expected_seconds,
+    free_memory,
+    parse_memory,
+    plan_memory,
+)
 from factorwise.apps.resolution.normalize.normal_forms import normalize
 from factorwise.apps.resolution.normalize.pair_values import PairValues
 from factorwise.apps.resolution.normalize.stored_forms import StoredForms
@@ -146,3 +152,10 @@ def test_half_of_the_free_memory_is_the_limit_unless_one_is_given():
     assert abs(plan_of.limit - free_memory() / 2) < 0.2 * plan_of.limit
     assert plan_of.disk == 0
     assert plan_memory("300MB", 10**6, 10**8).disk > 0
+
+
+def test_expected_costs_are_those_that_were_measured_within_a_factor_of_two():
+    # a million generated author mentions, in context, and a million Febrl-like records
+    assert 0.5 < expected_seconds(10**6, 9_500_000, context=True) / 55 < 2
+    assert 0.5 < expected_seconds(10**6, 1_260_000) / 13 < 2
+    assert 0.5 < plan_memory("20GB", 173_000_000, 12_000_000, context=True).needed / 1.54e9 < 2

@@ -532,7 +532,8 @@ class EntityResolver(ParameterEstimator):
         """Decide where columns are kept; what is weighed otherwise than pair by pair stays in memory."""
         compared = compared_columns(self.knowledge_.fields)
         pairs = self.knowledge_.budget(table.num_rows)
-        plan = plan_memory(memory, table.select(compared).nbytes, pairs)
+        in_context = self.knowledge_.context is not None
+        plan = plan_memory(memory, table.select(compared).nbytes, pairs, context=in_context)
         plain = not self.templates and self.knowledge_.unlabelled is None
         return plan if plain else plan._replace(disk=0)
 

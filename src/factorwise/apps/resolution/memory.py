@@ -16,12 +16,14 @@ UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "MI
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 LEAST = 200_000_000  # bytes: Python, Arrow and compiled code alone take that
 _PROGRAM = 350_000_000  # bytes of a run without records
+_OF_CONTEXT = 300_000_000  # bytes for the pairs whose context is computed at a time
 _OF_TABLE = (
     2.5  # bytes for each byte of the compared columns: these, their normal forms, and what is made of them
 )
 _OF_PAIR = 40  # bytes for each pair that may be compared
 _ON_DISK, _PAIR_ON_DISK = 2.0, 45
-_CPU_OF_RECORD, _CPU_OF_PAIR = 25e-6, 2.5e-6  # seconds, as measured on a million author mentions
+# seconds, as measured on a million author mentions, and on a million Febrl-like records with few pairs
+_CPU_OF_RECORD, _CPU_OF_PAIR, _CPU_IN_CONTEXT = 8e-6, 2.3e-6, 2e-6
 _PER_PAIR_AT_ONCE = 256  # bytes of the limit for each pair that is held while pairs are made
 
 
@@ -56,23 +58,32 @@ class MemoryPlan(NamedTuple):
         return Columns.in_scratch(place, at_once=min(AT_ONCE, max(self.limit // _PER_PAIR_AT_ONCE, 1 << 16)))
 
 
-def plan_memory(limit: int | str | None, table_bytes: int, most_pairs: int) -> MemoryPlan:
+def plan_memory(
+    limit: int | str | None, table_bytes: int, most_pairs: int, *, context: bool = False
+) -> MemoryPlan:
     """Decide whether resolving a table fits into memory.
 
     limit
         Bytes, or text such as "4GB"; None for half of what is free.
     table_bytes, most_pairs
         Bytes of the columns that are compared, and the pairs that may be compared.
+    context
+        Whether pairs are scored in the context of clusters, too.
     """
     allowed = free_memory() // 2 if limit is None else parse_memory(limit)
-    needed = int(_PROGRAM + _OF_TABLE * table_bytes + _OF_PAIR * most_pairs)
+    needed = int(_PROGRAM + _OF_CONTEXT * context + _OF_TABLE * table_bytes + _OF_PAIR * most_pairs)
     disk = 0 if needed <= allowed else int(_ON_DISK * table_bytes + _PAIR_ON_DISK * most_pairs)
     return MemoryPlan(allowed, needed, disk)
 
 
-def expected_seconds(records: int, pairs: int) -> float:
-    """Return about how many CPU seconds it takes to resolve a table, by what others took."""
-    return 2.0 + _CPU_OF_RECORD * records + _CPU_OF_PAIR * pairs
+def expected_seconds(records: int, pairs: int, *, context: bool = False) -> float:
+    """Return about how many CPU seconds it takes to resolve a table, by what others took.
+
+    pairs
+        That are compared: those that a filter leaves out cost next to nothing.
+    """
+    of_pair = _CPU_OF_PAIR + _CPU_IN_CONTEXT * context
+    return 2.0 + _CPU_OF_RECORD * records + of_pair * pairs
 
 
 def parse_memory(given: int | str) -> int:

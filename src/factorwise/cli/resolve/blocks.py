@@ -107,15 +107,19 @@ def count(
     n_records = records.table.num_rows
     budget = None if knowledge is None else knowledge.budget(n_records)
     found = count_blocks(normal, rules, budget, share=share)
+    tested = None if knowledge is None or knowledge.pair_filter is None else knowledge.pair_filter.report
+    kept = 1.0 if tested is None else tested.kept / max(tested.pairs, 1)
     compared = [field.name for field in fields if field.kind != "ignore"]
-    plan = plan_memory(None, records.table.select(compared).nbytes, found.pairs)
+    in_context = knowledge is not None and knowledge.context is not None
+    plan = plan_memory(None, records.table.select(compared).nbytes, found.pairs, context=in_context)
+    seconds = expected_seconds(n_records, round(kept * found.pairs), context=in_context)
     return {
         "records": n_records,
         "sampled": normal.n_rows if share < 1.0 else None,
         "rules": [{**one._asdict(), "rule": one.rule.name} for one in found.rules],
         "joined_whole_up_to": found.limits.largest,
         "pairs": found.pairs,
-        "expected": {"cpu_seconds": expected_seconds(n_records, found.pairs), "memory": plan.needed},
+        "expected": {"cpu_seconds": seconds, "memory": plan.needed},
     }
 
 
