@@ -2,12 +2,14 @@
 
     python experiments/review_questions.py
     python experiments/review_questions.py cora1295 --seeds 2 --half train
+    python experiments/review_questions.py --seeds 10 --records 300 --answers 50 --estimate
 
 A simulated person answers by the truth, or by the truth with some errors (--errors). Questions start from
 what a store starts from: weights learned without labels. For comparison: the answer without labels, and what
 is found with half of all entities as labels. As on the page, the next question is chosen before the last
 answer has taught the weights. Settings were chosen on the training halves of chicago_early_childhood and
-historical_50k (--half train); the test halves are for the figures in the docs.
+historical_50k (--half train); the test halves are for the figures in the docs. --estimate tells how often the
+intervals for precision and recall hold the true values among the candidates.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from resolution_tasks import SETS, load
 
 from factorwise import EntityResolver
 from factorwise.apps.resolution.curation.candidates import WHOLE
-from factorwise.apps.resolution.curation.engine import EXPECTED, RANDOM, UNCERTAIN, Choice, QuestionEngine
+from factorwise.apps.resolution.curation.choices import EXPECTED, RANDOM, UNCERTAIN, Choice
+from factorwise.apps.resolution.curation.engine import QuestionEngine
+from factorwise.apps.resolution.curation.estimates import RandomAnswers
 from factorwise.apps.resolution.curation.indexing import link_table
 from factorwise.apps.resolution.curation.starting import learn_pair_weights
 from factorwise.apps.resolution.curation.verdicts import Verdicts
@@ -38,6 +42,7 @@ DEFAULT = ("cora1295", "historical_50k", "chicago_early_childhood", "abt_buy", "
 MARKS = (25, 50, 100, 200)
 PAIRS = f"{EXPECTED}, pairs only"
 STRATEGIES = (EXPECTED, PAIRS, UNCERTAIN, RANDOM)
+COVERED: dict[tuple[int, str], list[bool]] = {}  # by answers and measure, whether intervals held the truth
 
 
 def main() -> None:
@@ -46,10 +51,14 @@ def main() -> None:
     parser.add_argument("--half", choices=("train", "test"), default="test", help="which half is resolved")
     parser.add_argument("--records", type=int, default=10_000, help="at most so many, about")
     parser.add_argument("--seeds", type=int, default=5, help="how many seeds")
+    parser.add_argument("--answers", type=int, default=MARKS[-1], help="how many answers")
     parser.add_argument("--errors", type=float, default=0.0, help="share of wrong answers")
     parser.add_argument("--strategies", default="; ".join(STRATEGIES), help="separated by semicolons")
     parser.add_argument("--no-teaching", action="store_true", help="answers hold, but teach no weights")
     parser.add_argument("--no-labelled", action="store_true", help="leave out the run with half the entities")
+    parser.add_argument(
+        "--estimate", action="store_true", help="are the intervals for precision and recall right?"
+    )
     options = parser.parse_args()
     for name in options.sets:
         measure(name, options)
@@ -80,7 +89,7 @@ def measure(name: str, options: argparse.Namespace) -> None:
             fitted = EntityResolver(n_jobs=1).fit(task.train, "entity", id="id")
             found = fitted.resolve(table, id="id").labels
             print(f"  half of all entities {b_cubed(truth, found).f1:.4f}", flush=True)
-        for strategy in options.strategies.split("; "):
+        for strategy in [EXPECTED] if options.estimate else options.strategies.split("; "):
             begun, curves, slow, wholes = time.process_time(), [], [], 0
             for seed in range(options.seeds):
                 engine = QuestionEngine(
@@ -92,7 +101,7 @@ def measure(name: str, options: argparse.Namespace) -> None:
                     seed=seed,
                     team=team,
                 )
-                curve, seconds, whole = answer(engine, truth, options.errors, seed)
+                curve, seconds, whole = answer(engine, truth, options, seed)
                 curves.append(curve)
                 slow += seconds
                 wholes += whole
@@ -100,7 +109,7 @@ def measure(name: str, options: argparse.Namespace) -> None:
             low, high = np.min(curves, axis=0)[-1], np.max(curves, axis=0)[-1]
             print(
                 f"  {strategy:>27}: "
-                + "  ".join(f"{mark} {value:.4f}" for mark, value in zip(MARKS, mean, strict=True))
+                + "  ".join(f"{mark} {value:.4f}" for mark, value in zip(MARKS, mean, strict=False))
                 + f"  (last {low:.4f}-{high:.4f}; {wholes / options.seeds:.0f} whole;"
                 + f" {time.process_time() - begun:.0f} CPU s; an answer {np.median(slow):.3f} s)",
                 flush=True,
@@ -108,16 +117,20 @@ def measure(name: str, options: argparse.Namespace) -> None:
 
 
 def answer(
-    engine: QuestionEngine, truth: NDArray[Any], errors: float, seed: int
+    engine: QuestionEngine, truth: NDArray[Any], options: argparse.Namespace, seed: int
 ) -> tuple[list[float], list[float], int]:
     """Answer questions; return B-cubed at each mark, seconds of each answer, and questions about entities."""
     random = np.random.default_rng([seed, 11])
-    curve, seconds, wholes = [], [], 0
+    curve, seconds, wholes, drawn = [], [], 0, []
     choice = engine.next()
-    for count in range(1, MARKS[-1] + 1):
+    for count in range(1, options.answers + 1):
         if choice is not None:
             wholes += choice.kind == WHOLE
-            decision = decide(engine, choice, truth, wrong=bool(random.random() < errors), random=random)
+            wrong = bool(random.random() < options.errors)
+            decision = decide(engine, choice, truth, wrong=wrong, random=random)
+            if choice.reason == RANDOM:
+                said = decision["answer"] == SAME
+                drawn.append((choice.left, choice.right, choice.together, choice.probability, said))
             begun = time.process_time()
             engine.decide(decision, choice)
             choice = engine.next()
@@ -126,7 +139,31 @@ def answer(
             choice = engine.next() if choice is None else choice
         if count in MARKS:
             curve.append(float(b_cubed(truth, engine.labels).f1))
+            if options.estimate:
+                tell_estimate(engine, truth, drawn, count)
     return curve, seconds, wholes
+
+
+def tell_estimate(
+    engine: QuestionEngine, truth: NDArray[Any], drawn: list[tuple[Any, ...]], count: int
+) -> None:
+    """Print estimates of precision and recall beside what they are among the candidates."""
+    columns = zip(*drawn, strict=True) if drawn else [()] * 5
+    found = engine.quality(RandomAnswers.of(*columns))
+    first, second = engine.records.graph.first, engine.records.graph.second
+    same, inside = truth[first] == truth[second], engine.labels[first] == engine.labels[second]
+    both = float((same & inside).sum())
+    for name, true, said in (
+        ("precision", both / inside.sum(), found.precision),
+        ("recall", both / same.sum(), found.recall),
+    ):
+        COVERED.setdefault((count, name), []).append(said.low <= true <= said.high)
+        covered = COVERED[count, name]
+        print(
+            f"    {count} answers, {len(drawn)} random: {name} {true:.4f}, estimate {said.estimate:.4f}"
+            f" ({said.low:.4f} to {said.high:.4f}); {sum(covered)} of {len(covered)} so far",
+            flush=True,
+        )
 
 
 def decide(

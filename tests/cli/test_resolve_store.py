@@ -111,6 +111,26 @@ def test_a_change_has_a_history_and_is_undone(path, run):
     assert run("resolve", "history", path, "100000").code == 2
 
 
+def test_a_decision_is_taken_back_with_all_that_it_changed(path, run):
+    with Store.open(path) as store:
+        before = store.membership().tolist()
+        decision = store.decide([[0], [9]], "same", who="Ann")
+        for rows in ([0, 9], [3, 12]):  # the second as if the weights had learned from it
+            store.regroup(rows, [0, 0], Cause("decision", decision=decision, who="Ann"))
+        store.decide([[1], [2]], "unsure", who="Ann")
+    last = run("resolve", "undo", path)  # which moved nothing, and is the last all the same
+    assert "decision 1 counts no more; it had changed nothing" in last.out
+    with Store.open(path) as store:
+        assert [one["decision"] for one in store.decisions()] == [0]
+        assert store.membership().tolist() != before
+    both = run("resolve", "undo", path, "--json")
+    assert json.loads(both.out)["decision"] == 0
+    assert len(json.loads(both.out)["undone"]) == 2
+    with Store.open(path) as store:
+        assert store.membership().tolist() == before
+    assert "cannot be undone" in run("resolve", "undo", path).err  # what is left put the records in
+
+
 def test_a_record_is_looked_up(path, run):
     record = next(one for one in people(40).to_pylist() if one["mail"] and one["born"])
     words = [f"{name}={record[name]}" for name in ("first", "last", "born", "mail")]

@@ -16,8 +16,12 @@ def path(tmp_path):
 def test_questions_are_answered_and_taken_back_at_the_console(path, run, monkeypatch):
     said = iter(["y", "b", "n", "u", "q"])
     monkeypatch.setattr(verb.click, "prompt", lambda *words, **settings: next(said))
+    asked = []
+    show = verb.question_lines
+    monkeypatch.setattr(verb, "question_lines", lambda one: asked.append(one.ids) or show(one))
     result = run("review", path, "--console", "--who", "Ann")
     assert result.code == 0, result.err
+    assert asked[0] == asked[2] != asked[1]  # what was taken back is asked again
     assert "saved as decision 0" in result.out
     assert "decision 0 is taken back" in result.out
     with Store.open(path) as store:

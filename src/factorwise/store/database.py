@@ -39,6 +39,7 @@ class Database:
         self._connection = connection
         self._copy = copy
         self._nested = 0
+        self.revision = 0  # grows with every change of this process, the only one that writes
         self._turn = threading.RLock()  # a connection refuses a call while another thread makes one
 
     @classmethod
@@ -96,6 +97,7 @@ class Database:
         with self._turn:
             if self._nested:
                 yield
+                self.revision += 1
                 return
             self._nested = 1
             try:
@@ -108,6 +110,7 @@ class Database:
                 raise
             finally:
                 self._nested = 0
+                self.revision += 1
 
     def execute(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Run SQL and return its rows; what users wrote goes into ``values`` only."""

@@ -34,6 +34,8 @@ class Store(Database):
     Make one by `create`, open one by `open`; both are context managers.
     """
 
+    _counted = (-1, 0)  # the revision, and how many records there were then
+
     @cached_property
     def index(self) -> IndexTables:
         """Links, blocking keys and counts of values."""
@@ -89,7 +91,10 @@ class Store(Database):
     @property
     def n_records(self) -> int:
         """How many records there are."""
-        return int(self.execute("SELECT count(*) FROM record_ids")[0][0])
+        if self._counted[0] != self.revision:
+            found = self.execute("SELECT count(*) FROM record_ids")
+            self._counted = (self.revision, int(found[0][0]))
+        return self._counted[1]
 
     @property
     def columns(self) -> list[str]:
@@ -218,13 +223,26 @@ class Store(Database):
                 self._move(rows[moved], before[moved], after[moved], cause)
         return after
 
-    def last_change(self) -> int | None:
-        """Return the last change that is neither undone nor undoes another; None if there is none."""
-        found = self.execute(
-            "SELECT max(change) FROM changes WHERE undoes IS NULL"
-            " AND change NOT IN (SELECT undoes FROM changes WHERE undoes IS NOT NULL)"
+    def last_step(self) -> tuple[int | None, int | None]:
+        """Return the last change without a decision, and None; if a decision came later, None and that one.
+
+        What is undone or taken back does not count; where there is neither, both are None.
+        """
+        changes = self.execute(
+            "SELECT change, made FROM changes WHERE decision IS NULL AND undoes IS NULL AND change NOT IN"
+            " (SELECT undoes FROM changes WHERE undoes IS NOT NULL) ORDER BY change DESC LIMIT 1"
         )
-        return None if found[0][0] is None else int(found[0][0])
+        decided = self.execute(
+            "SELECT decision, made FROM decisions WHERE withdrawn IS NULL ORDER BY decision DESC LIMIT 1"
+        )
+        if decided and (not changes or decided[0][1] >= changes[0][1]):
+            return None, int(decided[0][0])
+        return (int(changes[0][0]) if changes else None), None
+
+    def decision_of(self, change: int) -> int | None:
+        """Return the decision that a change came from; None if it came from none."""
+        found = self.execute("SELECT decision FROM changes WHERE change = ?", [int(change)])
+        return None if not found or found[0][0] is None else int(found[0][0])
 
     def undo(self, change: int, who: str | None = None) -> int:
         """Move the records of a change back to the entities they were in; return the number of this change.
@@ -302,6 +320,19 @@ class Store(Database):
         """Take a decision back; it stays in the history, and counts no more."""
         with self.transaction():
             self.execute("UPDATE decisions SET withdrawn = ? WHERE decision = ?", [_now(), int(decision)])
+
+    def take_back(self, decision: int, who: str | None = None) -> list[int]:
+        """Take a decision back with all that it changed; return the changes that are undone."""
+        with self.transaction():
+            found = self.execute(
+                "SELECT change FROM changes WHERE decision = ? AND undoes IS NULL AND change NOT IN"
+                " (SELECT undoes FROM changes WHERE undoes IS NOT NULL) ORDER BY change DESC",
+                [int(decision)],
+            )
+            self.withdraw(decision)
+            for (change,) in found:
+                self.undo(int(change), who)
+        return [int(change) for (change,) in found]
 
     def decisions(self) -> list[dict[str, Any]]:
         """Return the decisions that count, the oldest first.

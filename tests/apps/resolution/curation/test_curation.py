@@ -12,7 +12,7 @@ from curation_cases import answer_by_truth, make_store, people
 from factorwise import EntityResolver
 from factorwise.apps.resolution.curation import Curator, Review, engine
 from factorwise.apps.resolution.curation.curator import ONE_PER_SOURCE
-from factorwise.apps.resolution.curation.estimates import estimate_quality
+from factorwise.apps.resolution.curation.estimates import CellAnswers, estimate_quality
 from factorwise.apps.resolution.curation.regions import LinkedRecords
 from factorwise.apps.resolution.curation.teaching import fit_around
 from factorwise.apps.resolution.curation.verdicts import Verdicts
@@ -64,6 +64,50 @@ def test_added_records_join_entities_that_are_there(store, table):
     both = np.concatenate([truth_of(table), truth_of(again)])
     assert b_cubed(both, after).f1 > 0.85
     assert (after[len(before) :] == before).mean() > 0.85
+
+
+def test_ids_stay_through_ten_batches_and_fifty_decisions(store, table):
+    """Replays all moves: an entity keeps the id that most of its records had, and the history tells each."""
+    truth, random = truth_of(table), np.random.default_rng(3)
+    first = store.n_records
+    for batch in range(10):
+        again = table.filter(pc.equal(pc.bit_wise_and(table.column("person"), 7), batch % 8))
+        again = again.set_column(
+            again.column_names.index("mail"), "mail", pa.nulls(again.num_rows, pa.string())
+        )
+        strangers = people(4, seed=batch + 1)
+        new = pa.concat_tables([again, strangers], promote_options="permissive")
+        ids = pa.array([f"{batch}.{k}" for k in range(new.num_rows)])
+        Curator(store).add(new.drop_columns(["person"]), ids, source=f"{batch}.csv")
+        person = truth_of(new) + np.where(np.arange(new.num_rows) < again.num_rows, 0, 1_000 * (batch + 1))
+        truth = np.concatenate([truth, person])
+        review = Review(store, random_state=batch)
+        for _ in range(5):
+            said = np.where(random.random(len(truth)) < 0.1, -1, truth)  # some answers are wrong
+            answer_by_truth(review, review.next(), np.unique(said, return_inverse=True)[1])
+    assert len(store.decisions()) == 50
+    now, used, kept, told = np.full(store.n_records, -1), set(), 0, set()
+    moves = store.query("SELECT change, record, coalesce(before, -1) AS before, after FROM moves").to_pandas()
+    for change, part in moves.groupby("change"):
+        before = now.copy()
+        assert (before[part.record] == part.before).all()
+        now[part.record] = part.after
+        for entity in np.unique(now[now >= 0]).tolist():
+            had = before[now == entity]
+            names, counts = np.unique(had[had >= 0], return_counts=True)
+            if entity in before:
+                assert counts[names == entity] == counts.max()  # its id is that of most of its records
+                kept += 1
+            else:
+                assert entity not in used  # no id is used again
+        used |= set(now.tolist())
+        told |= {(change, *pair) for pair in zip(part.before, part.after, strict=True) if pair[0] >= 0}
+    assert now.tolist() == store.membership().tolist()
+    assert store.n_records > first + 100
+    assert kept > 1_000
+    gave = store.execute("SELECT change, entity, other, cause FROM entity_history WHERE event = 'gave'")
+    assert {one[:3] for one in gave} == told
+    assert {one[3] for one in gave} == {"run", "decision"}
 
 
 def test_records_of_strangers_become_entities_of_their_own(store):
@@ -387,6 +431,9 @@ def test_regression_around_a_prior_has_a_zero_gradient():
         assert curve == pytest.approx(np.linalg.inv(covariance)[k, k], rel=1e-2)
 
 
+RATES = np.array([[0.01, 0.3], [0.1, 0.6], [0.3, 0.8], [0.5, 0.97]])  # by stratum, apart and together
+
+
 @pytest.mark.statistical
 def test_intervals_cover_the_truth():
     """Of 200 estimates at 90 %, fewer than 170 cover the truth by chance with a probability below 1e-5."""
@@ -395,11 +442,20 @@ def test_intervals_cover_the_truth():
     for _ in range(200):
         stratum = random.integers(0, 4, 4_000)
         together = random.random(4_000) < np.array([0.02, 0.2, 0.7, 0.98])[stratum]
-        rate = np.array([[0.01, 0.3], [0.1, 0.6], [0.3, 0.8], [0.5, 0.97]])[stratum, together.astype(int)]
+        rate = RATES[stratum, together.astype(int)]
         same = random.random(4_000) < rate
         cell = 2 * stratum + together
         drawn = np.concatenate([random.choice(np.flatnonzero(stratum == k), 15, False) for k in range(4)])
-        quality = estimate_quality(cell, np.full(4_000, 0.5), cell[drawn], same[drawn], drawn)
+        left = np.setdiff1d(np.arange(4_000), drawn)
+        one, inside = same[drawn], together[drawn]
+        known = ((one & inside).sum(), (one & ~inside).sum(), (~one & inside).sum())
+        chance = rate[drawn] ** 1.5  # told too low
+        quality = estimate_quality(
+            known,
+            np.bincount(cell[left], minlength=8),
+            [np.array([k**1.5]) for k in RATES.ravel()],
+            CellAnswers(cell[drawn], chance, one),
+        )
         precision, recall = same[together].mean(), (same & together).sum() / same.sum()
         covered += quality.precision.low <= precision <= quality.precision.high
         covered += quality.recall.low <= recall <= quality.recall.high

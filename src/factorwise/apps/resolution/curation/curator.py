@@ -18,7 +18,7 @@ from factorwise.apps.resolution.comparisons.overlaps import Pairs
 from factorwise.apps.resolution.curation.indexing import (
     add_counts,
     add_keys,
-    block_keys,
+    find_keys,
     find_partners,
     link_table,
     with_frequencies,
@@ -156,8 +156,7 @@ class Curator:
         """Add new records: into entities that are there, or as new ones. Only what they touch is searched."""
         knowledge, store = self.knowledge, self.store
         columns = [field.name for field in knowledge.fields if field.kind != "ignore"]
-        new = with_frequencies(normalize(table, knowledge.fields), knowledge, store.index)
-        keys = block_keys(new, knowledge)
+        keys = find_keys(table, knowledge, store.index)
         place, partner = find_partners(keys, store.index, table.num_rows)
         old = np.unique(partner)
         stacked = pa.concat_tables(
@@ -217,8 +216,7 @@ class Curator:
         warm = self._warm
         warm.renew_entities()
         query = warm.table_of(record)
-        keys = block_keys(with_frequencies(normalize(query, knowledge.fields), knowledge, warm), knowledge)
-        _, partner = find_partners(keys, warm, 1)
+        _, partner = find_partners(find_keys(query, knowledge, warm), warm, 1)
         if not len(partner):
             return []
         stacked = pa.concat_tables([warm.content.take(pa.array(partner)), query])

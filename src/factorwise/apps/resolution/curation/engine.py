@@ -28,6 +28,8 @@ from factorwise.apps.resolution.curation.candidates import (
     near,
     sides,
 )
+from factorwise.apps.resolution.curation.choices import EXPECTED, RANDOM, UNCERTAIN, Choice
+from factorwise.apps.resolution.curation.estimates import Quality, RandomAnswers, quality_of
 from factorwise.apps.resolution.curation.regions import LinkedRecords
 from factorwise.apps.resolution.curation.strata import LinkStrata
 from factorwise.apps.resolution.curation.teaching import (
@@ -35,6 +37,7 @@ from factorwise.apps.resolution.curation.teaching import (
     LabelledLinks,
     Teaching,
     label_links,
+    probability_of,
     sure_links,
     teach,
 )
@@ -45,44 +48,11 @@ from factorwise.kernels.graphs.components import component_numbers
 from factorwise.store.store import ALL_BUT, DIFFERENT, SAME, UNSURE
 from factorwise.types import Ints
 
-EXPECTED, UNCERTAIN, RANDOM, AGAIN = "expected change", "nearest to one half", "random", "disagreement"
 POOL = 2_000  # questions that are kept ready
 TIRED = 0.5  # what a question is worth less for each one about the same entity before
 MOST_SHOWN = 12  # records of a question about whole entities
 WHOLE_GAIN = 2.5  # how many times more such a question must be worth: it takes longer to answer
 LEARNING = LinkSearch(rounds=2, sweeps=1, hot=0.02, cold=0.02, jumps=1.0, extra=4)
-
-
-class Choice(NamedTuple):
-    """A question to ask.
-
-    left, right
-        The two records; of a question about whole entities those that are asked about most of all.
-    together, probability
-        Whether they are in one entity now, and the probability that they belong there.
-    kind, reason
-        Whether entities would be merged or split, or ``whole``; by what the question was chosen.
-    value
-        The expected change of B-cubed, summed over all records.
-    mean, best
-        The scores between the two groups.
-    records
-        All records of a question about whole entities, in the order of their entities.
-    disputed
-        The number of the decision that contradicts others, if that is why the question is asked again.
-    """
-
-    left: int
-    right: int
-    together: bool
-    probability: float
-    kind: str
-    reason: str
-    value: float
-    mean: float
-    best: float
-    records: tuple[int, ...] = ()
-    disputed: int | None = None
 
 
 @dataclass(slots=True)
@@ -145,6 +115,7 @@ class QuestionEngine:
         self.strata = LinkStrata(records.scores)
         self.labels = np.asarray(labels, np.int64).copy()
         self.verdicts = Verdicts()
+        self._said = Verdicts()  # without what is taken from records that were shown beside others
         self.odds = GroupOdds()
         self.strategy, self.random_share, self.teach, self.whole = strategy, random_share, teach, whole
         self._random = np.random.default_rng([seed, 7])
@@ -207,19 +178,26 @@ class QuestionEngine:
             link = self.strata.draw(self._random)
             left, right = int(self.records.graph.first[link]), int(self.records.graph.second[link])
             low, high = min(left, right), max(left, right)
-            if self.verdicts.known(left, right) is not None or (low, high) in self.verdicts.asked:
+            if self._said.known(left, right) is not None or (low, high) in self.verdicts.asked:
                 continue
             if (low, high) in skip:
                 continue
             return self.describe(left, right, RANDOM)
         return None
 
+    def quality(self, answers: RandomAnswers) -> Quality:
+        """Estimate precision and recall among the candidates from answers to questions drawn at random."""
+        with self._lock:
+            records, labels = self.records, self.labels.copy()
+            known = self._said.known_pairs(records.graph.first, records.graph.second)
+        return quality_of(records, self.strata, labels, known, answers, self._seed)
+
     def describe(self, left: int, right: int, reason: str) -> Choice:
         """Return a question about two records as it stands now."""
         together = bool(self.labels[left] == self.labels[right])
         link = int(self.records.graph.find_pairs(np.array([left]), np.array([right]))[0])
         score = float(self.records.scores[link]) if link >= 0 else self.records.weights.unlinked
-        chance = float(self.odds.probability(np.array([score]), np.array([score]), np.array([together]))[0])
+        chance = float(probability_of(score))
         kind = SPLIT if together else MERGE
         sizes = [int((self.labels == self.labels[record]).sum()) for record in (left, right)]
         change = 2.0 * sizes[0] * sizes[1] / (sizes[0] + sizes[1])
@@ -239,7 +217,7 @@ class QuestionEngine:
         choice
             The question that it answers; None for one that nobody asked.
         """
-        fits = self.verdicts.add(decision)
+        fits = self._take_in(decision)
         parts = [np.asarray(part, np.int64) for part in decision["parts"]]
         spoken = np.concatenate(parts)
         entities = np.unique(self.labels[spoken])
@@ -262,9 +240,9 @@ class QuestionEngine:
 
     def replay(self, decisions: Iterable[Mapping[str, Any]]) -> None:
         """Begin again with decisions of earlier sessions, which the entities follow already."""
-        self.verdicts, self._answered.links = Verdicts(), []
+        self.verdicts, self._said, self._answered.links = Verdicts(), Verdicts(), []
         for decision in decisions:
-            self.verdicts.add(decision)
+            self._take_in(decision)
             self._learn(decision, None)
         self._pool = None
 
@@ -364,6 +342,11 @@ class QuestionEngine:
                 members = np.flatnonzero(self.labels == self.labels[left])
                 leaving = members[sides(self.records, members, left, right)]
             self.labels[leaving] = int(self.labels.max()) + 1
+
+    def _take_in(self, decision: Mapping[str, Any]) -> bool:
+        """Keep what holds from now on; False if it contradicts earlier decisions."""
+        self._said.add({**decision, "context": ()})
+        return self.verdicts.add(decision)
 
     def _learn(self, decision: Mapping[str, Any], choice: Choice | None) -> None:
         """Keep what an answer says of links and of groups."""

@@ -1,22 +1,31 @@
 """Precision and recall from questions that were drawn at random, with intervals.
 
-Links are drawn from strata of their score before any answer, so each one's chance to be drawn is known. In
-each stratum, the share of pairs of one entity is estimated separately for links within and between entities;
-of the links that were asked about it is known. Pairs that are not linked are not seen: recall is
-among the candidates.
+Links are drawn from strata of their score before any answer, within and between entities. What any answer has
+settled is known. Of all other links there is a probability, and the answers to random questions say how far
+such probabilities are off in each cell: log odds are shifted by the same amount, which is uncertain. Answers
+to other questions were chosen because they are doubtful, and say nothing about that. But they find what was
+missed, so that links between entities are of one less often than their probabilities say: recall may be as
+high as if there were no more of them, where no random answer has found one. Pairs that are not linked are not
+seen: recall is among the candidates.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.apps.resolution.curation.regions import LinkedRecords
+from factorwise.apps.resolution.curation.strata import LinkStrata
+from factorwise.apps.resolution.curation.teaching import probability_of
 from factorwise.types import Bools, Floats, Ints
 
 LEVEL = 0.9  # of the intervals
-STRENGTH = 1.0  # answers that the probability before any answer counts for, in each stratum
+SAMPLED = 500  # links of a cell whose probabilities stand for all
+SPREAD = 1.5  # standard deviation of how far the log odds of a cell are off, before any random answer
+_SHIFTS = np.linspace(-6.0, 6.0, 121)
 _DRAWS = 2_000
 
 
@@ -43,43 +52,116 @@ class Quality(NamedTuple):
     to_halve: int
 
 
+class RandomAnswers(NamedTuple):
+    """Answers to questions that were drawn at random, in columns.
+
+    left, right : int[answers]
+        The records.
+    together, probability
+        Whether they were in one entity when they were asked about, and the probability that they are.
+    same
+        Whether they were said to be of one entity.
+    """
+
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    together: NDArray[np.bool_]
+    probability: NDArray[np.float64]
+    same: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, *columns: Sequence[Any]) -> RandomAnswers:
+        """Return answers from their columns."""
+        kinds = (np.int64, np.int64, np.bool_, np.float64, np.bool_)
+        made: Any = (np.array(column, kind) for column, kind in zip(columns, kinds, strict=True))
+        return cls(*made)
+
+
+class CellAnswers(NamedTuple):
+    """What was answered of links in columns: their cells, the probabilities before, and the answers.
+
+    A cell is twice the stratum, and one more within entities.
+    """
+
+    cell: Ints
+    probability: Floats
+    same: Bools
+
+
+def quality_of(
+    records: LinkedRecords,
+    strata: LinkStrata,
+    labels: Ints,
+    known: tuple[Ints, Bools],
+    answers: RandomAnswers,
+    seed: int,
+) -> Quality:
+    """Estimate precision and recall of the entities of linked records.
+
+    known
+        Which links are known, and whether they are of one entity.
+    """
+    graph, stratum = records.graph, strata.of_links
+    inside = labels[graph.first] == labels[graph.second]
+    links, same = known
+    there = inside[links]
+    settled = (int((same & there).sum()), int((same & ~there).sum()), int((~same & there).sum()))
+    cell = 2 * stratum + inside
+    cell[links] = -1
+    link = graph.find_pairs(answers.left, answers.right)
+    linked = link >= 0
+    asked = 2 * stratum[link[linked]].astype(np.int64) + answers.together[linked]
+    random = np.random.default_rng(seed)
+    places = [np.flatnonzero(cell == k) for k in range(strata.cells)]
+    sampled = [random.choice(place, min(SAMPLED, len(place)), replace=False) for place in places]
+    return estimate_quality(
+        settled,
+        np.array([len(place) for place in places]),
+        [probability_of(records.scores[place]) for place in sampled],
+        CellAnswers(asked, answers.probability[linked], answers.same[linked]),
+    )
+
+
 def estimate_quality(
-    cell: Ints, prior: Floats, drawn: Ints, same: Bools, link: Ints, seed: int = 0
+    known: tuple[int, int, int],
+    unknown: Ints,
+    probability: Sequence[Floats],
+    answers: CellAnswers,
+    seed: int = 0,
 ) -> Quality:
     """Estimate precision and recall.
 
-    cell : int[links]
-        Twice the stratum of each link, and one more if it is within an entity now.
-    prior : float[links]
-        The probability that its records are of one entity, before any random answer.
-    drawn : int[answers], same : bool[answers]
-        The cells that random links were in when they were asked about, and what was answered.
-    link : int[answers]
-        Which links these are: of them it is known, and of the others in their cells it is estimated.
+    known
+        Of the links that answers have settled, how many are of one entity and within one, of one entity and
+        not within one, and within an entity and not of one.
+    unknown : int[cells]
+        How many other links each cell has now.
+    probability
+        For each cell the probabilities of these, or of a sample of them.
     """
-    size = int(cell.max(initial=-1)) + 2
-    count = np.bincount(cell, minlength=size).astype(np.float64)
-    cells = np.flatnonzero(count)
-    expected = np.bincount(cell, weights=prior, minlength=size)[cells] / count[cells]
-    left = count - np.bincount(cell[link], minlength=size)
-    known = np.bincount(cell[link], weights=same, minlength=size)
-    inside = cells % 2 == 1
-    yes, no = (_counted(cells, drawn[same == said]) for said in (True, False))
     random = np.random.default_rng(seed)
-    expected = np.clip(expected, 1e-4, 1.0 - 1e-4)
-    shares = random.beta(
-        STRENGTH * expected + yes, STRENGTH * (1.0 - expected) + no, size=(_DRAWS, len(cells))
-    )
-    held = shares * left[cells] + known[cells]
-    right, missed = held[:, inside].sum(axis=1), held[:, ~inside].sum(axis=1)
-    precision = right / max(float(count[cells[inside]].sum()), 1.0)
-    recall = right / np.maximum(right + missed, 1e-12)
-    return Quality(_interval(precision), _interval(recall), len(drawn), 3 * max(len(drawn), 1))
+    same = np.zeros((len(unknown), _DRAWS), np.int64)
+    for cell in np.flatnonzero(unknown).tolist():
+        mine = answers.cell == cell
+        odds, said = _log_odds(answers.probability[mine]), answers.same[mine]
+        likely = -0.5 * (_SHIFTS / SPREAD) ** 2
+        likely -= np.logaddexp(0.0, np.where(said, -1, 1) * (odds + _SHIFTS[:, None])).sum(axis=1)
+        weight = np.exp(likely - likely.max())
+        share = probability_of(_log_odds(probability[cell]) + _SHIFTS[:, None]).mean(axis=1)
+        drawn = random.choice(share, _DRAWS, p=weight / weight.sum())
+        same[cell] = random.binomial(unknown[cell], drawn)
+    found = np.bincount(answers.cell[answers.same], minlength=len(unknown))[::2] > 0
+    within, apart = same[1::2].sum(axis=0) + known[0], same[::2].sum(axis=0) + known[1]
+    fewest = same[::2][found].sum(axis=0) + known[1]
+    precision = _interval(within / max(int(unknown[1::2].sum()) + known[0] + known[2], 1))
+    recall, highest = (_interval(within / np.maximum(within + missed, 1)) for missed in (apart, fewest))
+    count = len(answers.cell)
+    return Quality(precision, recall._replace(high=highest.high), count, 3 * max(count, 1))
 
 
-def _counted(cells: Ints, drawn: Ints) -> NDArray[np.int64]:
-    known = drawn[np.isin(drawn, cells)]
-    return np.bincount(np.searchsorted(cells, known), minlength=len(cells))
+def _log_odds(probability: Floats) -> Floats:
+    clipped = np.clip(probability, 1e-6, 1.0 - 1e-6)
+    return np.log(clipped) - np.log1p(-clipped)
 
 
 def _interval(draws: Floats) -> Interval:

@@ -123,17 +123,36 @@ def add_counts(index: IndexTables, normal: NormalTable, knowledge: Knowledge) ->
         index.add_counts(number, values, np.append(counts[seen], present))
 
 
-def counted_forms(normal: NormalTable, knowledge: Knowledge) -> Iterator[tuple[int, Strings | Lists]]:
+def counted_forms(
+    normal: NormalTable, knowledge: Knowledge, *, keys_only: bool = False
+) -> Iterator[tuple[int, Strings | Lists]]:
     """Yield the forms whose frequencies matter, numbered: those that are compared or that make keys."""
+    keyed = set(_keyed_forms(knowledge))
     for number, (field, name) in enumerate(_form_names(knowledge)):
+        if keys_only and (field, name) not in keyed:
+            continue
         form = form_of(normal, field, name)
         if isinstance(form, Strings | Lists):
             yield number, form
 
 
-def with_frequencies(normal: NormalTable, knowledge: Knowledge, index: KeyedRecords) -> NormalTable:
-    """Return normal forms of some rows that know the frequencies of values in the whole table."""
-    forms = dict(counted_forms(normal, knowledge))
+def find_keys(table: pa.Table, knowledge: Knowledge, index: KeyedRecords) -> Keys:
+    """Return the blocking keys of some rows by the frequencies of values in the whole table."""
+    used = {part.field for rule in knowledge.rules for part in rule.parts}
+    named = [field for field in knowledge.fields if field.name in used]
+    normal = normalize(table, named if len(named) == len(used) else knowledge.fields)
+    return block_keys(with_frequencies(normal, knowledge, index, keys_only=True), knowledge)
+
+
+def with_frequencies(
+    normal: NormalTable, knowledge: Knowledge, index: KeyedRecords, *, keys_only: bool = False
+) -> NormalTable:
+    """Return normal forms of some rows that know the frequencies of values in the whole table.
+
+    keys_only
+        Of the forms that keys are made of; of others they are not looked up.
+    """
+    forms = dict(counted_forms(normal, knowledge, keys_only=keys_only))
     hashes = {number: text_hashes(form.values.cast(pa.string())) for number, form in forms.items()}
     asked = np.concatenate([np.zeros(0, np.uint64), *(np.append(h, _PRESENT) for h in hashes.values())])
     which = np.repeat(list(hashes), [len(h) + 1 for h in hashes.values()]).astype(np.int64)
@@ -198,10 +217,11 @@ def _words(rule: Ints, key: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 def _form_names(knowledge: Knowledge) -> list[tuple[str, str]]:
     compared = [(one.field, one.form) for one in knowledge.comparisons]
-    keyed = [
-        (part.field, part.form) for rule in knowledge.rules for part in rule.parts if part.cut == "items"
-    ]
-    return sorted(set(compared + keyed))
+    return sorted({*compared, *_keyed_forms(knowledge)})
+
+
+def _keyed_forms(knowledge: Knowledge) -> list[tuple[str, str]]:
+    return [(part.field, part.form) for rule in knowledge.rules for part in rule.parts if part.cut == "items"]
 
 
 def _replaced(normal: NormalTable, made: dict[tuple[str, str], Strings | Lists]) -> NormalTable:

@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from factorwise.apps.resolution.curation.candidates import WHOLE
-from factorwise.apps.resolution.curation.engine import Choice
+from factorwise.apps.resolution.curation.choices import Choice
 from factorwise.errors import InvalidArgumentError
 from factorwise.store.store import ALL_BUT, SAME
 from factorwise.types import Ints

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.curation.browsing import Browser
 from factorwise.apps.resolution.curation.candidates import WHOLE
+from factorwise.apps.resolution.curation.choices import AGAIN, RANDOM, Choice
 from factorwise.apps.resolution.curation.curator import (
     BASE_MODEL,
     Curator,
@@ -24,8 +25,8 @@ from factorwise.apps.resolution.curation.curator import (
     load_records,
     save_model,
 )
-from factorwise.apps.resolution.curation.engine import AGAIN, RANDOM, Choice, Lessons, QuestionEngine
-from factorwise.apps.resolution.curation.estimates import Quality, estimate_quality
+from factorwise.apps.resolution.curation.engine import Lessons, QuestionEngine
+from factorwise.apps.resolution.curation.estimates import Quality, RandomAnswers
 from factorwise.apps.resolution.curation.questions import Question, number_in_order, parts_of_answer
 from factorwise.errors import InvalidArgumentError, StoreError
 from factorwise.kernels.compile.threads import Team
@@ -80,6 +81,7 @@ class Review(Browser):
         super().__init__(opened, curator, self._base.fields, threading.RLock())
         self._open: dict[str, Question] = {}
         self._taken: dict[int, Question] = {}
+        self._before: dict[str, tuple[int, Question]] = {}  # the last decision of each person, on what
         self._numbers = 0
         model, provenance = self.store.model_provenance()
         self._taught = model if model != self._base_number else None  # the model that answers have made
@@ -173,6 +175,7 @@ class Review(Browser):
             if choice.disputed is not None:
                 self._settle_dispute(parts, answer, choice.disputed)
             outcome = self._decide(parts, context, answer, who, why, reason, choice.probability, choice)
+            self._before[who] = (outcome.decision, asked)
         if answer != UNSURE:
             if self._learner is None:
                 outcome = outcome._replace(moved=outcome.moved + self.learn())
@@ -201,51 +204,37 @@ class Review(Browser):
             return self._decide(parts, [], DIFFERENT, who, why, "hand", None, None)
 
     def undo(self, *, who: str = "me") -> int | None:
-        """Take a person's last decision back with what it changed; return its number, None for none."""
+        """Take a person's last decision back with what it changed; return its number, None for none.
+
+        The question that it answered is the next one for this person.
+        """
         with self._lock:
             mine = [one["decision"] for one in self.store.decisions() if one["who"] == who]
             if not mine:
                 return None
             decision = int(mine[-1])
-            changes = self.store.execute(
-                "SELECT change FROM changes WHERE decision = ? AND change NOT IN"
-                " (SELECT undoes FROM changes WHERE undoes IS NOT NULL) ORDER BY change DESC",
-                [decision],
-            )
-            with self.store.transaction():
-                self.store.withdraw(decision)
-                for (change,) in changes:
-                    self.store.undo(int(change), who)
+            self.store.take_back(decision, who)
             self._last = None
             waiting = self._open.pop(who, None)
             if waiting is not None:  # may be asked again
                 self._taken.pop(waiting.number, None)
+            number, question = self._before.pop(who, (None, None))
+            if question is not None and number == decision:  # is asked again now
+                self._open[who] = self._taken[question.number] = question
             self.reload()
             return decision
 
     def quality(self) -> Quality:
         """Estimate precision and recall from the answers to random questions."""
         with self._lock:
-            engine, labels = self.engine, self.engine.labels.copy()
             drawn = [
-                (one["parts"][0][0], one["parts"][1][0], one["answer"] == SAME, one["asked"])
+                (*(part[0] for part in one["parts"]), one["asked"], one["probability"], one["answer"] == SAME)
                 for one in self.store.decisions()
                 if str(one["asked"]).startswith(RANDOM) and one["answer"] in (SAME, DIFFERENT)
             ]
-        graph, strata = engine.records.graph, engine.strata.of_links
-        left, right, same = (np.array([row[k] for row in drawn], np.int64) for k in range(3))
-        link = graph.find_pairs(left, right)
-        was_together = np.array([str(row[3]).endswith(TOGETHER) for row in drawn], np.bool_)
-        known = link >= 0
-        cell = 2 * strata[link[known]].astype(np.int64) + was_together[known]
-        together = labels[graph.first] == labels[graph.second]
-        return estimate_quality(
-            2 * strata + together,
-            engine.strata.expected_shares(together),
-            cell,
-            same[known] == 1,
-            link[known],
-        )
+        left, right, asked, probability, same = zip(*drawn, strict=True) if drawn else ((),) * 5
+        together = [str(reason).endswith(TOGETHER) for reason in asked]
+        return self.engine.quality(RandomAnswers.of(left, right, together, probability, same))
 
     def close(self) -> None:
         """Keep what the weights have learned as the current model, and close the store."""

@@ -173,10 +173,15 @@ def teach(
     return Teaching(LevelWeights(base.sizes, values), base, change, covariance)
 
 
+def probability_of(odds: Floats | float) -> NDArray[np.float64]:
+    """Return probabilities from log odds."""
+    return np.asarray(0.5 + 0.5 * np.tanh(0.5 * np.asarray(odds, np.float64)))
+
+
 def damped(odds: Floats, variance: Floats) -> NDArray[np.float64]:
     """Return probabilities from log odds that are uncertain themselves: nearer to one half."""
     moderate = odds / np.sqrt(1.0 + np.pi / 8.0 * variance)
-    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * moderate)))
+    return probability_of(moderate)
 
 
 def fit_around(
@@ -202,7 +207,7 @@ def fit_around(
     precision = np.diag(1.0 / np.asarray(spread, np.float64) ** 2)
     with threadpool_limits(1, "blas"):  # small matrices: more threads only wait for each other
         for _ in range(25):
-            chance = 0.5 * (1.0 + np.tanh(0.5 * (offset + features @ found)))
+            chance = probability_of(offset + features @ found)
             gradient = features.T @ (weight * (same - chance)) - precision @ found
             certain = weight * np.maximum(chance * (1.0 - chance), 1e-6)
             curvature = (features * certain[:, None]).T @ features + precision

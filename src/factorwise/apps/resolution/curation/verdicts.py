@@ -83,6 +83,16 @@ class Verdicts:
             return True
         return False if self.are_apart(one, two) else None
 
+    def known_pairs(self, first: Ints, second: Ints) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return which of some pairs of records are known, and whether these are of one entity."""
+        spoken = np.zeros(max(int(first.max(initial=-1)), int(second.max(initial=-1))) + 1, np.bool_)
+        records = np.array([*self._parent, *self._parent.values(), *self._apart], np.int64)
+        spoken[records[records < len(spoken)]] = True
+        places = np.flatnonzero(spoken[first] & spoken[second])
+        said = [self.known(int(first[place]), int(second[place])) for place in places]
+        kept = np.array([one is not None for one in said], np.bool_)
+        return places[kept], np.array([one for one in said if one is not None], np.bool_)
+
     def within(self, rows: Ints) -> Constraints:
         """Return what is known of some records, ascending, as constraints in their places."""
         places = {record: place for place, record in enumerate(np.asarray(rows).tolist())}

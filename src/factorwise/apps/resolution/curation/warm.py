@@ -25,7 +25,7 @@ class WarmIndex:
         self.content = store.records(columns=columns).combine_chunks()
         self.ids = store.ids()
         self._store = store
-        self._last_change = -1
+        self._revision = -1
         self.renew_entities()
         keys = store.index.all_keys()
         rule, key = keys.column("rule").to_numpy().astype(np.int64), keys.column("key").to_numpy()
@@ -41,10 +41,9 @@ class WarmIndex:
         self._form_start = np.searchsorted(self._form, np.arange(int(self._form.max(initial=0)) + 2))
 
     def renew_entities(self) -> None:
-        """Read the entities of the records again if they have changed."""
-        last = self._store.execute("SELECT max(change) FROM changes")[0][0]  # undone ones and undoing count
-        if last != self._last_change:
-            self._last_change = last
+        """Read the entities of the records again if they may have changed."""
+        if self._store.revision != self._revision:
+            self._revision = self._store.revision
             self.membership = self._store.membership()
             self._sizes = np.bincount(np.maximum(self.membership, 0))
 
