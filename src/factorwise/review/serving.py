@@ -37,6 +37,7 @@ class Server:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind((LOOPBACK, port))
+            self._socket.listen()  # who asks before the server runs waits, and is not refused
         except OSError as error:
             self._socket.close()
             raise FactorwiseError(

@@ -160,7 +160,8 @@ class Database:
             yield
         finally:
             for name in tables:
-                self._connection.unregister(name)
+                with suppress(duckdb.Error):  # after an error, which is the one to tell
+                    self._connection.unregister(name)
 
     def _failed(self, error: duckdb.Error) -> StoreError:
         return StoreError(

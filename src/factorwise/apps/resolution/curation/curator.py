@@ -42,7 +42,7 @@ from factorwise.types import Ints
 
 ONE_PER_SOURCE = "one per source"  # fact: the column of sources, if each has an entity once
 BASE_MODEL = "base model"  # fact: the number of the model that answers are learned on top of
-LOWEST = -7.0  # scores of links to entities that a new record could be of
+LOWEST = -3.0  # scores of links to entities that a new record could be of
 
 
 class Match(NamedTuple):

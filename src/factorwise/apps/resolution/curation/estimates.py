@@ -4,9 +4,9 @@ Links are drawn from strata of their score before any answer, within and between
 settled is known. Of all other links there is a probability, and the answers to random questions say how far
 such probabilities are off in each cell: log odds are shifted by the same amount, which is uncertain. Answers
 to other questions were chosen because they are doubtful, and say nothing about that. But they find what was
-missed, so that links between entities are of one less often than their probabilities say: recall may be as
-high as if there were no more of them, where no random answer has found one. Pairs that are not linked are not
-seen: recall is among the candidates.
+missed and what was wrong, so that what is left is right more often than probabilities say: upper bounds are
+as if nothing more were wrong in cells where no random answer has found anything. Pairs that are not linked
+are not seen: recall is among the candidates.
 """
 
 from __future__ import annotations
@@ -150,13 +150,29 @@ def estimate_quality(
         share = probability_of(_log_odds(probability[cell]) + _SHIFTS[:, None]).mean(axis=1)
         drawn = random.choice(share, _DRAWS, p=weight / weight.sum())
         same[cell] = random.binomial(unknown[cell], drawn)
-    found = np.bincount(answers.cell[answers.same], minlength=len(unknown))[::2] > 0
-    within, apart = same[1::2].sum(axis=0) + known[0], same[::2].sum(axis=0) + known[1]
-    fewest = same[::2][found].sum(axis=0) + known[1]
-    precision = _interval(within / max(int(unknown[1::2].sum()) + known[0] + known[2], 1))
-    recall, highest = (_interval(within / np.maximum(within + missed, 1)) for missed in (apart, fewest))
+    total = int(unknown[1::2].sum()) + known[0] + known[2]
+    precision, recall = _shares(same, known, total)
+    said = (np.bincount(answers.cell[answers.same == one], minlength=len(unknown)) for one in (True, False))
+    found, wrong = (counts > 0 for counts in said)
+    best = same.copy()
+    best[::2][~found[::2]] = 0
+    best[1::2][~wrong[1::2]] = unknown[1::2][~wrong[1::2], None]
+    high = _shares(best, known, total)
+    precision, recall = (
+        one._replace(high=most.high) for one, most in zip((precision, recall), high, strict=True)
+    )
     count = len(answers.cell)
-    return Quality(precision, recall._replace(high=highest.high), count, 3 * max(count, 1))
+    return Quality(precision, recall, count, 3 * max(count, 1))
+
+
+def _shares(same: NDArray[np.int64], known: tuple[int, int, int], total: int) -> tuple[Interval, Interval]:
+    """Return precision and recall from drawn numbers of links of one entity, by cell.
+
+    total
+        Links within entities.
+    """
+    within, apart = same[1::2].sum(axis=0) + known[0], same[::2].sum(axis=0) + known[1]
+    return _interval(within / max(total, 1)), _interval(within / np.maximum(within + apart, 1))
 
 
 def _log_odds(probability: Floats) -> Floats:
