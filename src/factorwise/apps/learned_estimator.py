@@ -67,6 +67,9 @@ class LearnedEstimator(BaseEstimator):  # type: ignore[misc]
         for name in cls._kept:
             if not _is_like(name, saved.settings[name], inspect.signature(cls).parameters[name].default):
                 raise damaged(path)
+        told = saved.settings.get("mentions_told", [])  # of coreference: keys that mentions had
+        if not isinstance(told, list) or not all(isinstance(key, str) for key in told):
+            raise damaged(path)
         made = cls(**{**{name: saved.settings[name] for name in cls._kept}, **parameters})
         made.weights_, made.weight_names_ = saved.weights, saved.names
         made.settings_, made.history_ = dict(saved.settings), saved.history
