@@ -38,7 +38,7 @@ from factorwise.validation import check_count
 
 _PAIRS, _PER_ITEM = 4_000_000, 12
 _THRIFTY_PAIRS, _THRIFTY_PER_ITEM = 2_000_000, 20
-_SPARE = 1.25  # more pairs than the budget, of which those that share least are cut
+SPARE = 1.25  # more pairs than the budget, of which those that share least are cut
 _STRETCH = 1 << 22  # pairs that are looked at in one go
 _TESTED = 4.0  # the same where most pairs do not pass a filter
 
@@ -185,7 +185,7 @@ def find_candidates(
     del maker
     wanted = Limits(largest_block or n_items, per_item or n_items)
     sizes = [found.size for found in blocks]
-    most = int(allowed * (_SPARE if pair_filter is None else _TESTED))
+    most = int(allowed * (SPARE if pair_filter is None else _TESTED))
     limits = fitting_limits(sizes, wanted, most)
     if limits != wanted:
         for _ in range(2):  # other limits have another overlap

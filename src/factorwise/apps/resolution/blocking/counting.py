@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from factorwise.apps.resolution.blocking.blocks import blocks_of
-from factorwise.apps.resolution.blocking.candidates import default_budget
+from factorwise.apps.resolution.blocking.candidates import SPARE, default_budget
 from factorwise.apps.resolution.blocking.keys import KeyMaker
 from factorwise.apps.resolution.blocking.limits import Limits, fitting_limits, overlap, pair_count
 from factorwise.apps.resolution.blocking.rules import Rule
@@ -55,7 +55,10 @@ def count_blocks(
     maker = KeyMaker(normal)
     blocks = [blocks_of(maker.keys(rule), normal.n_rows) for rule in rules]
     sizes = [np.round(found.size / share).astype(np.int64) for found in blocks]
-    limits = fitting_limits(sizes, Limits(n_items, n_items), allowed)
+    wanted, most = Limits(n_items, n_items), int(allowed * SPARE)  # as `find_candidates` has it
+    limits = fitting_limits(sizes, wanted, most)
+    for _ in range(2 if limits != wanted else 0):
+        limits = fitting_limits(sizes, wanted, int(most * overlap(normal, rules, blocks, limits)))
     # Pairs in blocks that are joined whole are counted from the pairs here, not from sizes, which are rough.
     here = [found.size for found in blocks]
     joined = [(size <= limits.largest) for size in sizes]
