@@ -39,11 +39,9 @@ from factorwise.cli import main
 from factorwise.distributed import LocalExecutor, ShardKeeping
 from factorwise.distributed.search import entities_of
 from factorwise.errors import FactorwiseError
-from factorwise.inference.mcmc.adaptive.law import JumpWeights
 from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.io.checkpoints import FILE
 from factorwise.io.models.files import ModelFile, read_model, write_model
-from factorwise.io.models.proposers import load_proposer, save_proposer
 from factorwise.io.models.weights import load_weights, save_weights
 from factorwise.io.shard_files import ShardStore, _table
 from factorwise.kernels.compile.threads import Team
@@ -207,20 +205,6 @@ class WeightsUse:
         model.score(self.world)
 
 
-class ProposerUse:
-    """Weights of an adaptive proposer: load only, as they belong to a model that a user builds."""
-
-    def __init__(self, folder):
-        self.path = folder / "proposer.fw"
-        weights = JumpWeights(("alike", "size"), np.array([0.5, -1.0]), np.array([2.0, 0.1]), (0.2, 0.7, 0.1))
-        save_proposer(self.path, weights)
-        self.saved = read_model(self.path)
-
-    def __call__(self, rng):
-        write_model(self.path, tampered(rng, self.saved))
-        np.linalg.norm(load_proposer(self.path).vector)
-
-
 class CheckpointUse:
     """A checkpoint of a search in one piece: go on from it."""
 
@@ -344,7 +328,7 @@ def all_uses(folder):
         "resolve.fw": "resolve apply records.csv --id id --model resolve.fw -o out.csv",
     }
     uses = {name: CommandUse(place, name, line) for name, line in lines.items() if (place / name).exists()}
-    uses["weights"], uses["proposer"] = WeightsUse(folder), ProposerUse(folder)
+    uses["weights"] = WeightsUse(folder)
     uses["checkpoint"], uses["shards"] = CheckpointUse(folder), ShardUse(folder)
     return uses
 

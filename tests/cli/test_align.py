@@ -9,9 +9,11 @@ import sys
 import pytest
 
 from factorwise.apps.alignment.estimator import KIND, OntologyAligner
-from factorwise.cli import align, main
+from factorwise.cli import main
 from factorwise.cli.align import fit as align_fit
-from factorwise.cli.learned import TOP, VERB_OF_KIND
+from factorwise.cli.files import VERB_OF_KIND
+from factorwise.cli.learned_weights import TOP
+from factorwise.cli.verbs import GROUPS
 from factorwise.io.models.files import ModelFile, read_model, write_model
 from factorwise.io.models.learned import read_learned
 from factorwise.io.ontologies.alignments import read_alignment
@@ -108,7 +110,7 @@ def refused(run, folder, tmp_path):
     return refused
 
 
-@pytest.mark.parametrize("name", align.VERBS)
+@pytest.mark.parametrize("name", GROUPS["align"].verbs)
 def test_every_verb_has_the_shared_options_and_ends_its_help_with_an_example(run, name):
     result = run("align", name, "--help")
     assert result.code == 0

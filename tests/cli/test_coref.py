@@ -11,10 +11,12 @@ import pytest
 from coreference_cases import record
 from factorwise.apps.coreference.documents import read_documents
 from factorwise.apps.coreference.estimator import KIND, CoreferenceResolver
-from factorwise.cli import align, coref, main
+from factorwise.cli import main
 from factorwise.cli.coref import apply as coref_apply
 from factorwise.cli.coref import fit as coref_fit
-from factorwise.cli.learned import TOP, VERB_OF_KIND
+from factorwise.cli.files import VERB_OF_KIND
+from factorwise.cli.learned_weights import TOP
+from factorwise.cli.verbs import GROUPS
 from factorwise.io.models.files import ModelFile, read_model, write_model
 from factorwise.io.models.learned import read_learned
 from factorwise.pipelines.mentions import documents_of_text
@@ -120,7 +122,7 @@ def resolver(**parameters):
 # the group
 
 
-@pytest.mark.parametrize("name", coref.VERBS)
+@pytest.mark.parametrize("name", GROUPS["coref"].verbs)
 def test_every_verb_has_the_shared_options_and_ends_its_help_with_an_example(run, name):
     result = run("coref", name, "--help")
     assert result.code == 0
@@ -132,7 +134,7 @@ def test_every_verb_has_the_shared_options_and_ends_its_help_with_an_example(run
 
 
 def test_no_verb_waits_for_scikit_learn_before_it_works():
-    modules = ", ".join(module for group in (coref, align) for module, _ in group.VERBS.values())
+    modules = ", ".join(module for group in ("coref", "align") for module, _ in GROUPS[group].verbs.values())
     code = f"import sys, {modules}; sys.exit('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

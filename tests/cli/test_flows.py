@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from factorwise.apps.collective.estimator import CollectiveModel
-from factorwise.cli import flows, main
+from factorwise.cli import main
 from factorwise.cli.flows import fit as flows_fit
+from factorwise.cli.verbs import GROUPS
 from factorwise.io.models.files import ModelFile, read_model, write_model
 from report_cases import sections_of
 
@@ -64,7 +65,7 @@ def fit(run, folder, tmp_path):
     return fit
 
 
-@pytest.mark.parametrize("name", flows.VERBS)
+@pytest.mark.parametrize("name", GROUPS["flows"].verbs)
 def test_each_verb_has_the_shared_options_and_ends_its_help_with_an_example(run, name):
     result = run("flows", name, "--help")
     assert result.code == 0

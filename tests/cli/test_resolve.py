@@ -13,7 +13,7 @@ from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.merge_odds import MergeLine, MergeOdds
 from factorwise.apps.resolution.training import ladder
 from factorwise.cli import main
-from factorwise.cli.learned import TOP
+from factorwise.cli.learned_weights import TOP
 from factorwise.cli.resolve import apply as resolve_apply
 from factorwise.cli.resolve import progress as resolve_progress
 from factorwise.cli.resolve.fit import bottleneck

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from factorwise.cli import main, resolve
+from factorwise.cli import main
+from factorwise.cli.verbs import GROUPS
 from factorwise.io.models.files import ModelFile, write_model
 from record_cases import people, read_csv, without, write_csv
 
@@ -91,7 +92,7 @@ def changed(column, value, records=RECORDS):
 # help
 
 
-@pytest.mark.parametrize("verb", sorted(resolve.VERBS))
+@pytest.mark.parametrize("verb", sorted(GROUPS["resolve"].verbs))
 def test_help_explains_the_verb_with_an_example(run, verb):
     result = run("resolve", verb, "--help")
     assert (result.code, result.err) == (0, "")
@@ -101,7 +102,7 @@ def test_help_explains_the_verb_with_an_example(run, verb):
 
 def test_the_group_lists_its_verbs(run):
     out = run("resolve").out
-    assert all(verb in out for verb in resolve.VERBS)
+    assert all(verb in out for verb in GROUPS["resolve"].verbs)
 
 
 # columns and ids

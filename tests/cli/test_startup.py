@@ -3,14 +3,14 @@
 import json
 import subprocess
 import sys
-from importlib import import_module
 from typing import get_args
 
 import pytest
 
-from factorwise.cli import learning
+from factorwise.cli import samplerank_options
 from factorwise.cli.main import VERBS
 from factorwise.cli.tag import fit as tag_fit
+from factorwise.cli.verbs import GROUPS
 
 HEAVY = ("numba", "scipy", "scipy.optimize", "scipy.stats", "sklearn", "pandas")
 SCRIPT = """
@@ -28,9 +28,8 @@ except SystemExit as end:
 def every_verb() -> list[tuple[str, ...]]:
     """Return the words of every verb, of groups those inside."""
     found: list[tuple[str, ...]] = []
-    for name, (module, _) in VERBS.items():
-        command = import_module(module).command
-        found += [(name, inside) for inside in getattr(command, "verbs", ())] or [(name,)]
+    for name in VERBS:
+        found += [(name, inside) for inside in GROUPS[name].verbs] if name in GROUPS else [(name,)]
     return found
 
 
@@ -45,10 +44,9 @@ def loaded_by(*words: str) -> list[str]:
 
 
 def test_no_help_loads_the_compiler_or_scientific_packages():
-    modules = [import_module(VERBS[words[0]][0]).command for words in every_verb()]
     names = [
-        command.verbs[words[1]][0] if len(words) > 1 else VERBS[words[0]][0]
-        for words, command in zip(every_verb(), modules, strict=True)
+        GROUPS[words[0]].verbs[words[1]][0] if len(words) > 1 else VERBS[words[0]][0]
+        for words in every_verb()
     ]
     code = f"import json, sys, {', '.join(names)}; print([n for n in {HEAVY} if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -78,7 +76,7 @@ def test_names_listed_for_help_are_those_that_the_learners_know():
     from factorwise.learning.samplerank.preferences import MetricName
     from factorwise.learning.updates import RULES
 
-    assert tuple(RULES) == learning.UPDATES
-    assert get_args(AcceptanceName) == learning.ACCEPTANCES
-    assert get_args(MetricName) == learning.METRICS
+    assert tuple(RULES) == samplerank_options.UPDATES
+    assert get_args(AcceptanceName) == samplerank_options.ACCEPTANCES
+    assert get_args(MetricName) == samplerank_options.METRICS
     assert (ALGORITHMS, SCHEMES, FOLDS) == (tag_fit.ALGORITHMS, tag_fit.SCHEMES, tag_fit.FOLDS)

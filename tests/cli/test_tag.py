@@ -12,8 +12,8 @@ import pytest
 from factorwise.apps.tagging.estimator import ChainCRF
 from factorwise.apps.tagging.model_file import read_tagger
 from factorwise.cli import main
-from factorwise.cli.tag import VERBS
 from factorwise.cli.tag import training as tag_training
+from factorwise.cli.verbs import GROUPS
 from factorwise.io.models.files import ModelFile, write_model
 from factorwise.metrics.sequence import spans
 from tagging_files import column_text, rows_of, sentences
@@ -81,7 +81,7 @@ def inspected(run, model, *words):
 # the group
 
 
-@pytest.mark.parametrize("name", VERBS)
+@pytest.mark.parametrize("name", GROUPS["tag"].verbs)
 def test_every_verb_has_the_shared_options_and_ends_its_help_with_an_example(run, name):
     result = run("tag", name, "--help")
     assert result.code == 0
@@ -95,7 +95,7 @@ def test_every_verb_has_the_shared_options_and_ends_its_help_with_an_example(run
 def test_without_a_verb_the_help_lists_the_verbs(run):
     result = run("tag")
     assert result.code == 0
-    for name, (_, line) in VERBS.items():
+    for name, (_, line) in GROUPS["tag"].verbs.items():
         assert name in result.out
         assert line in result.out
 
@@ -147,7 +147,7 @@ def test_what_is_wrong_in_a_table_is_told_with_its_place(refused, tmp_path, text
 
 
 def test_no_verb_loads_scikit_learn():
-    modules = ", ".join(module for module, _ in VERBS.values())
+    modules = ", ".join(module for module, _ in GROUPS["tag"].verbs.values())
     code = f"import sys, {modules}; sys.exit('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -607,7 +607,7 @@ def test_bad_training_data_are_refused_with_the_line(refused, tmp_path, content,
         (["--held-out", "a", "--held-out-share", "0.5"], "exclude each other"),
         (["--held-out", "none.txt"], "none.txt: there is no such file"),
         (["--held-out-share", "0.999"], "leaves none to learn from"),
-        (["--cross-validate", "41"], "more folds than there are sentences, 40"),
+        (["--cross-validate", "41"], "there are only 40 sentences: give fewer folds"),
         (["--class-weight", "O"], "neither LABEL=NUMBER"),
         (["--class-weight", "O=0"], "neither LABEL=NUMBER"),
         (["--class-weight", "I-NPP=2"], "Did you mean 'I-NP'?"),

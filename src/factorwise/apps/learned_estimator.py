@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -11,11 +12,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from factorwise.errors import InvalidArgumentError, require
+from factorwise.errors import InvalidArgumentError
 from factorwise.io.models.learned import LearnedWeights, damaged, read_learned, write_learned
 from factorwise.io.models.provenance import provenance
 from factorwise.learning.samplerank.learner import Learned, PassRecord
 from factorwise.model.model import Model
+from factorwise.validation import as_whole
 
 MOST_STEPS = 1_000_000  # for each item that a model file may ask for
 
@@ -53,10 +55,15 @@ class LearnedEstimator(BaseEstimator):  # type: ignore[misc]
         order = np.argsort(-np.abs(self.weights_), kind="stable")
         return {self.weight_names_[k]: float(self.weights_[k]) for k in order}
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the model to a file, ``NAME.fw``: JSON and arrays, no pickle."""
+    def save(self, path: str | PathLike[str], *, data: Iterable[str | PathLike[str]] = ()) -> None:
+        """Write the model to a file, ``NAME.fw``: JSON and arrays, no pickle.
+
+        data
+            Files that it was learned from, of which the model file tells names, sizes and checksums.
+        """
         self._check_fitted()
-        record = provenance(configuration=self.settings_, seed=self.settings_["random_state"])
+        seed = self.settings_["random_state"]
+        record = provenance(configuration=self.settings_, seed=seed, data=[*data])
         learned = LearnedWeights(self.weights_, self.weight_names_, self.settings_, self.history_, record)
         write_learned(path, self._kind, learned)
 
@@ -90,10 +97,7 @@ class LearnedEstimator(BaseEstimator):  # type: ignore[misc]
         model.weights = self.weights_
 
     def _seed(self) -> int:
-        seed = self.random_state
-        whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
-        require(whole, "random_state", seed, "a whole number from 0 on")
-        return int(seed)
+        return as_whole("random_state", self.random_state)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "weights_"):

@@ -14,16 +14,16 @@ from factorwise.cli.files import (
     reading,
     speaking_of,
     spreadsheet_option,
-    write_output,
+    write_tables,
     written_bytes,
 )
 from factorwise.cli.numbers import Real, Whole
-from factorwise.cli.options import Options, verb
-from factorwise.cli.output import aligned, emit, notice, size_text
-from factorwise.cli.progress import Clock, cost_rows, peak_memory, tell_compiling
-from factorwise.cli.reports import Page, check_report, report_options, report_row
+from factorwise.cli.options import Options, path_option, verb
+from factorwise.cli.output import emit, notice
+from factorwise.cli.progress import Clock, tell_compiling, written_lines
+from factorwise.cli.report_sections import Page, check_report, report_options
 from factorwise.cli.resolve.data import SCORE_KINDS, check_outputs, given_pairs, given_table
-from factorwise.cli.resolve.progress import WalkBar, telling
+from factorwise.cli.resolve.progress import WalkBar, draw_clusterings, telling
 
 if TYPE_CHECKING:  # numba and Arrow take their time to load
     import pyarrow as pa
@@ -42,8 +42,6 @@ KIND_TEXTS = {
     "log-odds": "natural logarithms of odds",
 }
 INTERRUPTED = 130  # the exit code
-
-_path = click.Path(path_type=Path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +107,7 @@ class Request:
 
 @verb(example="factorwise cluster pairs.parquet -o entities.csv --pairs uncertain.csv")
 @click.argument("file", metavar="PAIRS")
-@click.option("-o", "--output", required=True, type=_path, metavar="OUT", help="Entities of the records.")
+@path_option("-o", "--output", required=True, metavar="OUT", help="Entities of the records.")
 @click.option("--left", metavar="COLUMN", help="Column with the first id.  [default: recognised]")
 @click.option("--right", metavar="COLUMN", help="Column with the second id.  [default: recognised]")
 @click.option("--score", metavar="COLUMN", help="Column with the score.  [default: recognised]")
@@ -139,11 +137,10 @@ class Request:
 @click.option(
     "--unlinked", type=Real(max=0), help="Weight of a pair that has no score.  [default: estimated]"
 )
-@click.option("--entities", type=_path, metavar="FILE", help="Write entities: name, records, coherence.")
-@click.option("--pairs", type=_path, metavar="FILE", help="Write uncertain pairs; draws other clusterings.")
-@click.option(
+@path_option("--entities", metavar="FILE", help="Write entities: name, records, coherence.")
+@path_option("--pairs", metavar="FILE", help="Write uncertain pairs; draws other clusterings.")
+@path_option(
     "--second-best",
-    type=_path,
     metavar="FILE",
     help="Write the two likeliest clusterings of uncertain groups; draws other clusterings.",
 )
@@ -214,7 +211,7 @@ def cluster(options: Options, request: Request) -> dict[str, Any]:
         raise KeyboardInterrupt
     if request.pairs is not None or request.second_best is not None or request.report is not None:
         with clock.part("draws"):
-            found, ended = _draw(options, clusterer, found)
+            found, ended = draw_clusterings(options, clusterer, found)
             interrupted |= not ended
     with clock.part("writing"):
         written = _write(request, found)
@@ -234,12 +231,11 @@ def cluster(options: Options, request: Request) -> dict[str, Any]:
         "interrupted": interrupted,
         "uncertain_pairs": None if found.posterior is None else len(found.posterior.uncertain_pairs()),
         "also_written": written,
-        "seconds": clock.seconds(),
-        "peak_memory": peak_memory(),
+        **clock.cost(),
     }
     document["report"] = None
     if request.report is not None:
-        from factorwise.cli.cluster_report import write_cluster_report
+        from factorwise.cli.resolve.cluster_report import write_cluster_report
 
         page = Page(request.report, options, request.inputs())
         table = _content(request, scored)
@@ -323,26 +319,12 @@ def _walk(
         return clusterer.cluster(scored, constraints=limits, on_round=on_round)
 
 
-def _draw(options: Options, clusterer: PairClusterer, found: Resolution) -> tuple[Resolution, bool]:
-    """Return the answer with draws of other clusterings, and whether they were completed."""
-    try:
-        return clusterer.draw(found), True
-    except KeyboardInterrupt:
-        notice(options, "sampling was interrupted, so uncertain pairs are not reported.")
-        return found, False
-
-
 def _write(request: Request, found: Resolution) -> list[str]:
     """Write all tables asked for and return the names of all but the first one."""
     made: dict[str, Callable[[], pa.Table]] = {"--output": found.table, "--entities": found.entities}
     if found.posterior is not None:
         made |= {"--pairs": found.pairs, "--second-best": found.second_best}
-    targets = {
-        option: path for option, path in request.targets().items() if path is not None and option in made
-    }
-    for option, path in targets.items():
-        write_output(path, made[option](), for_spreadsheets=request.for_spreadsheets)
-    return [path.name for option, path in targets.items() if option != "--output"]
+    return write_tables(request.targets(), made, for_spreadsheets=request.for_spreadsheets)
 
 
 def _count_pairs(found: Resolution) -> int:
@@ -380,5 +362,4 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         rows.append(("probabilities", constants["calibration"]))
     if document["also_written"]:
         rows.append(("also", ", ".join(document["also_written"])))
-    yield f"{document['output']}  ({size_text(document['bytes'])}, written)"
-    yield from aligned([*rows, *report_row(document["report"]), *cost_rows(document)])
+    yield from written_lines(document, rows)

@@ -13,7 +13,7 @@ import numpy as np
 from factorwise.cli.files import check_target
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice, size_text
-from factorwise.cli.progress import Clock, cost_rows, peak_memory
+from factorwise.cli.progress import Clock, cost_rows
 from factorwise.errors import FactorwiseError
 
 SEED = 7
@@ -34,7 +34,6 @@ class DemoError(FactorwiseError, RuntimeError):
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("demo"),
-    show_default=True,
     metavar="FOLDER",
     help="Where to write report.html.",
 )
@@ -79,11 +78,10 @@ def run(options: Options, report: Path) -> dict[str, Any]:
             "citation fields (F1)": [citations.before, citations.after],
         },
         "examples": {"authors": authors.example(), "citation": citations.example()},
-        "seconds": clock.seconds(),
-        "peak_memory": peak_memory(),
+        **clock.cost(),
     }
     from factorwise.cli.demo_report import write_demo_report
-    from factorwise.cli.reports import Page
+    from factorwise.cli.report_sections import Page
 
     document["report"] = write_demo_report(Page(report, options), document, authors, citations)
     document["report"]["path"] = str(report)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from factorwise.cli.reports import Page, run_facts, write_page
+from factorwise.cli.report_sections import Page, run_facts, write_page
 from factorwise.cli.resolve.report import convergence, entities_of, pairs_of, sizes_of, weights_of
 from factorwise.cli.tag.report import confusion
 from factorwise.report import Section, Sentence, Sentences, Table

@@ -6,16 +6,24 @@ import io
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from factorwise.errors import CountsError, DataFileError, EmptyWorldError, InvalidArgumentError
+from factorwise.errors import (
+    CountsError,
+    DataFileError,
+    EmptyWorldError,
+    InvalidArgumentError,
+    ModelFileError,
+)
 from factorwise.io.atomic import atomic_text
 from factorwise.io.file_kinds import EncodingError
+from factorwise.io.models.files import read_model
 from factorwise.io.tables.formats import written_format
 
 if TYPE_CHECKING:  # Arrow takes its time to load
@@ -23,6 +31,29 @@ if TYPE_CHECKING:  # Arrow takes its time to load
 
 TABLE = "::"  # between a database and a table of it
 STANDARD = "-"  # standard input or output in place of a file
+
+RESOLUTION = "resolution"  # the kind of model files, named here too: its own module loads the compiler
+
+#: The group of verbs for each kind of model file.
+VERB_OF_KIND = {
+    "alignment": "align",
+    "chain-crf": "tag",
+    "collective": "flows",
+    "coreference": "coref",
+    RESOLUTION: "resolve",
+}
+
+
+def check_kind(path: Path, kind: str) -> None:
+    """Refuse a model file of another kind, naming the verbs that it is for."""
+    found = read_model(path).kind
+    if found != kind:
+        other = VERB_OF_KIND.get(found)
+        use = f"Use it with `factorwise {other}`" if other else "See what it holds with `factorwise inspect`"
+        raise ModelFileError(
+            f"{path}: holds a model of kind {found!r}, but {kind!r} was asked for. {use}, or train one with"
+            f" `factorwise {VERB_OF_KIND[kind]} fit`."
+        )
 
 
 def shown(path: str) -> str:
@@ -209,6 +240,16 @@ def _give_up_standard_output() -> None:
         os.close(nowhere)
 
 
+#: Where a verb writes what it made, unless that goes to standard output.
+output_option = partial(
+    click.option,
+    "-o",
+    "--output",
+    default=STANDARD,
+    show_default="standard output",
+    help="File to write, whole or not at all.",
+)
+
 spreadsheet_option = click.option(
     "--for-spreadsheets",
     is_flag=True,
@@ -224,6 +265,22 @@ def write_output(path: Path, table: pa.Table, *, for_spreadsheets: bool = False)
         write_table(path, table, for_spreadsheets=for_spreadsheets)
     except OSError as error:
         raise unwritten(path, error) from error
+
+
+def write_tables(
+    targets: Mapping[str, Path | None], made: Mapping[str, Callable[[], pa.Table]], *, for_spreadsheets: bool
+) -> list[str]:
+    """Write the tables that were asked for, and return the names of all but that of ``--output``.
+
+    targets
+        The file of each option; None where it was not given.
+    made
+        What makes the table of each option, as far as it can be made.
+    """
+    wanted = {option: path for option, path in targets.items() if path is not None and option in made}
+    for option, path in wanted.items():
+        write_output(path, made[option](), for_spreadsheets=for_spreadsheets)
+    return [path.name for option, path in wanted.items() if option != "--output"]
 
 
 def written_bytes(path: Path) -> int:

@@ -10,8 +10,9 @@ from typing import Any, cast
 import click
 
 from factorwise import __version__
+from factorwise.cli.verbs import GROUPS
 
-#: A verb's name, the module that defines its ``command``, and its line in the help.
+#: A verb's name, the module that defines its ``command`` (empty for one of `GROUPS`), and its line of help.
 Registry = Mapping[str, tuple[str, str]]
 
 
@@ -30,7 +31,11 @@ class VerbGroup(click.Group):
         """Import the verb's module and return its command."""
         if cmd_name not in self.verbs:
             return None
-        return cast("click.Command", import_module(self.verbs[cmd_name][0]).command)
+        module = self.verbs[cmd_name][0]
+        if not module:
+            group = GROUPS[cmd_name]
+            return verb_group(cmd_name, group.text, group.verbs, example=group.example)
+        return cast("click.Command", import_module(module).command)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from factorwise.cli.files import STANDARD, check_target, reading, writing
+from factorwise.cli.files import STANDARD, check_target, output_option, reading, writing
 from factorwise.cli.numbers import Real
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import emit, notice, printable
@@ -36,7 +36,6 @@ GIGABYTE = 10**9
     "--query",
     type=click.Choice(["mar", "map", "pr"]),
     default="mar",
-    show_default=True,
     help="Marginals, a most probable setting, or the partition function (the probability of the evidence).",
 )
 @click.option(
@@ -44,25 +43,14 @@ GIGABYTE = 10**9
     "layout",
     type=click.Choice(["table", "uai"]),
     default="table",
-    show_default=True,
     help="A table with names, or the answer as the UAI competitions want it.",
 )
 @click.option(
     "--syntax", type=click.Choice(SYNTAXES), help="Format of NETWORK.  [default: as its ending says]"
 )
-@click.option(
-    "--budget", type=Real(0.001), default=60.0, show_default=True, help="Seconds that may be spent."
-)
-@click.option(
-    "--memory", type=Real(1e-6), default=2.0, show_default=True, help="Gigabytes that tables may take."
-)
-@click.option(
-    "-o",
-    "--output",
-    default=STANDARD,
-    metavar="OUT",
-    help="File to write, whole or not at all.  [default: standard output]",
-)
+@click.option("--budget", type=Real(0.001), default=60.0, help="Seconds that may be spent.")
+@click.option("--memory", type=Real(1e-6), default=2.0, help="Gigabytes that tables may take.")
+@output_option(metavar="OUT")
 def command(
     options: Options,
     file: str,

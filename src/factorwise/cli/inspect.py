@@ -12,7 +12,7 @@ import click
 import numpy as np
 
 from factorwise.cli.files import STANDARD
-from factorwise.cli.learned import TOP, curve, curve_lines, largest, weight_lines
+from factorwise.cli.learned_weights import TOP, curve, curve_lines, largest, weight_lines
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
 from factorwise.cli.resolve.model import resolution_entry, resolution_lines

@@ -24,25 +24,22 @@ from factorwise.cli.output import printable, with_options
 from factorwise.cli.signals import interrupted_by_signals
 from factorwise.errors import FactorwiseError
 
-#: Every verb: the module that defines its ``command``, and its line in ``factorwise --help``.
+#: Every verb: the module that defines its ``command`` (empty for a group), and its line of help.
 VERBS: dict[str, tuple[str, str]] = {
-    "align": ("factorwise.cli.align", "Match the concepts of two ontologies: learn, match, score."),
+    "align": ("", "Match the concepts of two ontologies: learn, match, score."),
     "cite": ("factorwise.cli.cite", "Find works and people in a list of references."),
     "cluster": ("factorwise.cli.cluster", "Find entities from pairs that any tool has scored."),
     "completion": ("factorwise.cli.completion", "Print what makes a shell complete verbs and options."),
-    "coref": ("factorwise.cli.coref", "Cluster mentions into entities: learn, find, score."),
+    "coref": ("", "Cluster mentions into entities: learn, find, score."),
     "demo": ("factorwise.cli.demo", "Resolve and read a bibliography that it makes up; write a page."),
     "doctor": ("factorwise.cli.doctor", "Report versions, processors, compile cache and data directory."),
-    "flows": ("factorwise.cli.flows", "Find how a population moves from counts: learn, find, score."),
-    "generate": ("factorwise.cli.generate", "Make up data whose truth is known."),
+    "flows": ("", "Find how a population moves from counts: learn, find, score."),
+    "generate": ("", "Make up data whose truth is known."),
     "infer": ("factorwise.cli.infer", "Ask for marginals or a best setting of a network in a file."),
     "inspect": ("factorwise.cli.inspect", "Show what a model file holds."),
-    "resolve": ("factorwise.cli.resolve", "Find records of the same entity: learn, find, score, explain."),
-    "review": (
-        "factorwise.cli.review",
-        "Ask about doubtful records, and learn from the answers.",
-    ),
-    "tag": ("factorwise.cli.tag", "Label the tokens of sentences: train, tag, score, look inside."),
+    "resolve": ("", "Find records of the same entity: learn, find, score, explain."),
+    "review": ("factorwise.cli.review", "Ask about doubtful records, and learn from the answers."),
+    "tag": ("", "Label the tokens of sentences: train, tag, score, look inside."),
 }
 
 

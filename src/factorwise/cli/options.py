@@ -15,6 +15,9 @@ from factorwise import __version__
 from factorwise.cli.config import apply_config
 from factorwise.cli.numbers import Whole
 
+#: An option whose value is the path of a file.
+path_option = partial(click.option, type=click.Path(path_type=Path))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
@@ -66,13 +69,7 @@ def usable_processors() -> int:
 
 _shared = partial(click.option, cls=SharedOption)
 SHARED = (
-    _shared(
-        "--seed",
-        type=click.IntRange(min=0),
-        default=0,
-        show_default=True,
-        help="Seed of every random stream.",
-    ),
+    _shared("--seed", type=click.IntRange(min=0), default=0, help="Seed of every random stream."),
     _shared(
         "--threads",
         type=Whole(min=1, most=MOST_THREADS),
@@ -116,7 +113,11 @@ def verb(*, example: str) -> Callable[[Callable[..., None]], click.Command]:
             run = decorator(run)
         made = click.command(
             epilog=f"\b\nExample:\n  {example}",
-            context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+            context_settings={
+                "help_option_names": ["-h", "--help"],
+                "max_content_width": 100,
+                "show_default": True,
+            },
         )(run)
         made.params = [*made.params[len(SHARED) :], *made.params[: len(SHARED)]]  # the verb's own come first
         return made

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from factorwise.cli.options import Options
-from factorwise.cli.output import notice, size_text
+from factorwise.cli.output import aligned, notice, size_text
 
 
 def show_progress(options: Options) -> bool:
@@ -46,6 +46,10 @@ class Clock:
         """Return the time of each part, and of all since the clock was made."""
         return self.parts | {"all": time.perf_counter() - self._began}
 
+    def cost(self) -> dict[str, Any]:
+        """Return the entries of a summary that say what the run took."""
+        return {"seconds": self.seconds(), "peak_memory": peak_memory()}
+
 
 def peak_memory() -> int | None:
     """Return the most bytes this process has had in memory; None where the system does not tell."""
@@ -71,3 +75,21 @@ def cost_rows(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     if document["peak_memory"] is not None:
         rows.append(("peak memory", size_text(document["peak_memory"])))
     return rows
+
+
+def report_row(entry: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    """Return the line of the summary that names the report."""
+    return [] if entry is None else [("report", f"{entry['file']}  ({size_text(entry['bytes'])})")]
+
+
+def written_lines(document: Mapping[str, Any], rows: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Write the summary of a run for people: the file it wrote, facts, its report and what it took.
+
+    document
+        With the ``output`` that was written and its ``bytes``, or a ``model`` with both.
+    rows
+        The facts, each with its name.
+    """
+    model = document["model"] if "output" not in document else {"file": document["output"], **document}
+    yield f"{model['file']}  ({size_text(model['bytes'])}, written)"
+    yield from aligned([*rows, *report_row(document.get("report")), *cost_rows(document)])

@@ -25,10 +25,12 @@ KEYS = {"y": "same", "n": "different", "u": "unsure"}
 @click.option(
     "--id", "id_column", metavar="COLUMN", help="Column with the ids, if STORE is a file with records."
 )
-@click.option("--port", type=Whole(min=0, most=65_535), default=0, help="Port.  [default: any that is free]")
+@click.option(
+    "--port", type=Whole(min=0, most=65_535), default=0, show_default="any that is free", help="Port."
+)
 @click.option("--no-browser", is_flag=True, help="Print the address only.")
 @click.option("--console", is_flag=True, help="Ask here, without a browser.")
-@click.option("--who", default="me", show_default=True, help="Who answers at the console.")
+@click.option("--who", default="me", help="Who answers at the console.")
 def command(
     options: Options,
     store: str,

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.distributed.executors import Executor
 from factorwise.errors import InvalidArgumentError
+from factorwise.types import Float64s
 
-Vector = NDArray[np.float64]
+Vector = Float64s
 
 
 class SummedObjective:

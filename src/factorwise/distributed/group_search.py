@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.distributed.executors import Executor
 from factorwise.distributed.search import ShardKeeping
@@ -28,7 +27,7 @@ from factorwise.inference.mcmc.shards.component_search import (
 from factorwise.inference.mcmc.shards.search import Found, LinkSearch, Progress
 from factorwise.io.checkpoints import restoring
 from factorwise.io.shard_files import Manifest, PartFile
-from factorwise.types import Ints
+from factorwise.types import Int32s, Ints
 from factorwise.validation import as_ints, as_number, as_text, as_whole, check_range
 
 
@@ -45,7 +44,7 @@ class GroupAnswer(NamedTuple):
         What it took.
     """
 
-    labels: NDArray[np.int32]
+    labels: Int32s
     found: Found
     checksum: Checksum
     cpu_seconds: float
@@ -66,7 +65,7 @@ def search_groups(
     *,
     keeping: ShardKeeping | None = None,
     watch: Callable[[Progress], None] | None = None,
-) -> tuple[NDArray[np.int32], Found]:
+) -> tuple[Int32s, Found]:
     """Return the cluster of each item, named by its smallest member, and how the search ended.
 
     keeping
@@ -104,7 +103,7 @@ class _Run:
     groups: ComponentGroups
     search: LinkSearch
     watch: Callable[[Progress], None] | None
-    labels: dict[int, NDArray[np.int32]] = field(default_factory=dict)
+    labels: dict[int, Int32s] = field(default_factory=dict)
     ends: dict[int, Found] = field(default_factory=dict)
     files: dict[int, PartFile] = field(default_factory=dict)
     reason: str = ""
@@ -147,7 +146,7 @@ class _Run:
             done = len(self.labels), len(self.groups)
             self.watch(Progress(*done, self.search.cold, self.score, self.clusters, 0, spent, "group"))
 
-    def _take(self, number: int, labels: NDArray[np.int32], found: Found) -> None:
+    def _take(self, number: int, labels: Int32s, found: Found) -> None:
         self.labels[number], self.ends[number] = labels, found
         self.score += found.score
         self.clusters += _count(labels)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.distributed.executors import Executor
 from factorwise.errors import InvalidArgumentError
@@ -19,7 +18,7 @@ from factorwise.inference.mcmc.shards.search import parts
 from factorwise.learning.samplerank.learner import PassRecord, SampleRank
 from factorwise.learning.samplerank.walkers import TrainingWorld
 from factorwise.rng import Stream, split_mix_words
-from factorwise.types import Ints
+from factorwise.types import Float64s, Int64s, Ints
 from factorwise.validation import check_count
 from factorwise.world.links import LinkGraph
 
@@ -38,7 +37,7 @@ class TrainingShard(NamedTuple):
     steps: int
 
 
-def split_items(graph: LinkGraph, truth: Ints, shards: int, seed: int = 0) -> list[NDArray[np.int64]]:
+def split_items(graph: LinkGraph, truth: Ints, shards: int, seed: int = 0) -> list[Int64s]:
     """Cut linked items into shards, along the parts of their graph; return the items of each.
 
     Items of an entity go to the same shard, and so do those of a part of the graph unless it is larger than a
@@ -65,12 +64,12 @@ def split_items(graph: LinkGraph, truth: Ints, shards: int, seed: int = 0) -> li
 def mix_weights(
     executor: Executor,
     shards: Sequence[TrainingShard],
-    weights: NDArray[np.float64],
+    weights: Float64s,
     *,
     passes: int,
     seed: int = 0,
     on_pass: Callable[[PassRecord], None] | None = None,
-) -> NDArray[np.float64]:
+) -> Float64s:
     """Return the mixed weights after all passes, from those given.
 
     on_pass
@@ -100,8 +99,8 @@ class Mixer:
 
 
 def walk_shard(
-    shard: TrainingShard, weights: NDArray[np.float64], number: int, seed: int, place: int
-) -> tuple[NDArray[np.float64], PassRecord]:
+    shard: TrainingShard, weights: Float64s, number: int, seed: int, place: int
+) -> tuple[Float64s, PassRecord]:
     """Walk over one shard's worlds once; return the mean of the weights on the way, and how it went."""
     own_seed = int(Stream(seed, 0x3157, number, place).state[0])
     learned = shard.learner.fit(
@@ -112,7 +111,7 @@ def walk_shard(
     return learned.weights, learned.history[0]
 
 
-def _total(number: int, records: Sequence[PassRecord], share: NDArray[np.float64]) -> PassRecord:
+def _total(number: int, records: Sequence[PassRecord], share: Float64s) -> PassRecord:
     steps = sum(record.steps for record in records)
     return PassRecord(
         number=number,

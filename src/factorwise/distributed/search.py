@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.distributed.executors import Executor, Step
 from factorwise.distributed.shard_models import ShardModel
@@ -16,6 +15,7 @@ from factorwise.errors import InvalidArgumentError, LostItemsError, require
 from factorwise.inference.mcmc.shards.search import Found, LinkSearch, Progress, Standing
 from factorwise.io.checkpoints import restoring
 from factorwise.io.shard_files import Manifest, ShardStore
+from factorwise.types import Int64s
 from factorwise.validation import as_whole, check_count
 
 
@@ -175,7 +175,7 @@ class _ShardRounds:
             )
 
 
-def entities_of(executor: Executor, n_items: int) -> NDArray[np.int64]:
+def entities_of(executor: Executor, n_items: int) -> Int64s:
     """Return the entity of each item, for items that are numbered from 0 on.
 
     Raises `LostItemsError` unless each of them is there once: what a lost machine held is computed

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.inference.mcmc.shards.component_search import LinkWeights
 from factorwise.inference.mcmc.shards.sharded_walk import ShardedWalk
@@ -13,6 +12,7 @@ from factorwise.kernels.clusterings.links import CLUSTER_WEIGHT, UNLINKED_WEIGHT
 from factorwise.model.clusterings.link_templates import CannotLinkTemplate, LinkTemplate, OnePerSourceTemplate
 from factorwise.model.model import Model
 from factorwise.model.template import AnyTemplate
+from factorwise.types import Float32s, Float64s, Int32s, UInt64s
 from factorwise.world.links import LinkGraph
 
 
@@ -40,9 +40,9 @@ class LinkColumns(NamedTuple):
         Records that an item stands for, and bits of its sources.
     """
 
-    score: NDArray[np.float32]
-    counts: NDArray[np.int32]
-    sources: NDArray[np.uint64]
+    score: Float32s
+    counts: Int32s
+    sources: UInt64s
 
 
 def split_model(walk: ShardedWalk) -> tuple[LinkColumns, ShardModel]:
@@ -59,7 +59,7 @@ def split_model(walk: ShardedWalk) -> tuple[LinkColumns, ShardModel]:
         return columns, ShardModel(None, model)
     weights = model.block(links.name)
     score, sources = links.link_scores(weights).astype(np.float32), None
-    further: list[tuple[AnyTemplate, NDArray[np.float64]]] = []
+    further: list[tuple[AnyTemplate, Float64s]] = []
     for template in model.templates:
         if isinstance(template, OnePerSourceTemplate) and sources is None:
             sources = template.sources

@@ -14,7 +14,7 @@ from factorwise.inference.mcmc.shards.link_walk import LinkWalk
 from factorwise.inference.mcmc.shards.sharded_walk import ShardedWalk, walk_along
 from factorwise.kernels.graphs.components import component_numbers
 from factorwise.rng import split_mix_words
-from factorwise.types import Ints
+from factorwise.types import Float32s, Int32s, Int64s, Ints, UInt64s
 from factorwise.validation import as_floats, as_ints, check_count, check_starts, is_rising
 from factorwise.variables.sparse_rows import take_rows
 from factorwise.world.links import LinkGraph
@@ -52,13 +52,13 @@ class ShardRows(NamedTuple):
         are worth, if links are no part of the model.
     """
 
-    item: NDArray[np.int64]
-    entity: NDArray[np.int64]
-    counts: NDArray[np.int32]
-    sources: NDArray[np.uint64]
-    start: NDArray[np.int64]
-    neighbor: NDArray[np.int64]
-    score: NDArray[np.float32]
+    item: Int64s
+    entity: Int64s
+    counts: Int32s
+    sources: UInt64s
+    start: Int64s
+    neighbor: Int64s
+    score: Float32s
 
     @classmethod
     def checked(cls, columns: Mapping[str, NDArray[Any]]) -> ShardRows:

@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.distributed.shard_models import ShardModel
 from factorwise.distributed.shard_rows import Checksum, ShardRows, walk_of
 from factorwise.kernels.compile.threads import Team
 from factorwise.kernels.graphs.components import component_numbers
 from factorwise.rng import Stream, split_mix_words
-from factorwise.types import Bools
+from factorwise.types import Bools, Int64s
 from factorwise.world.pairs import places_among
 
 Exchange = Literal["guided", "random", "none"]
@@ -94,7 +93,7 @@ def step_shard(
     return sent, ShardReport(gain, walk.score, walk.n_clusters, walk.proposals, checksum, spent)
 
 
-def destinations(rows: ShardRows, step: ShardStep, *, follow_all: bool = False) -> NDArray[np.int64]:
+def destinations(rows: ShardRows, step: ShardStep, *, follow_all: bool = False) -> Int64s:
     """Return the shard to which each row goes in this round.
 
     follow_all

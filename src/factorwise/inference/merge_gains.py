@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.inference.mcmc.walk import Walk
@@ -15,6 +14,7 @@ from factorwise.kernels.clusterings.tree_merges import draw_tree_merge, keep_gai
 from factorwise.kernels.compile.programs import Program
 from factorwise.model.model import Model
 from factorwise.rng import Stream
+from factorwise.types import Bools, Float64s
 from factorwise.world.partition import Partition
 
 
@@ -42,12 +42,12 @@ class _Merges:
 
     model: Model
     tree: MergeTree
-    blocked: NDArray[np.bool_]
-    gain: NDArray[np.float64]
+    blocked: Bools
+    gain: Float64s
     changes = "many"
 
     @classmethod
-    def along(cls, tree: MergeTree, model: Model, possible: NDArray[np.bool_]) -> _Merges:
+    def along(cls, tree: MergeTree, model: Model, possible: Bools) -> _Merges:
         """Begin with the items by themselves."""
         return cls(model, tree, ~possible, np.zeros(len(tree.mean)))
 

@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.errors import ShapeError
 from factorwise.kernels.clusterings.merge_trees import (
@@ -32,11 +31,10 @@ from factorwise.kernels.clusterings.merge_trees import (
     split_chances,
 )
 from factorwise.kernels.graphs.components import component_numbers
-from factorwise.types import Bools, Ints
+from factorwise.types import Bools, Float32s, Float64s, Int32s, Int64s, Ints, UInt64s
 from factorwise.world.links import LinkGraph
 
-Reals = NDArray[np.float64]
-Nodes = NDArray[np.int64]
+Nodes = Int64s
 
 SURE = 0.01  # a pair is uncertain if its probability is further than this from 0 and from 1
 UNLINKED = -2.0  # score of a pair that is not linked
@@ -57,11 +55,11 @@ class LinkPosterior(NamedTuple):
         Probability that the cluster in which each item was found is a cluster, no more and no less.
     """
 
-    labels: NDArray[np.int32]
-    together: NDArray[np.float32]
-    whole: NDArray[np.float32]
+    labels: Int32s
+    together: Float32s
+    whole: Float32s
 
-    def uncertain_pairs(self) -> NDArray[np.int64]:
+    def uncertain_pairs(self) -> Int64s:
         """Return the linked pairs that are neither sure nor impossible, the most uncertain first."""
         distance = np.minimum(self.together, 1.0 - self.together)
         pairs = np.flatnonzero(distance > SURE)
@@ -92,17 +90,17 @@ class MergeTree:
 
     n_items: int
     n_inner: int
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    parent: NDArray[np.int64]
-    mean: Reals
-    best: Reals
-    count: Reals
+    left: Int64s
+    right: Int64s
+    parent: Int64s
+    mean: Float64s
+    best: Float64s
+    count: Float64s
     possible: Bools
-    found: NDArray[np.int64]
-    gains: Mapping[str, Reals] = field(default_factory=dict)
+    found: Int64s
+    gains: Mapping[str, Float64s] = field(default_factory=dict)
 
-    def posterior(self, whole: Reals, graph: LinkGraph, *, draws: int, seed: int) -> LinkPosterior:
+    def posterior(self, whole: Float64s, graph: LinkGraph, *, draws: int, seed: int) -> LinkPosterior:
         """Draw clusterings, and compute the probabilities of linked pairs and of the clusters found.
 
         whole
@@ -120,7 +118,7 @@ class MergeTree:
             own += row[self.found] * np.where(parent[self.found] < 0, 1.0, split[parent[self.found]])
         return LinkPosterior(labels, np.minimum(together, 1.0), (own / len(rows)).astype(np.float32))
 
-    def split(self, whole: Reals) -> tuple[Reals, NDArray[np.int64]]:
+    def split(self, whole: Float64s) -> tuple[Float64s, Int64s]:
         """Return the probability that no cluster holds all of a node, and the parents that one might hold."""
         if whole.shape != self.mean.shape:
             raise ShapeError(f"{len(self.mean)} nodes need a probability each, not {whole.shape}.")
@@ -130,7 +128,7 @@ class MergeTree:
         inside[inside] = split[self.parent[inside]] < 1.0
         return split, np.where(inside, self.parent, -1)
 
-    def together(self, split: Reals, parent: Nodes, graph: LinkGraph) -> NDArray[np.float32]:
+    def together(self, split: Float64s, parent: Nodes, graph: LinkGraph) -> Float32s:
         """Return the probability of each linked pair."""
         root = np.empty(len(parent), np.int64)
         cut_trees(parent, parent < 0, root)
@@ -138,7 +136,7 @@ class MergeTree:
         pair_chances(graph.first, graph.second, parent, root[: self.n_items], split, chance)
         return chance
 
-    def _draw(self, whole: Reals, parent: Nodes, seed: list[int]) -> NDArray[np.int32]:
+    def _draw(self, whole: Float64s, parent: Nodes, seed: list[int]) -> Int32s:
         """Draw a clustering: int32[items]."""
         top = np.empty(len(whole), np.int64)
         random = np.random.default_rng(seed).random(len(whole))
@@ -150,11 +148,11 @@ class MergeTree:
 
 def grow_merge_tree(
     graph: LinkGraph,
-    scores: NDArray[np.float32],
+    scores: Float32s,
     labels: Ints,
     *,
     counts: Ints,
-    sources: NDArray[np.uint64],
+    sources: UInt64s,
     pairs: Ints,
     unlinked: float,
 ) -> MergeTree:
@@ -203,18 +201,18 @@ def grow_merge_tree(
 class _Links(NamedTuple):
     """Links between units, and what each adds beyond pairs that are not linked."""
 
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
-    sum: Reals
+    first: Int64s
+    second: Int64s
+    sum: Float64s
 
 
 def _join(
-    group: NDArray[np.int64],
-    unit: NDArray[np.int64],
+    group: Int64s,
+    unit: Int64s,
     links: _Links,
-    nodes: tuple[Nodes, Nodes, Reals, Reals],
+    nodes: tuple[Nodes, Nodes, Float64s, Float64s],
     first_node: int,
-) -> tuple[NDArray[np.int64], int]:
+) -> tuple[Int64s, int]:
     """Join the units of each group, numbered from 0 on; return the tops, and the number of nodes then."""
     groups = int(group.max(initial=-1)) + 1
     order = np.argsort(group, kind="stable")
@@ -241,7 +239,7 @@ def _join(
     return root, made
 
 
-def _between_clusters(cluster: NDArray[np.int64], links: _Links) -> _Links:
+def _between_clusters(cluster: Int64s, links: _Links) -> _Links:
     """Add up the links between every two clusters."""
     one, two = cluster[links.first], cluster[links.second]
     across = one != two
@@ -252,7 +250,7 @@ def _between_clusters(cluster: NDArray[np.int64], links: _Links) -> _Links:
     return _Links(distinct // n, distinct % n, sums)
 
 
-def _parts(n: int, links: _Links, mean: Reals) -> NDArray[np.int64]:
+def _parts(n: int, links: _Links, mean: Float64s) -> Int64s:
     """Number the parts of clusters that might be joined; where one would be too large, weak links are cut."""
     lowest = LOWEST_MEAN
     while True:

@@ -17,7 +17,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 from factorwise.errors import DataFileError, InvalidArgumentError, ShapeError, require
 from factorwise.io.atomic import atomic_text
 from factorwise.io.file_kinds import known_encoding, refuse_other_kind
+from factorwise.io.given_texts import read_bytes
 from factorwise.types import Bools, Ints
 
 _BLOCK = 1 << 17  # bytes looked at in one go
@@ -124,12 +124,7 @@ def read_columns(
         character shows that it has all of them. Where columns are words between spaces that cannot be told:
         the line is refused, so that no token is ever lost.
     """
-    try:
-        content = Path(path).read_bytes()
-    except FileNotFoundError:
-        raise FileNotFoundError(
-            f"{os.fspath(path)}: there is no such file. Check the path and the current folder."
-        ) from None
+    content = read_bytes(path)
     return parse_columns(
         content, name=os.fspath(path), separator=separator, encoding=encoding, comment=comment
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,6 +28,16 @@ def text_or_file(name: str, given: T | PathLike[str]) -> T | str:
             f"{name}={given!r} is the name of a file, where a text is taken: give pathlib.Path({given!r})."
         )
     return given
+
+
+def read_bytes(path: str | PathLike[str]) -> bytes:
+    """Return what a file holds; say what to do where it is not there."""
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"{fspath(path)}: there is no such file. Check the path and the current folder."
+        ) from None
 
 
 def _is_file(text: str) -> bool:

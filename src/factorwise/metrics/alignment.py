@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.errors import InvalidArgumentError, ShapeError, require
 from factorwise.metrics.clustering import is_missing
 from factorwise.metrics.sequence import Score
+from factorwise.types import Float64s, Int64s
 
 Pair: TypeAlias = tuple[Hashable, Hashable]
 
@@ -39,23 +40,23 @@ class MatchCurve:
         How many matches the reference has.
     """
 
-    threshold: NDArray[np.float64]
-    right: NDArray[np.int64]
-    predicted: NDArray[np.int64]
+    threshold: Float64s
+    right: Int64s
+    predicted: Int64s
     support: int
 
     @property
-    def precision(self) -> NDArray[np.float64]:
+    def precision(self) -> Float64s:
         """Share of the matches let in that are right, shape (points,)."""
         return self.right / self.predicted
 
     @property
-    def recall(self) -> NDArray[np.float64]:
+    def recall(self) -> Float64s:
         """Share of the reference that is found, shape (points,); never falls."""
         return self.right / self.support
 
     @property
-    def f1(self) -> NDArray[np.float64]:
+    def f1(self) -> Float64s:
         """Harmonic mean of precision and recall, shape (points,)."""
         return 2 * self.right / (self.predicted + self.support)
 
@@ -174,7 +175,7 @@ def _pair(given: object, place: int, name: str) -> Pair:
     )
 
 
-def _confidences(confidences: ArrayLike, n_pairs: int) -> NDArray[np.float64]:
+def _confidences(confidences: ArrayLike, n_pairs: int) -> Float64s:
     try:
         given = np.asarray(confidences, dtype=np.float64)
     except (TypeError, ValueError) as error:

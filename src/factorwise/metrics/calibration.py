@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.errors import InvalidArgumentError, ShapeError
+from factorwise.types import Float64s
 from factorwise.validation import check_count
 
 
@@ -20,9 +21,9 @@ class Reliability(NamedTuple):
         of their weights, where they have any.
     """
 
-    probability: NDArray[np.float64]
-    share: NDArray[np.float64]
-    cases: NDArray[np.float64]
+    probability: Float64s
+    share: Float64s
+    cases: Float64s
 
     @property
     def error(self) -> float:

@@ -21,9 +21,9 @@ from operator import add
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError
+from factorwise.types import Int64s
 
 #: One label for each item, in the order of the items: anything that can be hashed, or an array.
 ClusterLabels = Iterable[Any]
@@ -91,11 +91,11 @@ class Contingency:
         Items in each cell, shape (cells,).
     """
 
-    true_size: NDArray[np.int64]
-    predicted_size: NDArray[np.int64]
-    true: NDArray[np.int64]
-    predicted: NDArray[np.int64]
-    shared: NDArray[np.int64]
+    true_size: Int64s
+    predicted_size: Int64s
+    true: Int64s
+    predicted: Int64s
+    shared: Int64s
 
     @classmethod
     def of(cls, truth: ClusterLabels, predicted: ClusterLabels) -> Contingency:
@@ -301,7 +301,7 @@ def is_missing(label: Any) -> bool:
         return True
 
 
-def _pairs(size: NDArray[np.int64]) -> NDArray[np.int64]:
+def _pairs(size: Int64s) -> Int64s:
     return size * (size - 1) // 2
 
 
@@ -318,7 +318,7 @@ def _counted(truth: ClusterLabels, predicted: ClusterLabels, where: str = "") ->
     return Contingency(true_size, size, *np.divmod(cell, max(len(size), 1)), shared.astype(np.int64))
 
 
-def _codes(labels: ClusterLabels, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _codes(labels: ClusterLabels, name: str) -> tuple[Int64s, Int64s]:
     """Number of the cluster of each item, and the sizes of the clusters."""
     if isinstance(labels, str | bytes | Mapping | AbstractSet) or not isinstance(labels, Iterable):
         raise InvalidArgumentError(

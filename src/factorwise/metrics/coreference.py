@@ -19,7 +19,6 @@ from operator import add
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError
 from factorwise.metrics.clustering import (
@@ -34,7 +33,7 @@ from factorwise.metrics.clustering import (
     tally_pairwise,
     tally_rand,
 )
-from factorwise.types import Floats
+from factorwise.types import Floats, Int32s, Int64s
 
 #: Largest table of similarities that CEAF writes out in full; beyond it only the cells with items are kept.
 DENSE_CELLS = 10_000
@@ -58,6 +57,14 @@ class BlancTally:
             sum(getattr(kind, field) for kind in kinds) / max(len(kinds), 1) for field in ClusterScore._fields
         )
         return ClusterScore(precision, recall, f1)
+
+
+def _plain(scores: ClusteringScores | FoundMentionScores) -> dict[str, Any]:
+    """Return scores as plain values by name."""
+    return {
+        name: value._asdict() if isinstance(value, ClusterScore) else value
+        for name, value in asdict(scores).items()
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,10 +94,7 @@ class ClusteringScores:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values by name, for JSON."""
-        return {
-            name: value._asdict() if isinstance(value, ClusterScore) else value
-            for name, value in asdict(self).items()
-        }
+        return _plain(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,10 +208,7 @@ class FoundMentionScores:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values by name, for JSON."""
-        return {
-            name: value._asdict() if isinstance(value, ClusterScore) else value
-            for name, value in asdict(self).items()
-        }
+        return _plain(self)
 
 
 def score_found_mentions(
@@ -381,7 +382,7 @@ def best_matching(table: Contingency, similarity: Floats) -> float:
     return float(best.sum())
 
 
-def _rank_within(group: NDArray[np.int32], size: NDArray[np.int64]) -> NDArray[np.int64]:
+def _rank_within(group: Int32s, size: Int64s) -> Int64s:
     """Place of each element among those of its group."""
     order = np.argsort(group, kind="stable")
     rank = np.empty(len(group), dtype=np.int64)
@@ -389,9 +390,7 @@ def _rank_within(group: NDArray[np.int32], size: NDArray[np.int64]) -> NDArray[n
     return rank
 
 
-def _assigned(
-    row: NDArray[np.int64], column: NDArray[np.int64], similarity: Floats, shape: tuple[int, int]
-) -> float:
+def _assigned(row: Int64s, column: Int64s, similarity: Floats, shape: tuple[int, int]) -> float:
     """Largest sum of similarities over one-to-one choices of rows and columns."""
     from scipy.optimize import linear_sum_assignment
     from scipy.sparse import csr_array

@@ -17,10 +17,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.errors import InvalidArgumentError, ShapeError, require
-from factorwise.types import Bools, Ints
+from factorwise.types import Bools, Int32s, Int64s, Ints
 from factorwise.validation import is_rising
 
 Labels = Sequence[Sequence[str]]
@@ -119,17 +119,17 @@ class SpanScores:
 class SpanCounts(NamedTuple):
     """Numbers of spans of each type: in truth, predicted, and both."""
 
-    n_true: NDArray[np.int64]
-    n_predicted: NDArray[np.int64]
-    n_right: NDArray[np.int64]
+    n_true: Int64s
+    n_predicted: Int64s
+    n_right: Int64s
 
 
 class SpanArrays(NamedTuple):
     """Spans in order of their ends: ``start`` is the first token, ``end`` the one after the last."""
 
-    type: NDArray[np.int32]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
+    type: Int32s
+    start: Int64s
+    end: Int64s
 
 
 class SpanCounter:
@@ -180,7 +180,7 @@ class SpanCounter:
         )
 
     @property
-    def boundaries(self) -> tuple[Bools, Bools, NDArray[np.int32]]:
+    def boundaries(self) -> tuple[Bools, Bools, Int32s]:
         """Whether a span begins, or ends, between one label (row) and the next, and the type of each label.
 
         bool[labels + 1, labels + 1]; the last label stands for what is outside of a sentence. By the lenient
@@ -240,7 +240,7 @@ class SpanCounter:
             weighted=_mean(micro, [(score, score.support) for score in types.values()]),
         )
 
-    def _padded(self, codes: ArrayLike, start: NDArray[np.int64], name: str) -> Ints:
+    def _padded(self, codes: ArrayLike, start: Int64s, name: str) -> Ints:
         """Codes with a separator before, between and behind the sentences."""
         given = np.asarray(codes)
         labels = len(self.label_names)
@@ -261,7 +261,7 @@ class SpanCounter:
         padded[np.arange(1, len(given) + 1) + np.repeat(np.arange(sentences), np.diff(start))] = given
         return padded
 
-    def _spans(self, padded: Ints) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
+    def _spans(self, padded: Ints) -> tuple[Int32s, Int64s, Int64s]:
         """Type, first position and position after the last one of each span in padded codes."""
         prefix, type_ = self._prefix[padded], self._type[padded]
         pair = (prefix[:-1] * len(_ALPHABET) + prefix[1:]) * 2 + (type_[:-1] != type_[1:])
@@ -320,7 +320,7 @@ def label_scores(truth: Labels, predicted: Labels) -> dict[str, Score]:
     return _scores(names, matrix.sum(axis=1), matrix.sum(axis=0), matrix.diagonal())
 
 
-def confusion(truth: Labels, predicted: Labels) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+def confusion(truth: Labels, predicted: Labels) -> tuple[tuple[str, ...], Int64s]:
     """Return the labels, and how many tokens of each true label (row) got each predicted one (column).
 
     >>> labels, matrix = confusion([["A", "A", "B"]], [["A", "B", "B"]])
@@ -380,9 +380,7 @@ def _mean(total: Score, weighted: list[tuple[Score, int]]) -> Score:
     return Score(precision, recall, f1, total.support, total.predicted)
 
 
-def _encoded(
-    truth: Labels, predicted: Labels | None = None
-) -> tuple[tuple[str, ...], list[NDArray[np.int32]], NDArray[np.int64]]:
+def _encoded(truth: Labels, predicted: Labels | None = None) -> tuple[tuple[str, ...], list[Int32s], Int64s]:
     """Sorted labels, the codes of one or two sets of sentences over them, and where sentences start."""
     given = [truth] if predicted is None else [truth, predicted]
     lengths = [
@@ -429,7 +427,7 @@ def _mismatch(true: list[int], predicted: list[int]) -> str:
     )
 
 
-def _checked_start(sentence_start: ArrayLike) -> NDArray[np.int64]:
+def _checked_start(sentence_start: ArrayLike) -> Int64s:
     start = np.asarray(sentence_start, dtype=np.int64)
     if start.ndim != 1 or len(start) == 0 or start[0] != 0 or not is_rising(start):
         raise ShapeError(

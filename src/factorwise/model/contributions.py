@@ -11,12 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.model.weights import SparseVector
-
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
+from factorwise.types import Bools, Float64s, Int8s, Int64s
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,8 +41,8 @@ class Contributions:
 
     gain: Float64s
     constant: Float64s
-    stratum: NDArray[np.int8]
-    certain: NDArray[np.bool_]
+    stratum: Int8s
+    certain: Bools
     bound: Float64s
     owner: Int64s
     index: Int64s

@@ -13,10 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.errors import ImpossibleError, InvalidArgumentError, ShapeError, require
-from factorwise.types import Floats
+from factorwise.types import Float64s, Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +29,7 @@ class Factor:
     """
 
     scope: tuple[int, ...]
-    table: NDArray[np.float64]
+    table: Float64s
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scope", tuple(self.scope))
@@ -114,7 +113,7 @@ class Factor:
             )
         return _trusted(self.scope, self.table - total)
 
-    def probabilities(self) -> NDArray[np.float64]:
+    def probabilities(self) -> Float64s:
         """Return the normalized values themselves, not their logs."""
         return np.asarray(np.exp(self.normalized().table))
 
@@ -128,7 +127,7 @@ class Factor:
         axes = tuple(axis for axis, variable in enumerate(self.scope) if variable in variables)
         return axes, tuple(variable for variable in self.scope if variable not in variables)
 
-    def _aligned(self, scope: Sequence[int]) -> NDArray[np.float64]:
+    def _aligned(self, scope: Sequence[int]) -> Float64s:
         """View the table with one axis per variable of ``scope``, of length 1 where this has none."""
         places = [scope.index(variable) for variable in self.scope]
         table = self.table
@@ -166,7 +165,7 @@ def product(factors: Iterable[Factor], scope: Sequence[int] | None = None) -> Fa
     return _trusted(axes, total)
 
 
-def log_sum_exp(table: Floats, axes: tuple[int, ...]) -> NDArray[np.float64]:
+def log_sum_exp(table: Floats, axes: tuple[int, ...]) -> Float64s:
     """Log of the sum of exp over ``axes``; rows of ``-inf`` give ``-inf``."""
     if not axes:
         return np.asarray(table, dtype=np.float64)
@@ -183,7 +182,7 @@ def expectation(probabilities: Floats, scores: Floats) -> float:
     return float(np.dot(probabilities[seen], scores[seen]))
 
 
-def _trusted(scope: tuple[int, ...], table: NDArray[np.float64]) -> Factor:
+def _trusted(scope: tuple[int, ...], table: Float64s) -> Factor:
     """Build a factor from parts that an operation has already made right."""
     factor = object.__new__(Factor)
     object.__setattr__(factor, "scope", scope)

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.errors import InvalidArgumentError, ShapeError, require
-from factorwise.types import Floats
+from factorwise.types import Float64s, Floats, Int64s
 from factorwise.validation import as_floats, as_ints, check_range, check_starts
 from factorwise.views import html_table
 
@@ -38,11 +38,11 @@ class FactorGraph:
         are refused.
     """
 
-    cardinality: NDArray[np.int64]
-    scope_start: NDArray[np.int64]
-    scope: NDArray[np.int64]
-    table_start: NDArray[np.int64]
-    tables: NDArray[np.float64]
+    cardinality: Int64s
+    scope_start: Int64s
+    scope: Int64s
+    table_start: Int64s
+    tables: Float64s
 
     @classmethod
     def build(cls, cardinality: ArrayLike, factors: Iterable[tuple[Sequence[int], ArrayLike]]) -> FactorGraph:
@@ -106,7 +106,7 @@ class FactorGraph:
                 f"factor {factor} names variable {variable} twice: take the diagonal of its table instead."
             )
 
-    def _check_tables(self, owner: NDArray[np.int64]) -> None:
+    def _check_tables(self, owner: Int64s) -> None:
         """Complain of a factor whose table would reach beyond the entries that there are."""
         sizes = np.zeros(self.n_factors)
         np.add.at(sizes, owner, np.log2(self.cardinality[self.scope]))
@@ -158,7 +158,7 @@ class FactorGraph:
             yield self.scope_of(factor), self.table_of(factor)
 
     @cached_property
-    def touching(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def touching(self) -> tuple[Int64s, Int64s]:
         """Factors at each variable as ``(start[variables + 1], factor[edges])``, in factor order."""
         owner = np.repeat(np.arange(self.n_factors, dtype=np.int64), np.diff(self.scope_start))
         order = np.argsort(self.scope, kind="stable")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.errors import ShapeError
 from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.structures import subtree_bags as kernels
 from factorwise.model.target_templates import WholeWorldTemplate
 from factorwise.model.weights import SparseVector
+from factorwise.types import Float64s
 from factorwise.world.hierarchy import Hierarchy
 
 
@@ -70,7 +71,7 @@ class SubtreeCosine(WholeWorldTemplate):
                 f" {world.n_items}."
             )
 
-    def program(self, world: Hierarchy, offset: int, weights: NDArray[np.float64]) -> Program:
+    def program(self, world: Hierarchy, offset: int, weights: Float64s) -> Program:
         """Keep sums per node."""
         self._check(world)
         nodes = len(world.values)
@@ -114,7 +115,7 @@ class HierarchyCounts(WholeWorldTemplate):
         """Count them."""
         return SparseVector.from_dense([world.n_clusters, world.n_groups])
 
-    def program(self, world: Hierarchy, offset: int, weights: NDArray[np.float64]) -> Program:
+    def program(self, world: Hierarchy, offset: int, weights: Float64s) -> Program:
         """Look where the node comes from and goes."""
         return Program(
             gain=kernels.gain_of_counts,

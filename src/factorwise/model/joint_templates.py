@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.kernels.compile.programs import Program
@@ -13,6 +13,7 @@ from factorwise.kernels.walks import agreement
 from factorwise.model.target_templates import WholeWorldTemplate
 from factorwise.model.template import AnyTemplate, Template
 from factorwise.model.weights import SparseVector
+from factorwise.types import Float64s, Int32s, Int64s
 from factorwise.world.joint import Joint, JointDiff
 from factorwise.world.kinds import check_kind
 
@@ -83,14 +84,14 @@ class _LabelsInClusters(WholeWorldTemplate):
     def __init__(self, name: str, clusters: str, labels: str, size: int) -> None:
         self.name, self.clusters, self.labels, self.size = name, clusters, labels, size
 
-    def counts(self, world: Joint) -> NDArray[np.int64]:
+    def counts(self, world: Joint) -> Int64s:
         """How many members of each cluster have each label: int64[clusters, labels]."""
         clusters, values = self._checked(world)
         count = np.zeros((clusters.n_clusters, world.part(self.labels).n_targets), np.int64)
         np.add.at(count, (clusters.dense_labels(), values), 1)
         return count
 
-    def _checked(self, world: Joint) -> tuple[Any, NDArray[np.int32]]:
+    def _checked(self, world: Joint) -> tuple[Any, Int32s]:
         clusters, values = world.part(self.clusters), world.part(self.labels).values
         if len(values) != clusters.n_items:
             raise ShapeError(
@@ -103,7 +104,7 @@ class _LabelsInClusters(WholeWorldTemplate):
         self,
         world: Joint,
         offset: int,
-        weights: NDArray[np.float64],
+        weights: Float64s,
         moved: dict[str, Any],
         relabeled: dict[str, Any],
         retyped: dict[str, Any],
@@ -147,7 +148,7 @@ class LabelAgreement(_LabelsInClusters):
         agree = (count * (count - 1) // 2).sum()
         return SparseVector.from_dense([agree, (size * (size - 1) // 2).sum() - agree])
 
-    def program(self, world: Joint, offset: int, weights: NDArray[np.float64]) -> Program:
+    def program(self, world: Joint, offset: int, weights: Float64s) -> Program:
         """Look up the counts of the item's label."""
         moved = {
             "gain": agreement.gain_of_agreement_moved,
@@ -186,7 +187,7 @@ class TypeLabels(_LabelsInClusters):
         kinds = np.array([clusters.type_of(cluster) for cluster in clusters.labels.tolist()])
         return SparseVector.of(kinds * self.n_labels + values, np.ones(len(values)))
 
-    def program(self, world: Joint, offset: int, weights: NDArray[np.float64]) -> Program:
+    def program(self, world: Joint, offset: int, weights: Float64s) -> Program:
         """Look up the type and the label of the item."""
         given = world.part(self.clusters).n_types, world.part(self.labels).n_targets
         if given != (self.n_types, self.n_labels):
@@ -256,7 +257,7 @@ class LabelledPairs(WholeWorldTemplate):
         size = np.bincount(clusters.dense_labels()).astype(np.float64)
         return SparseVector.from_dense([self.scores[there].sum(), (size * (size - 1.0)).sum() / 2.0])
 
-    def _checked(self, world: Joint) -> tuple[Any, NDArray[np.int32]]:
+    def _checked(self, world: Joint) -> tuple[Any, Int32s]:
         clusters, values = world.part(self.clusters), world.part(self.labels)
         given = clusters.n_items, len(values.values), values.n_targets
         if given != (self.n_items, self.n_items, self.n_labels):
@@ -266,7 +267,7 @@ class LabelledPairs(WholeWorldTemplate):
             )
         return clusters, values.values
 
-    def program(self, world: Joint, offset: int, weights: NDArray[np.float64]) -> Program:
+    def program(self, world: Joint, offset: int, weights: Float64s) -> Program:
         """Keep the pairs of each item and label."""
         self._checked(world)
         ends = np.concatenate([self.pairs, self.pairs[:, [1, 0, 3, 2]]])

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, TemplateError
 from factorwise.model.contributions import Contributions
 from factorwise.model.template import AnyTemplate, Template
 from factorwise.model.weights import Blocks, SparseVector
+from factorwise.types import Float64s
 from factorwise.validation import is_rising
 from factorwise.views import html_table
 from factorwise.world.kinds import check_kind
@@ -29,9 +30,7 @@ class Model:
 
     @check_types
     def __init__(
-        self,
-        templates: Sequence[AnyTemplate],
-        weights: ArrayLike | Mapping[str, ArrayLike] | None = None,
+        self, templates: Sequence[AnyTemplate], weights: ArrayLike | Mapping[str, ArrayLike] | None = None
     ) -> None:
         if isinstance(templates, Template) or not templates:
             raise InvalidArgumentError("a model needs a list of templates: give Model([template, ...]).")
@@ -58,7 +57,7 @@ class Model:
         return html_table(f"Model: {len(self._weights)} weights", head, rows)
 
     @property
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> Float64s:
         """The flat weight vector; assigning checks it."""
         return self._weights
 
@@ -66,7 +65,7 @@ class Model:
     def weights(self, given: ArrayLike | Mapping[str, ArrayLike]) -> None:
         self._weights = self.blocks.flat(given)
 
-    def block(self, name: str) -> NDArray[np.float64]:
+    def block(self, name: str) -> Float64s:
         """Return the weights of one template (a view)."""
         return self._weights[self.blocks.slice_of(name)]
 
@@ -127,7 +126,7 @@ class Model:
         return self.difference(world, diff).dot(self._weights) + constant
 
     def contributions(
-        self, world: Any, diff: Any, weights: NDArray[np.float64] | None = None, *, bounds: bool = False
+        self, world: Any, diff: Any, weights: Float64s | None = None, *, bounds: bool = False
     ) -> Contributions:
         """List the factors that ``diff`` touches with their signed changes, which sum to `gain`.
 

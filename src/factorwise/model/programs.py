@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from factorwise.errors import TemplateError
 from factorwise.kernels.compile.programs import WHOLE, Program
 from factorwise.model.model import Model
 from factorwise.model.template import AnyTemplate
+from factorwise.types import Float64s, Int32s
 from factorwise.world.kinds import check_kind
 
 
@@ -28,11 +26,11 @@ class ModelPrograms(NamedTuple):
 def model_programs(
     model: Model,
     world: Any,
-    weights: NDArray[np.float64] | None = None,
+    weights: Float64s | None = None,
     arrays: Any = None,
     *,
     learning: bool = False,
-    groups: NDArray[np.int32] | None = None,
+    groups: Int32s | None = None,
 ) -> ModelPrograms:
     """Make the programs of all templates of a model for one world.
 
@@ -75,11 +73,11 @@ def model_programs(
 def _programs(
     templates: Sequence[tuple[AnyTemplate, int]],
     world: Any,
-    scored: NDArray[np.float64],
+    scored: Float64s,
     laid_out: Any,
     *,
     learning: bool,
-    groups: NDArray[np.int32] | None = None,
+    groups: Int32s | None = None,
 ) -> ModelPrograms:
     """Make the programs of templates, each with the offset of its weights, for one world."""
     found: list[Program] = []

@@ -13,6 +13,7 @@ from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.structures import targets as kernels
 from factorwise.model.template import Template
 from factorwise.model.weights import SparseVector
+from factorwise.types import Float64s
 from factorwise.validation import as_array
 from factorwise.world.hierarchy import Hierarchy
 from factorwise.world.targets import Changes, TargetWorld
@@ -82,9 +83,7 @@ class _PairStatistics(WholeWorldTemplate):
         row = np.minimum(np.searchsorted(self._key, key), len(self._key) - 1)
         return SparseVector.from_dense(self.numbers[row[self._key[row] == key]].sum(axis=0))
 
-    def _program(
-        self, n_items: int, offset: int, weights: NDArray[np.float64], entries: int, **roles: Any
-    ) -> Program:
+    def _program(self, n_items: int, offset: int, weights: Float64s, entries: int, **roles: Any) -> Program:
         start = np.searchsorted(self.pairs[:, 0], np.arange(n_items + 1)).astype(np.int64)
         arrays = {
             "start": start,
@@ -142,7 +141,7 @@ class TargetTemplate(_PairStatistics):
         item, source, target = np.array(diff.changes).T
         return SparseVector.sum([self._sum(item, target), self._sum(item, source).scaled(-1.0)])
 
-    def program(self, world: TargetWorld, offset: int, weights: NDArray[np.float64]) -> Program:
+    def program(self, world: TargetWorld, offset: int, weights: Float64s) -> Program:
         """Look up the item at its old and its new target."""
         if world.exchanges:
             gain, gradient = kernels.gain_of_exchange, kernels.gradient_of_exchange
@@ -173,7 +172,7 @@ class FollowTemplate(_PairStatistics):
         order = world.arrays.holder
         return self._sum(order[:-1], order[1:])
 
-    def program(self, world: TargetWorld, offset: int, weights: NDArray[np.float64]) -> Program:
+    def program(self, world: TargetWorld, offset: int, weights: Float64s) -> Program:
         """Look up the items around the two positions that change."""
         self._check_order(world)
         gain, gradient = kernels.gain_of_neighbors, kernels.gradient_of_neighbors

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Generic, Self, TypeVar, get_args, get_origin
 
-import numpy as np
-from numpy.typing import NDArray
-
 from factorwise.errors import TemplateError
 from factorwise.model.contributions import Contributions
 from factorwise.model.weights import SparseVector
+from factorwise.types import Float64s, Int64s
 
 WorldType = TypeVar("WorldType", contravariant=True)
 DiffType = TypeVar("DiffType", contravariant=True)
@@ -64,7 +62,7 @@ class Template(Generic[WorldType, DiffType]):
         """Change of `constant` under ``diff``, from the touched factors only."""
         return 0.0
 
-    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+    def restrict_to(self, items: Int64s) -> Self:
         """Return the same template for some items of a clustering: its factors among these items alone.
 
         items
@@ -80,7 +78,7 @@ class Template(Generic[WorldType, DiffType]):
         )
 
     def contributions(
-        self, world: WorldType, diff: DiffType, weights: NDArray[np.float64], *, bounds: bool = False
+        self, world: WorldType, diff: DiffType, weights: Float64s, *, bounds: bool = False
     ) -> Contributions:
         """List the touched factors one by one, under ``weights``, the template's own block.
 

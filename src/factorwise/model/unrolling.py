@@ -14,9 +14,10 @@ import numpy as np
 from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, TreewidthError
 from factorwise.model.grounding import FactorGraph
-from factorwise.model.labels.base import Float64s, ScopedTemplate, TableGroup
+from factorwise.model.labels.base import ScopedTemplate, TableGroup
 from factorwise.model.labels.cardinality import Cardinality
 from factorwise.model.model import Model
+from factorwise.types import Float64s
 from factorwise.variables.variable import Variables
 from factorwise.world.assignment import Assignment
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, WeightError
+from factorwise.types import Float64s, Int64s
 from factorwise.validation import as_numbers
 
 
@@ -18,8 +19,8 @@ from factorwise.validation import as_numbers
 class SparseVector:
     """Entries that are not zero: ``index`` sorted without repeats, ``value`` beside it."""
 
-    index: NDArray[np.int64]
-    value: NDArray[np.float64]
+    index: Int64s
+    value: Float64s
 
     @classmethod
     def of(cls, index: ArrayLike, value: ArrayLike) -> SparseVector:
@@ -51,7 +52,7 @@ class SparseVector:
             return cls.empty()
         return cls.of(np.concatenate([p.index for p in listed]), np.concatenate([p.value for p in listed]))
 
-    def dot(self, weights: NDArray[np.float64]) -> float:
+    def dot(self, weights: Float64s) -> float:
         """Inner product with a dense vector."""
         return float(self.value @ weights[self.index])
 
@@ -63,7 +64,7 @@ class SparseVector:
         """Move every index, as from a template's block into the whole weight vector."""
         return SparseVector(self.index + offset, self.value)
 
-    def to_dense(self, size: int) -> NDArray[np.float64]:
+    def to_dense(self, size: int) -> Float64s:
         """Return the vector with its zeros."""
         dense = np.zeros(size)
         dense[self.index] = self.value
@@ -98,7 +99,7 @@ class Blocks:
         start = sum(self.sizes[:position])
         return slice(start, start + self.sizes[position])
 
-    def flat(self, given: ArrayLike | Mapping[str, ArrayLike] | None) -> NDArray[np.float64]:
+    def flat(self, given: ArrayLike | Mapping[str, ArrayLike] | None) -> Float64s:
         """Check weights given as one vector or by block (missing blocks are zero) and return a flat copy."""
         if given is None:
             return np.zeros(self.size)

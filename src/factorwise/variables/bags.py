@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from factorwise.arguments import check_types
 from factorwise.errors import EmptyWorldError, InvalidArgumentError, ShapeError
+from factorwise.types import Float64s, Int64s
 from factorwise.validation import as_array, as_numbers, check_count, is_rising
 from factorwise.variables.fields import Fields
 from factorwise.variables.sparse_rows import take_rows
@@ -114,7 +115,7 @@ class Bags:
         here = slice(self.start[item], self.start[item + 1])
         return dict(zip(self.key[here].tolist(), self.amount[here].tolist(), strict=True))
 
-    def hashed(self, dimensions: int, *, seed: int = 0) -> NDArray[np.float64]:
+    def hashed(self, dimensions: int, *, seed: int = 0) -> Float64s:
         """Return vectors whose products are about those of the bags: float64[items, dimensions].
 
         Each key adds to one of the numbers, with a random sign, so that keys that share a number cancel out
@@ -128,7 +129,7 @@ class Bags:
         np.add.at(vectors, (item, place[self.key]), sign[self.key] * self.amount)
         return vectors
 
-    def restrict_to(self, items: NDArray[np.int64]) -> Bags:
+    def restrict_to(self, items: Int64s) -> Bags:
         """Return the bags of some items, which are numbered anew in the order given, and so are the keys."""
         start, entries = take_rows(self.start, items)
         return Bags(start, self.key[entries], self.amount[entries])
@@ -148,7 +149,7 @@ class Bags:
         return Bags(start, self.key[kept], amount[kept])
 
 
-def _whole(amount: NDArray[Any]) -> NDArray[np.int64]:
+def _whole(amount: NDArray[Any]) -> Int64s:
     whole = amount.astype(np.int64)
     if (whole != amount).any() or (whole <= 0).any():
         wrong = amount[(whole != amount) | (whole <= 0)][0]

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, UnknownLabelError
-from factorwise.types import Ints
+from factorwise.types import Int32s, Int64s, Ints
 
-Codes = NDArray[np.int32]
+Codes = Int32s
 Kind = Literal["text", "integer", "object"]
 
 
@@ -105,7 +105,7 @@ class Domain:
         return label_array(self.labels)
 
     @cached_property
-    def _sorted(self) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def _sorted(self) -> tuple[NDArray[Any], Int64s]:
         order = np.argsort(self._array, kind="stable")
         return self._array[order], order
 

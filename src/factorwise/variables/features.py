@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError, UnknownLabelError
-from factorwise.types import Floats, Ints
+from factorwise.types import Float64s, Floats, Int64s, Ints
 from factorwise.validation import as_numbers, check_starts
 from factorwise.variables.domain import Domain, DomainBuilder
 
@@ -38,9 +38,9 @@ class Features:
     """
 
     vocabulary: Domain
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int64]
-    data: NDArray[np.float64]
+    indptr: Int64s
+    indices: Int64s
+    data: Float64s
 
     def __post_init__(self) -> None:
         for part, dtype in (("indptr", np.int64), ("indices", np.int64), ("data", np.float64)):
@@ -141,7 +141,7 @@ class Features:
         names = self.vocabulary.decode(self.indices[part]).tolist()
         return dict(zip(names, self.data[part].tolist(), strict=True))
 
-    def times(self, weights: Floats) -> NDArray[np.float64]:
+    def times(self, weights: Floats) -> Float64s:
         """Return the product with a dense matrix of ``width`` rows: one row of scores per feature row."""
         if weights.shape[0] != self.width:
             raise ShapeError(

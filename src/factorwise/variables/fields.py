@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import EmptyWorldError, InvalidArgumentError, ShapeError
+from factorwise.types import Int64s
 from factorwise.validation import as_array
 
 
@@ -50,7 +51,7 @@ class Fields:
         if self.n_items == 0:
             raise EmptyWorldError("fields need at least one item, but the columns are empty.")
         self._restrictions: WeakValueDictionary[int, Fields] = WeakValueDictionary()
-        self._items: NDArray[np.int64] | None = None
+        self._items: Int64s | None = None
         self.record_type = _tuple_type("Record", [*columns])
         self.cluster_type = _tuple_type("Cluster", [*columns, "size", "type"])
 
@@ -63,7 +64,7 @@ class Fields:
         """Let the columns alone be written; the types of records are made anew."""
         return _from_columns, ({name: field.values for name, field in self.columns.items()},)
 
-    def restrict_to(self, items: NDArray[np.int64]) -> Fields:
+    def restrict_to(self, items: Int64s) -> Fields:
         """Return the fields of some items, which are numbered anew in the order given.
 
         Templates that share fields share what this returns for one and the same array of items.

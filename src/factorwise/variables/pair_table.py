@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from factorwise.arguments import check_types
 from factorwise.errors import EmptyWorldError, InvalidArgumentError, ShapeError
+from factorwise.types import Int64s, UInt8s
 from factorwise.validation import as_array
 
 REGISTER = 32  # bytes that are added up at a time
@@ -73,7 +74,7 @@ class PairTable:
         return cls(n, list(squares), values)
 
     @property
-    def values(self) -> NDArray[np.uint8]:
+    def values(self) -> UInt8s:
         """The table without the padding (a view): uint8[n (n - 1) / 2, features]."""
         return self.padded[:, : len(self.names)]
 
@@ -82,7 +83,7 @@ class PairTable:
         """Number of features."""
         return len(self.names)
 
-    def restrict_to(self, items: NDArray[np.int64]) -> PairTable:
+    def restrict_to(self, items: Int64s) -> PairTable:
         """Return the table of the pairs of some items, ascending, which are numbered anew."""
         first, second = np.tril_indices(len(items), -1)
         larger, smaller = items[first], items[second]
@@ -91,14 +92,14 @@ class PairTable:
         found.padded = self.padded[larger * (larger - 1) // 2 + smaller]
         return found
 
-    def row(self, first: int, second: int) -> NDArray[np.uint8]:
+    def row(self, first: int, second: int) -> UInt8s:
         """Return the features of two different items."""
         if first == second:
             raise InvalidArgumentError(f"item {first} has no features with itself: name two different items.")
         i, j = max(first, second), min(first, second)
         return np.asarray(self.values[i * (i - 1) // 2 + j])
 
-    def rows(self, items: ArrayLike, others: ArrayLike) -> NDArray[np.uint8]:
+    def rows(self, items: ArrayLike, others: ArrayLike) -> UInt8s:
         """Return the features of the pairs (items[k], others[k]), none of an item with itself."""
         first, second = np.broadcast_arrays(np.asarray(items, np.int64), np.asarray(others, np.int64))
         i, j = np.maximum(first, second), np.minimum(first, second)

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError
-from factorwise.types import Floats, Ints
+from factorwise.types import Float32s, Floats, Int32s, Int64s, Ints
 from factorwise.validation import as_floats, as_ints, as_whole, check_range, check_starts
 
 
@@ -27,9 +26,9 @@ class SparseRows:
         Number of columns.
     """
 
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int32]
-    values: NDArray[np.float32] | None
+    indptr: Int64s
+    indices: Int32s
+    values: Float32s | None
     width: int
 
     def __post_init__(self) -> None:
@@ -57,7 +56,7 @@ class SparseRows:
         """Number of stored entries."""
         return len(self.indices)
 
-    def value_of_each(self) -> NDArray[np.float32]:
+    def value_of_each(self) -> Float32s:
         """Return the values, ones written out."""
         return np.ones(self.n_entries, dtype=np.float32) if self.values is None else self.values
 
@@ -69,7 +68,7 @@ class SparseRows:
         return dense
 
 
-def take_rows(start: Ints, rows: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def take_rows(start: Ints, rows: Ints) -> tuple[Int64s, Int64s]:
     """Return where some rows of lists begin once they stand one after the other, and their entries."""
     count = np.diff(start)[rows]
     begin = np.append(0, np.cumsum(count))

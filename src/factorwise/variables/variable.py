@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.arguments import check_types
 from factorwise.errors import EmptyWorldError, InvalidArgumentError, ShapeError
-from factorwise.types import Bools
+from factorwise.types import Bools, Int32s, Int64s
 from factorwise.validation import as_numbers, check_count
 from factorwise.variables.domain import Codes, Domain
 
@@ -100,7 +100,7 @@ class Variables:
         if len(self._position) != len(names):
             again = next(name for name in names if names.count(name) > 1)
             raise InvalidArgumentError(f"two columns are called {again!r}: give each a name of its own.")
-        self.start: NDArray[np.int64] = np.zeros(len(names) + 1, dtype=np.int64)
+        self.start: Int64s = np.zeros(len(names) + 1, dtype=np.int64)
         np.cumsum([len(column) for column in self.columns], out=self.start[1:])
         if self.start[-1] == 0:
             raise EmptyWorldError("there are no variables: give at least one column with at least one row.")
@@ -136,7 +136,7 @@ class Variables:
         return self.columns[self._column_of(number)].domain
 
     @cached_property
-    def cardinality(self) -> NDArray[np.int64]:
+    def cardinality(self) -> Int64s:
         """Number of labels of each variable."""
         sizes = np.array([len(column.domain) for column in self.columns], dtype=np.int64)
         return np.repeat(sizes, np.diff(self.start))
@@ -152,24 +152,24 @@ class Variables:
         return np.not_equal(self.codes, HIDDEN)
 
     @cached_property
-    def hidden(self) -> NDArray[np.int64]:
+    def hidden(self) -> Int64s:
         """Numbers of the hidden variables."""
         return np.flatnonzero(~self.observed)
 
     @cached_property
-    def movable(self) -> NDArray[np.int64]:
+    def movable(self) -> Int64s:
         """Numbers of the hidden variables that have more than one label."""
         return np.flatnonzero(~self.observed & (self.cardinality > 1))
 
     @cached_property
-    def walked(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def walked(self) -> tuple[Int32s, Int32s]:
         """`cardinality` and `movable` as compiled walks read them."""
         return self.cardinality.astype(np.int32), self.movable.astype(np.int32)
 
     @cached_property
-    def pools(self) -> tuple[NDArray[np.int64], ...]:
+    def pools(self) -> tuple[Int64s, ...]:
         """Movable variables that share a domain, hence may exchange labels; pools of two or more only."""
-        members: dict[Domain, list[NDArray[np.int64]]] = {}
+        members: dict[Domain, list[Int64s]] = {}
         for column, start in zip(self.columns, self.start[:-1], strict=True):
             if len(column.domain) > 1:
                 members.setdefault(column.domain, []).append(start + np.flatnonzero(~column.observed))

@@ -16,6 +16,7 @@ from factorwise.kernels.assignments.choices import offer_random
 from factorwise.kernels.compile.programs import Frame, Program
 from factorwise.kernels.walks.frames import make_frame
 from factorwise.rng import Stream
+from factorwise.types import UInt64s
 from factorwise.validation import as_array
 from factorwise.variables.domain import Codes
 from factorwise.variables.variable import Variables
@@ -111,10 +112,7 @@ class Assignment:
     @classmethod
     @check_types
     def from_labels(
-        cls,
-        variables: Variables,
-        labels: Mapping[str, Any],
-        unknown: Literal["error", "other"] = "error",
+        cls, variables: Variables, labels: Mapping[str, Any], unknown: Literal["error", "other"] = "error"
     ) -> Assignment:
         """Encode labels by column; a column left out keeps what is observed and the first label elsewhere."""
         values = np.maximum(variables.codes, 0)
@@ -181,16 +179,8 @@ class Assignment:
         """Let a hidden variable choose among its labels."""
         return Program(support=offer_random, name="a random variable")
 
-    def frame(
-        self, random: NDArray[np.uint64], *, many: bool = False, weights: int = 0, entries: int = 0
-    ) -> Frame:
-        """Return the arrays of a walk over this very world; its gradients are lists without a head.
-
-        many
-            Whether moves may have several changes.
-        entries
-            How many entries a gradient may have.
-        """
+    def frame(self, random: UInt64s, *, many: bool = False, weights: int = 0, entries: int = 0) -> Frame:
+        """Return the arrays of a walk over this very world; see `Partition.frame`."""
         changes = len(self.values) if many else 1
         return make_frame(
             self.arrays,

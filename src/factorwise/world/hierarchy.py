@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.arguments import check_types
 from factorwise.errors import EmptyWorldError, InvalidArgumentError
@@ -17,6 +17,7 @@ from factorwise.kernels.structures.hierarchies import (
     dropped_by,
     position_of,
 )
+from factorwise.types import Int32s, Int64s
 from factorwise.validation import check_count
 from factorwise.world.partition import Partition
 from factorwise.world.targets import TargetWorld
@@ -118,7 +119,7 @@ class Hierarchy(TargetWorld):
         return int(self.arrays.used[0])
 
     @property
-    def labels(self) -> NDArray[np.int64]:
+    def labels(self) -> Int64s:
         """Entity of each item: 0 to k - 1 by first appearance."""
         top = len(self.values)
         root, parent = np.arange(self.n_items), np.append(self.values, top)
@@ -171,7 +172,7 @@ class Hierarchy(TargetWorld):
         return f"Hierarchy({self.n_items} items, {self.n_clusters} entities; groups: {groups})"
 
 
-def _arranged(target: NDArray[np.int32]) -> Nested:
+def _arranged(target: Int32s) -> Nested:
     """Make all arrays from the parents of nodes; -1 for inner nodes that are not in use."""
     top = len(target)
     n = (top + 1) // 2

@@ -12,13 +12,13 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.errors import DiffError, InvalidArgumentError
 from factorwise.kernels.compile.programs import Frame, Pointers, Program, side_by_side
 from factorwise.kernels.walks.frames import make_frame
 from factorwise.kernels.walks.joints import apply_within, offer_within
 from factorwise.kernels.walks.mixtures import draw_mixture
+from factorwise.types import UInt64s
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +115,8 @@ class Joint:
         arrays = {"shares": shares, "parts": Pointers(programs, ("support",))}
         return Program(support=draw_mixture, arrays=arrays, name="an item of one of the worlds")
 
-    def frame(
-        self, random: NDArray[np.uint64], *, many: bool = False, weights: int = 0, entries: int = 0
-    ) -> Frame:
-        """Return the arrays of a walk over these very worlds.
-
-        many
-            Whether moves may have several changes.
-        entries
-            How many entries may follow the head of a gradient.
-        """
+    def frame(self, random: UInt64s, *, many: bool = False, weights: int = 0, entries: int = 0) -> Frame:
+        """Return the arrays of a walk over this very world; see `Partition.frame`."""
         frames = [world.frame(random, many=many, weights=weights) for world in self.parts.values()]
         return make_frame(
             self.arrays,

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.clusterings.links import link_rows
-from factorwise.types import Ints
+from factorwise.types import Int32s, Int64s, Ints
 from factorwise.validation import as_ints, as_whole, check_range, check_starts
 from factorwise.variables.sparse_rows import take_rows
 from factorwise.world.pairs import pairs_among
@@ -26,11 +26,11 @@ class LinkGraph:
         The same by item: where an item's links begin, whom they lead to, and to which pair they belong.
     """
 
-    first: NDArray[np.int32]
-    second: NDArray[np.int32]
-    start: NDArray[np.int64]
-    neighbor: NDArray[np.int32]
-    pair: NDArray[np.int32]
+    first: Int32s
+    second: Int32s
+    start: Int64s
+    neighbor: Int32s
+    pair: Int32s
 
     def __post_init__(self) -> None:
         keep = partial(object.__setattr__, self)
@@ -71,7 +71,7 @@ class LinkGraph:
         """Number of items."""
         return len(self.start) - 1
 
-    def find_pairs(self, first: Ints, second: Ints) -> NDArray[np.int64]:
+    def find_pairs(self, first: Ints, second: Ints) -> Int64s:
         """Return which link each of some pairs of items is; -1 for pairs that are not linked."""
         start, entries = take_rows(self.start, first)
         asked = np.repeat(np.arange(len(first)), np.diff(start))
@@ -80,7 +80,7 @@ class LinkGraph:
         found[asked[hits]] = self.pair[entries[hits]]
         return found
 
-    def between(self, items: Ints, others: Ints) -> NDArray[np.int64]:
+    def between(self, items: Ints, others: Ints) -> Int64s:
         """Return the pairs with one item in each of two lists that share none."""
         wanted = set(others.tolist())
         found = [
@@ -91,7 +91,7 @@ class LinkGraph:
         ]
         return np.array(found, np.int64)
 
-    def restrict_to(self, items: Ints) -> tuple[LinkGraph, NDArray[np.int32]]:
+    def restrict_to(self, items: Ints) -> tuple[LinkGraph, Int32s]:
         """Return the links between some items, ascending and numbered anew, and which pairs they were.
 
         Links keep their order.

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from factorwise.types import Ints
+from factorwise.types import Int64s, Ints
 
 _DENSE = 4  # numbers that a table may have for each item
 
@@ -21,9 +20,9 @@ class PairsAmong(NamedTuple):
         Where each pair stands among those that the items' rows list.
     """
 
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
-    place: NDArray[np.int64]
+    first: Int64s
+    second: Int64s
+    place: Int64s
 
 
 def pairs_among(items: Ints, start: Ints, neighbor: Ints) -> PairsAmong:
@@ -41,7 +40,7 @@ def pairs_among(items: Ints, start: Ints, neighbor: Ints) -> PairsAmong:
     return PairsAmong(owner[place], second[place], place)
 
 
-def places_among(items: Ints, sought: Ints) -> NDArray[np.int64]:
+def places_among(items: Ints, sought: Ints) -> Int64s:
     """Return where each of some items stands in the ascending list ``items``; -1 where it is not there."""
     if not len(items):
         return np.full(len(sought), -1, np.int64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.arguments import check_types
 from factorwise.errors import ClusterIdError, DiffError, EmptyWorldError, InvalidArgumentError, ShapeError
@@ -28,6 +28,7 @@ from factorwise.kernels.clusterings.arrays import (
 from factorwise.kernels.clusterings.choices import offer_all
 from factorwise.kernels.compile.programs import Frame, Program
 from factorwise.kernels.walks.frames import make_frame
+from factorwise.types import Int32s, Int64s, UInt64s
 from factorwise.validation import as_array, as_numbers, check_count
 from factorwise.views import MOST_ROWS, html_table, listed
 from factorwise.world.diff import PartitionDiff, Retype, Transfer
@@ -58,9 +59,7 @@ class Partition:
     n_types: int
 
     @check_types
-    def __init__(
-        self, labels: NDArray[np.int32], types: NDArray[np.int32] | None = None, n_types: int = 1
-    ) -> None:
+    def __init__(self, labels: Int32s, types: Int32s | None = None, n_types: int = 1) -> None:
         """Build from checked dense labels; users call `from_labels`, `from_keys` or `singletons`."""
         clusters = int(labels.max()) + 1
         self.n_types = n_types
@@ -128,7 +127,7 @@ class Partition:
         return cls.from_labels(np.arange(n), n_types=n_types)
 
     @staticmethod
-    def _checked_types(types: ArrayLike | None, clusters: int, n_types: int) -> NDArray[np.int32]:
+    def _checked_types(types: ArrayLike | None, clusters: int, n_types: int) -> Int32s:
         check_count("n_types", n_types)
         given = np.zeros(clusters, np.int32) if types is None else as_numbers("types", types, np.int32)
         if given.shape != (clusters,):
@@ -156,11 +155,11 @@ class Partition:
         return int(self.arrays.counters[SPLITTABLE])
 
     @property
-    def labels(self) -> NDArray[np.int32]:
+    def labels(self) -> Int32s:
         """Cluster id of each item (a view); ids need not be dense, see `dense_labels`."""
         return self.arrays.label
 
-    def cluster_ids(self) -> NDArray[np.int32]:
+    def cluster_ids(self) -> Int32s:
         """Ids of all clusters, in no particular order (a copy)."""
         return self.arrays.live[: self.n_clusters].copy()
 
@@ -170,7 +169,7 @@ class Partition:
             raise InvalidArgumentError(f"item {item} does not exist: items run from 0 to {self.n_items - 1}.")
         return int(self.labels[item])
 
-    def members(self, cluster: int) -> NDArray[np.int32]:
+    def members(self, cluster: int) -> Int32s:
         """Items of one cluster (a read-only view, valid until the next diff)."""
         start = self.arrays.start[self._checked(cluster)]
         view = self.arrays.members[start : start + self.arrays.size[cluster]]
@@ -185,7 +184,7 @@ class Partition:
         """Type label of a cluster; 0 where clusters carry none."""
         return int(self.arrays.type[self._checked(cluster)])
 
-    def clusters(self) -> Iterator[NDArray[np.int32]]:
+    def clusters(self) -> Iterator[Int32s]:
         """Yield the members of each cluster."""
         for cluster in self.cluster_ids():
             yield self.members(int(cluster))
@@ -200,14 +199,14 @@ class Partition:
             )
         return int(cluster)
 
-    def dense_labels(self) -> NDArray[np.int64]:
+    def dense_labels(self) -> Int64s:
         """Cluster numbers 0 to k - 1 by first appearance: equal for equal groupings."""
         _, first, inverse = np.unique(self.labels, return_index=True, return_inverse=True)
         rank = np.empty(len(first), np.int64)
         rank[np.argsort(first)] = np.arange(len(first))
         return rank[inverse]
 
-    def dense_types(self) -> NDArray[np.int32]:
+    def dense_types(self) -> Int32s:
         """Type of each cluster in the numbering of `dense_labels`."""
         _, first = np.unique(self.dense_labels(), return_index=True)
         return self.arrays.type[self.labels[first]]
@@ -265,9 +264,7 @@ class Partition:
         """Let an item choose among all clusters and a cluster of its own of each type."""
         return Program(support=offer_all, arrays={"types": [self.n_types]}, name="all clusters")
 
-    def frame(
-        self, random: NDArray[np.uint64], *, many: bool = False, weights: int = 0, entries: int = 0
-    ) -> Frame:
+    def frame(self, random: UInt64s, *, many: bool = False, weights: int = 0, entries: int = 0) -> Frame:
         """Return the arrays of a walk over this very world.
 
         many

@@ -10,7 +10,7 @@ alone.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.kernels.clusterings.arrays import (
@@ -24,7 +24,7 @@ from factorwise.kernels.clusterings.arrays import (
     Clustering,
     no_columns,
 )
-from factorwise.types import Ints
+from factorwise.types import Int32s, Ints
 from factorwise.validation import as_array, check_count
 from factorwise.world.partition import Partition
 
@@ -85,11 +85,11 @@ class Shards:
         return int(self.counters[:, LIVE].sum())
 
     @property
-    def label(self) -> NDArray[np.int32]:
+    def label(self) -> Int32s:
         """The id of each item's cluster (a view)."""
         return self.world.arrays.label
 
-    def leaders(self) -> NDArray[np.int32]:
+    def leaders(self) -> Int32s:
         """Return the cluster of each item, named by its smallest member."""
         p, n = self.world.arrays, self.n_items
         smallest = np.empty(len(p.size), np.int32)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.arguments import check_types
 from factorwise.errors import EmptyWorldError, InvalidArgumentError, ShapeError
@@ -22,6 +22,7 @@ from factorwise.kernels.structures.arrays import (
     is_below,
     is_candidate,
 )
+from factorwise.types import Int32s, Int64s
 from factorwise.world.targets import TargetWorld, whole_numbers
 
 
@@ -87,7 +88,7 @@ class Matching(TargetWorld):
         found = int(self.values[item])
         return found if found < len(self.arrays.holder) else None
 
-    def pairs(self) -> NDArray[np.int64]:
+    def pairs(self) -> Int64s:
         """Return all pairs: int64[pairs, 2]."""
         left = np.flatnonzero(self.values < len(self.arrays.holder))
         return np.column_stack([left, self.values[left]]).astype(np.int64)
@@ -125,7 +126,7 @@ class Permutation(TargetWorld):
         """Put every item at the position of its number."""
         return cls(np.arange(n))
 
-    def order(self) -> NDArray[np.int32]:
+    def order(self) -> Int32s:
         """Return the items from first to last (a copy)."""
         return self.arrays.holder.copy()
 
@@ -202,7 +203,7 @@ class Tree(TargetWorld):
         return Program(support=moves.offer_parents, name="parents")
 
 
-def checked_pairs(name: str, given: Any, n_left: int, n_right: int) -> NDArray[np.int64]:
+def checked_pairs(name: str, given: Any, n_left: int, n_right: int) -> Int64s:
     """Return pairs of an item of each side, int64[., 2]; refuse anything else."""
     pairs = np.asarray(given)
     if pairs.size == 0:

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.errors import DiffError, InvalidArgumentError, ShapeError
 from factorwise.kernels.compile.programs import Frame, Program
 from factorwise.kernels.walks.frames import make_frame
+from factorwise.types import Int32s, Int64s, UInt64s
 from factorwise.validation import as_array
 from factorwise.views import html_table, listed
 
@@ -64,7 +65,7 @@ class TargetWorld:
     exchanges: ClassVar[bool] = False
 
     @property
-    def values(self) -> NDArray[np.int32]:
+    def values(self) -> Int32s:
         """Target of each item (a view); changed only by `apply`."""
         return self.arrays.target  # type: ignore[no-any-return]
 
@@ -106,16 +107,8 @@ class TargetWorld:
         """Return what changes the world in a walk."""
         return Program(apply=type(self).change, name=f"a {type(self).__name__}")
 
-    def frame(
-        self, random: NDArray[np.uint64], *, many: bool = False, weights: int = 0, entries: int = 0
-    ) -> Frame:
-        """Return the arrays of a walk over this very world; its gradients are lists without a head.
-
-        many
-            Whether moves may have several changes.
-        entries
-            How many entries a gradient may have.
-        """
+    def frame(self, random: UInt64s, *, many: bool = False, weights: int = 0, entries: int = 0) -> Frame:
+        """Return the arrays of a walk over this very world; see `Partition.frame`."""
         return make_frame(
             self.arrays,
             random,
@@ -208,7 +201,7 @@ class TargetWorld:
         return html_table(title, ("item", "target"), rows, total=self.n_items)
 
 
-def whole_numbers(name: str, given: ArrayLike) -> NDArray[np.int64]:
+def whole_numbers(name: str, given: ArrayLike) -> Int64s:
     """Return a one-dimensional array of whole numbers; refuse anything else."""
     array = as_array(name, given)
     if array.ndim != 1:

@@ -19,10 +19,8 @@ from scipy import sparse
 
 from factorwise import ChainCRF, CollectiveModel, CoreferenceResolver, EntityResolver, OntologyAligner
 from factorwise.apps.tagging import NestedTagger
-from factorwise.inference.mcmc.adaptive.law import JumpWeights
 from factorwise.io.checkpoints import FILE, KIND, Checkpoint, read_checkpoint, write_checkpoint
 from factorwise.io.models.files import FORMAT_VERSION, read_model
-from factorwise.io.models.proposers import load_proposer, save_proposer
 from factorwise.io.models.weights import load_weights, save_weights
 from factorwise.io.ontologies.ontology import Concept, Ontology
 from factorwise.model.model import Model
@@ -69,16 +67,6 @@ def weights_answers(path, sizes):
     model = Model([Named(name, size) for name, size in sizes.items()])
     load_weights(path, model)
     return {"weights": {name: model.block(name).tolist() for name in sizes}}
-
-
-def write_proposer(path):
-    law = JumpWeights(("alike", "log size"), np.array([0.5, -1.0]), np.array([2.0, 1 / 3]), (0.2, 0.7, 0.1))
-    save_proposer(path, law)
-
-
-def proposer_answers(path, given):
-    law = load_proposer(path)
-    return {"names": list(law.names), "kinds": list(law.kinds), "weights": law.vector.tolist()}
 
 
 def write_search(path):
@@ -315,7 +303,6 @@ CASES = {
     "collective": Case(RING, write_collective, collective_answers),
     "coreference": Case(STORIES, write_coreference, coreference_answers),
     "nested-tagger": Case([line.split() for line in WORDS], write_nested_tagger, nested_answers),
-    "proposer": Case(None, write_proposer, proposer_answers),
     "resolution": Case(PEOPLE, write_resolver, resolver_answers),
     "weights": Case({"pair": 3, "bias": 2}, write_weights, weights_answers),
 }

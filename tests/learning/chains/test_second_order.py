@@ -339,9 +339,10 @@ def test_transitions_are_those_seen_or_all_that_are_possible(every):
     forbidden[1, 2] = True
     no = np.zeros(3, dtype=bool)
     truth, start = np.array([0, 1, 1, 2, 2], dtype=np.int32), np.array([0, 3, 5])
-    structure = SecondOrder.from_labels(
+    first = FirstOrder.from_labels(
         truth, start, 3, every=every, forbidden=forbidden, not_first=no, not_last=no
     )
+    structure = SecondOrder.seen(first, truth, start, every=every)
     transitions = structure.transitions()
     assert structure.size == len(transitions) == len(set(transitions))
     if every:

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.apps.collective.counts import places_of
 from factorwise.errors import DataFileError, InvalidArgumentError, ShapeError
 from factorwise.io.listing import difference, some
 from factorwise.io.tables.keyed_rows import KeyedRows, in_order, read_keyed_rows
 from factorwise.io.tables.reading import TableSource
-from factorwise.types import Bools, Floats
+from factorwise.types import Bools, Floats, Int64s
 
 #: A sequence and the name of a step; None for any.
 Step = tuple[str | None, str | None]
@@ -122,7 +122,7 @@ class TransitionFeatures:
         """Whether they hold for any sequence."""
         return all(sequence is None for sequence, _ in self.table_of)
 
-    def resolved(self, steps: Iterable[tuple[str, str]]) -> NDArray[np.int64]:
+    def resolved(self, steps: Iterable[tuple[str, str]]) -> Int64s:
         """Return the table of each sequence and step."""
         wanted = list(steps)
         found = [_lookup(self, step) for step in wanted]
@@ -222,7 +222,7 @@ def read_distances(source: TableSource) -> tuple[tuple[str, ...], Floats]:
     return places, 2 * EARTH * np.arcsin(np.sqrt(np.clip(apart[..., 0] + widths * apart[..., 1], 0, 1)))
 
 
-def _tables(rows: KeyedRows) -> tuple[NDArray[np.int64], dict[Step, int]]:
+def _tables(rows: KeyedRows) -> tuple[Int64s, dict[Step, int]]:
     """Number the steps that a table of features speaks of."""
     empty: list[str | None] = [None] * len(rows)
     steps = list(zip(rows.keys.get("sequence", empty), rows.keys.get("time", empty), strict=True))
@@ -230,7 +230,7 @@ def _tables(rows: KeyedRows) -> tuple[NDArray[np.int64], dict[Step, int]]:
     return np.array([table_of[step] for step in steps]), table_of
 
 
-def _refuse_twice(rows: KeyedRows, entry: NDArray[np.int64]) -> None:
+def _refuse_twice(rows: KeyedRows, entry: Int64s) -> None:
     order = np.argsort(entry, kind="stable")
     again = np.flatnonzero(np.diff(entry[order]) == 0)
     if len(again):

@@ -13,13 +13,13 @@ import json
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 import numpy as np
 
 from factorwise.errors import DataFileError, EmptyWorldError, InvalidArgumentError
 from factorwise.io.file_kinds import refuse_other_kind
+from factorwise.io.given_texts import read_bytes
 from factorwise.types import Ints
 
 Scope = Literal["document", "topic"]
@@ -131,12 +131,7 @@ def read_documents(path: str | os.PathLike[str], *, mentions: bool = True) -> li
         Whether every document must have ``mentions``.
     """
     name = os.fspath(path)
-    try:
-        content = Path(path).read_bytes()
-    except FileNotFoundError:
-        raise FileNotFoundError(
-            f"{name}: there is no such file. Check the path and the current folder."
-        ) from None
+    content = read_bytes(path)
     return parse_documents(content, name=name, mentions=mentions)
 
 

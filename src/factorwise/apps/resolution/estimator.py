@@ -56,13 +56,14 @@ from factorwise.apps.resolution.updating import below, place
 from factorwise.arguments import check_types
 from factorwise.distributed.executors import Executor
 from factorwise.distributed.mixing import Mixer
-from factorwise.errors import InvalidArgumentError, ShapeError, require
+from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.mcmc.shards.search import LinkSearch, Progress
 from factorwise.io.tables.reading import ids_of, read_table
 from factorwise.kernels.compile.threads import Team, thread_count
 from factorwise.learning.samplerank.learner import PassRecord
 from factorwise.metrics.clustering import b_cubed
 from factorwise.model.model import Model
+from factorwise.validation import as_whole
 
 Records = Any
 
@@ -546,10 +547,7 @@ class EntityResolver(ParameterEstimator):
         )
 
     def _seed(self) -> int:
-        seed = self.random_state
-        whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
-        require(whole, "random_state", seed, "a whole number from 0 on")
-        return int(seed)
+        return as_whole("random_state", self.random_state)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "knowledge_"):

@@ -7,8 +7,8 @@ sentences: on those that it was trained on, a chain is surer than it will ever b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from factorwise.apps.tagging.config import TrainingConfig
 from factorwise.apps.tagging.constraints import Constraints
 from factorwise.apps.tagging.tagger import ChainTagger
-from factorwise.apps.tagging.training import HeldOut, Sentences, Trained, train
+from factorwise.apps.tagging.training import HeldOut, Measure, Sentences, Trained, train
 from factorwise.errors import InvalidArgumentError
+from factorwise.kernels.compile.threads import Team
+from factorwise.learning.likelihood.priors import Prior
 from factorwise.types import Ints
 from factorwise.validation import check_count
 from factorwise.variables.sparse_rows import SparseRows
@@ -38,6 +40,10 @@ class Judged(NamedTuple):
     def by(cls, tagger: ChainTagger, held_out: HeldOut) -> Judged:
         """Return sentences that were held out of training."""
         return cls(tagger, held_out.rows, held_out.start, held_out.truth)
+
+    def score(self, measure: Measure, team: Team) -> float:
+        """Return how well the chain labels the sentences."""
+        return measure.score(self.truth, self.tagger.decode(self.rows, self.start, team), self.start)
 
 
 def judged_sentences(
@@ -75,18 +81,21 @@ def cross_fitted(
     folds: int = FOLDS,
     constraints: Constraints | None = None,
     threads: int = 1,
+    on_fit: Callable[[], object] = lambda: None,
 ) -> list[Judged]:
     """Train a chain on all parts but one, for each part, and return the parts, each with its chain.
 
     folds
         How many parts there are.
+    on_fit
+        Called after each training.
     """
     count = len(sentences.start) - 1
     check_count("folds", folds, 2)
     if folds > count:
         raise InvalidArgumentError(
-            f"constraint_folds={folds} asks for more parts than there are sentences, {count}: give fewer, or"
-            " other sentences to learn the weights of constraints from."
+            f"{folds} parts to train on and to score were asked for, but there are only {count} sentences:"
+            " give fewer folds, or more sentences."
         )
     part = np.empty(count, dtype=np.int64)
     part[np.random.default_rng(config.seed).permutation(count)] = np.arange(count) % folds
@@ -97,9 +106,64 @@ def cross_fitted(
             rest = sentences.taken(part != number)
             tagger = train(rest, labels, config, constraints=constraints, threads=threads).tagger
             found.append(Judged.by(tagger, HeldOut.of(sentences.taken(apart))))
+        on_fit()
     if not found:
         raise InvalidArgumentError(
-            "no sentence has labels for all its tokens, so that no weights of constraints can be learned from"
-            " any: give some that have."
+            "no sentence has labels for all its tokens, so that none can be scored or teach the weights of"
+            " constraints: give some that have."
         )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class PriorScores:
+    """A prior and its score on each fold."""
+
+    prior: Prior
+    scores: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """Mean over the folds."""
+        return float(np.mean(self.scores))
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation over the folds."""
+        return float(np.std(self.scores))
+
+
+def cross_validate(
+    sentences: Sentences,
+    labels: Sequence[Any],
+    config: TrainingConfig,
+    priors: Sequence[Prior],
+    *,
+    folds: int = FOLDS,
+    constraints: Constraints | None = None,
+    threads: int = 1,
+    on_fit: Callable[[], object] = lambda: None,
+) -> list[PriorScores]:
+    """Score each prior on every fold, with a chain that has learned from the other folds.
+
+    labels
+        What the codes of the labels in ``sentences`` stand for.
+    config
+        How to train, with another prior each time.
+    on_fit
+        Called after each training.
+    """
+    measure, found = Measure.of(labels), []
+    for prior in priors:
+        judged = cross_fitted(
+            sentences,
+            labels,
+            replace(config, prior=prior),
+            folds=folds,
+            constraints=constraints,
+            threads=threads,
+            on_fit=on_fit,
+        )
+        with Team(threads) as team:
+            found.append(PriorScores(prior, tuple(one.score(measure, team) for one in judged)))
     return found

@@ -255,17 +255,20 @@ def _structure(
     sentences: Sentences, labels: int, config: TrainingConfig, rules: Constraints
 ) -> ChainStructure:
     """Choose the transitions that get a weight: those seen, or all that are not forbidden."""
-    kind = FirstOrder if config.order == 1 else SecondOrder
-    return kind.from_labels(
-        sentences.supervision.truth,
-        sentences.start,
+    truth, start, lowest = sentences.supervision.truth, sentences.start, config.min_freq
+    first = FirstOrder.from_labels(
+        truth,
+        start,
         labels,
         every=config.all_possible_transitions,
-        lowest=config.min_freq,
+        lowest=lowest,
         forbidden=rules.forbidden,
         not_first=rules.not_first,
         not_last=rules.not_last,
     )
+    if config.order == 1:
+        return first
+    return SecondOrder.seen(first, truth, start, every=config.all_possible_transitions, lowest=lowest)
 
 
 class _Watcher:

@@ -9,32 +9,28 @@ from typing import Any
 
 import click
 
-from factorwise.cli.align.data import adapted_aligner, load_aligner, ontology_options, read_side
-from factorwise.cli.files import STANDARD, check_different, check_target, writing
-from factorwise.cli.numbers import Real, Whole
+from factorwise.cli.align.data import (
+    adapted_aligner,
+    load_aligner,
+    model_option,
+    ontology_options,
+    read_side,
+    threshold_option,
+)
+from factorwise.cli.files import STANDARD, check_different, check_target, output_option, writing
+from factorwise.cli.numbers import Whole
 from factorwise.cli.options import Options, verb
-from factorwise.cli.output import aligned, emit, notice, size_text
-from factorwise.cli.progress import Clock, cost_rows, peak_memory, tell_compiling
-from factorwise.cli.reports import Page, check_report, report_options, report_row
+from factorwise.cli.output import emit, notice
+from factorwise.cli.progress import Clock, tell_compiling, written_lines
+from factorwise.cli.report_sections import Page, check_report, report_options
 from factorwise.io.ontologies.alignments import FORMS, Correspondence, form_of, format_alignment
 
 
 @verb(example="factorwise align apply mouse.owl human.owl --model anatomy.fw -o found.tsv")
 @click.argument("left", metavar="A")
 @click.argument("right", metavar="B")
-@click.option(
-    "--model",
-    type=click.Path(path_type=Path),
-    metavar="MODEL.fw",
-    help="The aligner.  [default: weights that come with factorwise and adapt to A and B]",
-)
-@click.option(
-    "-o",
-    "--output",
-    default=STANDARD,
-    metavar="OUT.tsv",
-    help="File to write, whole or not at all.  [default: standard output]",
-)
+@model_option
+@output_option(metavar="OUT.tsv")
 @click.option(
     "--format",
     "form",
@@ -47,12 +43,7 @@ from factorwise.io.ontologies.alignments import FORMS, Correspondence, form_of, 
     is_flag=True,
     help="Without a model: a concept may have several matches.",
 )
-@click.option(
-    "--threshold",
-    type=Real(0, 1),
-    default=0.0,
-    help="Keep matches of this confidence or more.  [default: all]",
-)
+@threshold_option
 @click.option(
     "--search-steps",
     type=Whole(min=1),
@@ -70,10 +61,7 @@ def command(
     many_to_many: bool,
     threshold: float,
     search_steps: int | None,
-    report: Path | None,
-    no_values: bool,
-    syntax: str | None,
-    language: str | None,
+    **given: Any,
 ) -> None:
     """Match the concepts of the ontologies A and B, the surest matches first.
 
@@ -82,6 +70,7 @@ def command(
     known matches are needed: weights that come with factorwise learn from the matches that they are sure of.
     With --json the result is one JSON document, or a summary of it if a file is written.
     """
+    report, no_values = given.pop("report"), given.pop("no_values")
     if output != STANDARD:
         check_target("--output", Path(output), left, right, model)
     check_different({"--output": output, "--report": report})
@@ -93,7 +82,7 @@ def command(
     aligner = None if model is None else load_aligner(model, options.seed, search_steps)
     clock = Clock()
     with clock.part("reading"):
-        sides = [read_side(options, path, syntax, language) for path in (left, right)]
+        sides = [read_side(options, path, **given) for path in (left, right)]
     tell_compiling(options)
     if aligner is None:
         with clock.part("learning"):
@@ -115,8 +104,7 @@ def command(
         "model": None if model is None else model.name,
         "concepts": [len(side.ontology) for side in sides],
         "matches": len(found),
-        "seconds": clock.seconds(),
-        "peak_memory": peak_memory(),
+        **clock.cost(),
         "report": None,
     }
     if output == STANDARD and options.json:
@@ -125,7 +113,7 @@ def command(
         with writing(output) as stream:
             stream.writelines(format_alignment(found, form or form_of(output)))
     if report is not None:
-        from factorwise.cli.walk_reports import write_matches_report
+        from factorwise.cli.samplerank_reports import write_matches_report
 
         ontologies = [side.ontology for side in sides]
         page = Page(report, options, (left, right, model))
@@ -145,11 +133,9 @@ def _none_found(below: int, threshold: float) -> str:
 
 def _lines(document: dict[str, Any]) -> Iterator[str]:
     left, right = document["concepts"]
-    yield f"{document['output']}  ({size_text(document['bytes'])}, written)"
-    yield from aligned(
+    yield from written_lines(
+        document,
         [
             ("data", f"{left} and {right} concepts, {document['matches']} matches"),
-            *report_row(document["report"]),
-            *cost_rows(document),
-        ]
+        ],
     )

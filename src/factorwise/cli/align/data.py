@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from factorwise.cli.files import STANDARD, reading, shown
-from factorwise.cli.learned import check_kind
-from factorwise.cli.options import Options
+from factorwise.cli.files import STANDARD, check_kind, reading, shown
+from factorwise.cli.numbers import Real
+from factorwise.cli.options import Options, path_option
 from factorwise.cli.output import notice
 from factorwise.errors import DataFileError
 from factorwise.io.listing import some
@@ -26,6 +26,22 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 SYNTAXES = ("jsonl", "obo", "xml", "turtle", "nt", "n3", "json-ld")
+
+
+#: The aligner that matches two ontologies.
+model_option = path_option(
+    "--model",
+    metavar="MODEL.fw",
+    help="The aligner.  [default: weights that come with factorwise and adapt to A and B]",
+)
+#: The confidence that a match must have.
+threshold_option = click.option(
+    "--threshold",
+    type=Real(0, 1),
+    default=0.0,
+    show_default="all",
+    help="Leave out matches of less confidence.",
+)
 
 
 class Side(NamedTuple):

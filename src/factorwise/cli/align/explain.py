@@ -10,6 +10,7 @@ from factorwise.cli.align.data import (
     adapted_aligner,
     concept_named,
     load_aligner,
+    model_option,
     ontology_options,
     read_side,
 )
@@ -24,13 +25,8 @@ from factorwise.cli.progress import tell_compiling
 @click.argument("right", metavar="B")
 @click.argument("ours", metavar="X")
 @click.argument("theirs", metavar="Y")
-@click.option(
-    "--model",
-    type=click.Path(path_type=Path),
-    metavar="MODEL.fw",
-    help="The aligner.  [default: weights that come with factorwise and adapt to A and B]",
-)
-@click.option("--top", type=Whole(min=1), default=12, show_default=True, help="Reasons and rivals to show.")
+@model_option
+@click.option("--top", type=Whole(min=1), default=12, help="Reasons and rivals to show.")
 @ontology_options
 def command(
     options: Options,

@@ -7,18 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from factorwise.cli.align.data import ontology_options, read_pair
 from factorwise.cli.files import check_different, check_target, files_among, shown, speaking_of
-from factorwise.cli.learned import TOP, curve, curve_lines, largest, weight_lines
-from factorwise.cli.learning import check_complete, learning_options, watch
+from factorwise.cli.learned_weights import TOP, curve, curve_lines, weight_lines, weights_entry
 from factorwise.cli.numbers import Whole
-from factorwise.cli.options import Options, verb
-from factorwise.cli.output import aligned, emit, size_text
-from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress, tell_compiling
-from factorwise.cli.reports import Page, check_report, report_options, report_row
-from factorwise.io.models.provenance import provenance
+from factorwise.cli.options import Options, path_option, verb
+from factorwise.cli.output import emit
+from factorwise.cli.progress import (
+    Clock,
+    show_progress,
+    tell_compiling,
+    written_lines,
+)
+from factorwise.cli.report_sections import Page, check_report, report_options
+from factorwise.cli.samplerank_options import check_complete, learning_options, watch
 
 
 @verb(example="factorwise align fit mouse.owl human.owl --reference known.tsv --partial --model anatomy.fw")
@@ -32,31 +35,18 @@ from factorwise.io.models.provenance import provenance
     metavar="A B FILE",
     help="Two more ontologies and their known matches; can be given often.",
 )
-@click.option(
-    "--model",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="MODEL.fw",
-    help="Where to save the aligner.",
-)
+@path_option("--model", required=True, metavar="MODEL.fw", help="Where to save the aligner.")
 @click.option(
     "--complete/--partial",
     default=True,
-    show_default=True,
     help="The reference has all matches, or a part of them: concepts it does not name may then match too.",
 )
-@click.option(
-    "--one-to-one/--many-to-many",
-    default=True,
-    show_default=True,
-    help="How many matches a concept may have.",
-)
+@click.option("--one-to-one/--many-to-many", default=True, help="How many matches a concept may have.")
 @learning_options(temperature=1.0, metric="pairwise", steps=100, per="concept")
 @click.option(
     "--search-steps",
     type=Whole(min=1),
     default=200,
-    show_default=True,
     help="Steps of annealing for each concept when matches are found many to many.",
 )
 @report_options
@@ -87,7 +77,7 @@ def command(options: Options, **given: Any) -> None:
     document, weights = fit(options, pairs, **given)
     document["report"] = None
     if report is not None:
-        from factorwise.cli.walk_reports import write_walk_fit_report
+        from factorwise.cli.samplerank_reports import write_walk_fit_report
 
         document["report"] = write_walk_fit_report(Page(report, options, inputs), document, weights, "align")
     emit(document, _lines(document), as_json=options.json)
@@ -109,21 +99,14 @@ def fit(
         ]
     tell_compiling(options)
     with clock.part("loading"):  # scikit-learn takes its time: help, and mistakes in files, do not wait
-        from factorwise.apps.alignment.estimator import KIND, OntologyAligner
-        from factorwise.io.models.learned import LearnedWeights, write_learned
+        from factorwise.apps.alignment.estimator import OntologyAligner
 
     aligner = OntologyAligner(**settings, random_state=options.seed, verbose=show_progress(options))
     with clock.part("training"), speaking_of(*(shown(reference) for *_, reference in pairs)):
         aligner.fit_pairs(read, callback=watch(options, settings["metric"]))
         check_complete(aligner.history_, settings["passes"])
     with clock.part("writing"):
-        files = files_among(dict.fromkeys(file for pair in pairs for file in pair))
-        record = provenance(configuration=aligner.settings_, seed=options.seed, data=files)
-        learned = LearnedWeights(
-            aligner.weights_, aligner.weight_names_, aligner.settings_, aligner.history_, record
-        )
-        write_learned(model, KIND, learned)
-    weights = aligner.weights_by_name()
+        aligner.save(model, data=files_among(dict.fromkeys(file for pair in pairs for file in pair)))
     document = {
         "model": {"file": model.name, "bytes": model.stat().st_size},
         "data": {
@@ -131,18 +114,13 @@ def fit(
             "matches": sum(len(known) for *_, known in read),
             "pairs": len(read),
         },
-        "weights": {
-            "all": len(aligner.weights_),
-            "active": int(np.count_nonzero(aligner.weights_)),
-            "largest": largest(weights, None if options.verbose else TOP),
-        },
+        "weights": weights_entry(aligner.weights_by_name(), None if options.verbose else TOP),
         "training": settings,
         "curve": curve(aligner.history_),
         "reliability": aligner.settings_["reliability"],
-        "seconds": clock.seconds(),
-        "peak_memory": peak_memory(),
+        **clock.cost(),
     }
-    return document, dict(weights)
+    return document, aligner.weights_by_name()
 
 
 def _lines(document: dict[str, Any]) -> Iterator[str]:
@@ -159,7 +137,6 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         ("weights", f"{weights['all']}, {weights['active']} active"),
         ("training", f"{training['update']}, {training['accept']}, {training['metric']}, {walks}"),
     ]
-    yield f"{document['model']['file']}  ({size_text(document['model']['bytes'])}, written)"
-    yield from aligned([*rows, *report_row(document["report"]), *cost_rows(document)])
+    yield from written_lines(document, rows)
     yield from curve_lines(document["curve"], training["metric"])
     yield from weight_lines(weights["largest"])

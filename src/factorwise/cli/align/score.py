@@ -9,9 +9,8 @@ from typing import Any
 import click
 import numpy as np
 
-from factorwise.cli.align.data import read_matches, read_reference
+from factorwise.cli.align.data import read_matches, read_reference, threshold_option
 from factorwise.cli.files import STANDARD, shown
-from factorwise.cli.numbers import Real
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice
 from factorwise.errors import DataFileError
@@ -25,12 +24,7 @@ CURVE_LINES = 10  # points of the curve that are shown to people; JSON has all
 @verb(example="factorwise align score found.tsv --truth reference.tsv --json")
 @click.argument("file", metavar="OUT.tsv")
 @click.option("--truth", required=True, metavar="FILE.tsv", help="The true matches.")
-@click.option(
-    "--threshold",
-    type=Real(0, 1),
-    default=0.0,
-    help="Score matches of this confidence or more.  [default: all]",
-)
+@threshold_option
 def command(options: Options, file: str, truth: str, threshold: float) -> None:
     """Score the matches in OUT.tsv, as `align apply` writes it, against the true ones.
 

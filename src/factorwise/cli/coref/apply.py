@@ -13,13 +13,25 @@ import click
 from factorwise.apps.coreference.documents import Discourse, Document
 from factorwise.cli.coref.data import check_like_training, gathered, given_documents, notice_repeated
 from factorwise.cli.coref.prediction import resolved
-from factorwise.cli.files import STANDARD, check_different, check_target, shown, writing
-from factorwise.cli.learned import check_kind
+from factorwise.cli.files import (
+    STANDARD,
+    check_different,
+    check_kind,
+    check_target,
+    output_option,
+    shown,
+    writing,
+)
 from factorwise.cli.numbers import Whole
-from factorwise.cli.options import Options, verb
-from factorwise.cli.output import aligned, emit, notice, size_text
-from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress, tell_compiling
-from factorwise.cli.reports import Page, check_report, report_options, report_row
+from factorwise.cli.options import Options, path_option, verb
+from factorwise.cli.output import emit, notice
+from factorwise.cli.progress import (
+    Clock,
+    show_progress,
+    tell_compiling,
+    written_lines,
+)
+from factorwise.cli.report_sections import Page, check_report, report_options
 from factorwise.cli.tag.options import read_plain_text
 from factorwise.errors import DataFileError
 
@@ -29,24 +41,15 @@ if TYPE_CHECKING:
 
 @verb(example="factorwise coref apply test.jsonl --model coref.fw -o found.jsonl")
 @click.argument("input_file", metavar="IN.jsonl")
-@click.option(
-    "--model", required=True, type=click.Path(path_type=Path), metavar="MODEL.fw", help="The resolver."
-)
-@click.option(
-    "-o",
-    "--output",
-    default=STANDARD,
-    metavar="OUT.jsonl",
-    help="File to write, whole or not at all.  [default: standard output]",
-)
+@path_option("--model", required=True, metavar="MODEL.fw", help="The resolver.")
+@output_option(metavar="OUT.jsonl")
 @click.option(
     "--search-steps",
     type=Whole(min=1),
     help="Steps of annealing for each mention.  [default: as given to `coref fit`]",
 )
-@click.option(
+@path_option(
     "--mentions",
-    type=click.Path(path_type=Path),
     metavar="MENTIONS.fw",
     help="Find the mentions with this finder, from `coref mentions`, in place of those in the file.",
 )
@@ -101,23 +104,16 @@ def command(
     together = _together(options, documents, shown(input_file), resolver)
     tell_compiling(options)
     began = time.perf_counter()
-    found = resolved(resolver, together, threads=options.threads, shown=show_progress(options))
-    entity = {
-        (discourse.documents[d].id, m): label
-        for discourse, labels in zip(together, found, strict=True)
-        for (d, m), label in zip(discourse.places, labels, strict=True)
-    }
-    answers = [[entity.get((one.id, m)) for m in range(len(one.mentions))] for one in documents]
+    answers = _answers(options, resolver, documents, together)
     clock.parts["entities"] = time.perf_counter() - began
     document: dict[str, Any] = {
         "output": "standard output" if output == STANDARD else Path(output).name,
         "model": model.name,
         "documents": len(documents),
-        "mentions": len(entity),
-        "entities": len(set(entity.values())),
+        "mentions": sum(len(labels) - labels.count(None) for labels in answers),
+        "entities": len({label for labels in answers for label in labels} - {None}),
         "left_out": sum(labels.count(None) for labels in answers),
-        "seconds": clock.seconds(),
-        "peak_memory": peak_memory(),
+        **clock.cost(),
         "report": None,
     }
     if output == STANDARD and options.json:
@@ -128,7 +124,7 @@ def command(
             for one, labels in zip(documents, answers, strict=True):
                 stream.write(_line(answered(one, labels)))
     if report is not None:
-        from factorwise.cli.walk_reports import write_mentions_report
+        from factorwise.cli.samplerank_reports import write_mentions_report
 
         page = Page(report, options, (input_file, model))
         weights = resolver.weights_by_name()
@@ -138,6 +134,22 @@ def command(
     if output != STANDARD:
         document["bytes"] = Path(output).stat().st_size
         emit(document, _lines(document), as_json=options.json)
+
+
+def _answers(
+    options: Options,
+    resolver: CoreferenceResolver,
+    documents: Sequence[Document],
+    together: Sequence[Discourse],
+) -> list[list[int | None]]:
+    """Return the number of the entity of each mention of each document; None for those left out."""
+    found = resolved(resolver, together, threads=options.threads, shown=show_progress(options))
+    entity = {
+        (discourse.documents[d].id, m): label
+        for discourse, labels in zip(together, found, strict=True)
+        for (d, m), label in zip(discourse.places, labels, strict=True)
+    }
+    return [[entity.get((one.id, m)) for m in range(len(one.mentions))] for one in documents]
 
 
 def _documents_of_text(options: Options, path: str) -> list[Document]:
@@ -207,11 +219,9 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
     mentions = f"{document['mentions']} mentions"
     if document["left_out"]:
         mentions += f" ({document['left_out']} more left out)"
-    yield f"{document['output']}  ({size_text(document['bytes'])}, written)"
-    yield from aligned(
+    yield from written_lines(
+        document,
         [
             ("data", f"{document['documents']} documents, {mentions}, {document['entities']} entities"),
-            *report_row(document["report"]),
-            *cost_rows(document),
-        ]
+        ],
     )

@@ -7,6 +7,8 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Sequence
 
+import click
+
 from factorwise.apps.coreference.documents import (
     Discourse,
     Document,
@@ -23,6 +25,13 @@ from factorwise.errors import DataFileError, InvalidArgumentError
 from factorwise.io.listing import some
 
 SCOPES = ("document", "topic")
+#: What is clustered, or scored, together.
+scope_option = click.option(
+    "--scope",
+    type=click.Choice(SCOPES),
+    default="document",
+    help="Take each document by itself, or all documents of a topic together; scores are sums over all.",
+)
 
 
 def given_documents(path: str, *, mentions: bool = True) -> list[Document]:

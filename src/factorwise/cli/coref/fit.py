@@ -8,70 +8,56 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from factorwise.apps.coreference.documents import Discourse, Document, Scope
 from factorwise.cli.coref.data import (
-    SCOPES,
     check_truth,
     check_types,
     gathered,
     given_documents,
     notice_repeated,
+    scope_option,
 )
 from factorwise.cli.coref.prediction import resolved
 from factorwise.cli.coref.scores import score_lines, size_of
 from factorwise.cli.files import STANDARD, check_different, check_target, files_among, shown
-from factorwise.cli.learned import TOP, curve, curve_lines, largest, weight_lines
-from factorwise.cli.learning import Names, check_complete, learning_options, watch
+from factorwise.cli.learned_weights import TOP, curve, curve_lines, weight_lines, weights_entry
 from factorwise.cli.numbers import Real, Whole
-from factorwise.cli.options import Options, verb
-from factorwise.cli.output import aligned, emit, size_text
-from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress, tell_compiling
-from factorwise.cli.reports import Page, check_report, report_options, report_row
-from factorwise.io.models.provenance import provenance
+from factorwise.cli.options import Options, path_option, verb
+from factorwise.cli.output import emit
+from factorwise.cli.progress import (
+    Clock,
+    show_progress,
+    tell_compiling,
+    written_lines,
+)
+from factorwise.cli.report_sections import Page, check_report, report_options
+from factorwise.cli.samplerank_options import Names, check_complete, learning_options, watch
 
 
 @verb(example="factorwise coref fit train.jsonl --model coref.fw --held-out dev.jsonl")
 @click.argument("train", metavar="TRAIN.jsonl")
-@click.option(
-    "--model",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="MODEL.fw",
-    help="Where to save the resolver.",
-)
+@path_option("--model", required=True, metavar="MODEL.fw", help="Where to save the resolver.")
 @click.option("--held-out", metavar="FILE.jsonl", help="Documents to score when all is learned.")
-@click.option(
-    "--scope",
-    type=click.Choice(SCOPES),
-    default="document",
-    show_default=True,
-    help="Cluster each document by itself, or all documents of a topic together.",
-)
+@scope_option
 @click.option(
     "--types", type=Names(), metavar="PER,LOC", help="Take mentions of these types only.  [default: all]"
 )
 @click.option("--without-types", type=Names(), metavar="ACT", help="Leave mentions of these types out.")
 @learning_options(temperature=0.1, metric="b-cubed", steps=4_000, per="document or topic")
 @click.option(
-    "--restart/--no-restart",
-    default=True,
-    show_default=True,
-    help="Begin each walk anew, or go on where the last pass ended.",
+    "--restart/--no-restart", default=True, help="Begin each walk anew, or go on where the last pass ended."
 )
 @click.option(
     "--truth-starts",
     type=Real(0, 1),
     default=0.5,
-    show_default=True,
     help="Share of the walks begun anew that begin at the truth, not with every mention alone.",
 )
 @click.option(
     "--search-steps",
     type=Whole(min=1),
     default=500,
-    show_default=True,
     help="Steps of annealing for each mention when entities are found.",
 )
 @report_options
@@ -92,7 +78,7 @@ def command(options: Options, **given: Any) -> None:
     document, weights = fit(options, request)
     document["report"] = None
     if report is not None:
-        from factorwise.cli.walk_reports import write_walk_fit_report
+        from factorwise.cli.samplerank_reports import write_walk_fit_report
 
         page = Page(report, options, (request.train, request.held_out))
         document["report"] = write_walk_fit_report(page, document, weights, "coref")
@@ -145,8 +131,7 @@ def fit(options: Options, request: Request) -> tuple[dict[str, Any], dict[str, f
         apart = _held_out_discourses(request)
     tell_compiling(options)
     with clock.part("loading"):  # scikit-learn takes its time: help, and mistakes in files, do not wait
-        from factorwise.apps.coreference.estimator import KIND, CoreferenceResolver
-        from factorwise.io.models.learned import LearnedWeights, write_learned
+        from factorwise.apps.coreference.estimator import CoreferenceResolver
         from factorwise.metrics.coreference import score_documents
 
     resolver = CoreferenceResolver(
@@ -171,12 +156,7 @@ def fit(options: Options, request: Request) -> tuple[dict[str, Any], dict[str, f
         resolver.fit(documents, callback=watch(options, request.metric))
         check_complete(resolver.history_, request.passes)
     with clock.part("writing"):
-        files = files_among((request.train, request.held_out))
-        record = provenance(configuration=resolver.settings_, seed=options.seed, data=files)
-        learned = LearnedWeights(
-            resolver.weights_, resolver.weight_names_, resolver.settings_, resolver.history_, record
-        )
-        write_learned(request.model, KIND, learned)
+        resolver.save(request.model, data=files_among((request.train, request.held_out)))
     scores = None
     if apart:
         with clock.part("scoring"):
@@ -184,7 +164,6 @@ def fit(options: Options, request: Request) -> tuple[dict[str, Any], dict[str, f
             scores = score_documents([discourse.truth() for discourse in apart], found).as_dict()
     mentions = sum(len(discourse.places) for discourse in together)
     all_mentions = sum(len(document.mentions) for document in documents)
-    weights = resolver.weights_by_name()
     document = {
         "model": {"file": request.model.name, "bytes": request.model.stat().st_size},
         "data": {
@@ -193,11 +172,7 @@ def fit(options: Options, request: Request) -> tuple[dict[str, Any], dict[str, f
             "entities": entities,
             "left_out": all_mentions - mentions,
         },
-        "weights": {
-            "all": len(resolver.weights_),
-            "active": int(np.count_nonzero(resolver.weights_)),
-            "largest": largest(weights, None if options.verbose else TOP),
-        },
+        "weights": weights_entry(resolver.weights_by_name(), None if options.verbose else TOP),
         "training": {
             name: value
             for name, value in asdict(request).items()
@@ -205,10 +180,9 @@ def fit(options: Options, request: Request) -> tuple[dict[str, Any], dict[str, f
         },
         "curve": curve(resolver.history_),
         "held_out": scores,
-        "seconds": clock.seconds(),
-        "peak_memory": peak_memory(),
+        **clock.cost(),
     }
-    return document, dict(weights)
+    return document, resolver.weights_by_name()
 
 
 def _held_out_discourses(request: Request) -> list[Discourse]:
@@ -231,8 +205,7 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         ("weights", f"{weights['all']}, {weights['active']} active"),
         ("training", f"{training['update']}, {training['accept']}, {training['metric']}, {walks}"),
     ]
-    yield f"{document['model']['file']}  ({size_text(document['model']['bytes'])}, written)"
-    yield from aligned([*rows, *report_row(document["report"]), *cost_rows(document)])
+    yield from written_lines(document, rows)
     yield from curve_lines(document["curve"], training["metric"])
     yield from weight_lines(weights["largest"])
     if document["held_out"]:

@@ -12,24 +12,16 @@ from factorwise.cli.coref.data import given_documents
 from factorwise.cli.coref.scores import score_row
 from factorwise.cli.files import STANDARD, check_target, shown, speaking_of
 from factorwise.cli.numbers import Whole
-from factorwise.cli.options import Options, verb
-from factorwise.cli.output import aligned, emit, size_text
-from factorwise.cli.progress import Clock, cost_rows, peak_memory, tell_compiling
+from factorwise.cli.options import Options, path_option, verb
+from factorwise.cli.output import aligned, emit
+from factorwise.cli.progress import Clock, tell_compiling, written_lines
 
 
 @verb(example="factorwise coref mentions train.jsonl --model mentions.fw --held-out dev.jsonl")
 @click.argument("train", metavar="TRAIN.jsonl")
-@click.option(
-    "--model",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="MENTIONS.fw",
-    help="Where to save the finder.",
-)
+@path_option("--model", required=True, metavar="MENTIONS.fw", help="Where to save the finder.")
 @click.option("--held-out", metavar="FILE.jsonl", help="Documents whose marked mentions are to be found.")
-@click.option(
-    "--levels", type=Whole(min=1, most=9), default=3, show_default=True, help="Mentions within mentions."
-)
+@click.option("--levels", type=Whole(min=1, most=9), default=3, help="Mentions within mentions.")
 @click.option("--max-iterations", type=Whole(min=1), help="Iterations of training for each level.")
 def command(
     options: Options, train: str, model: Path, held_out: str | None, levels: int, max_iterations: int | None
@@ -71,16 +63,14 @@ def command(
         "mentions": sum(len(document.mentions) for document in documents),
         "levels": len(finder.taggers_),
         "held_out": scores,
-        "seconds": clock.seconds(),
-        "peak_memory": peak_memory(),
+        **clock.cost(),
     }
     emit(document, _lines(document), as_json=options.json)
 
 
 def _lines(document: dict[str, Any]) -> Iterator[str]:
-    yield f"{document['model']['file']}  ({size_text(document['model']['bytes'])}, written)"
     counts = f"{document['documents']} documents, {document['mentions']} mentions"
-    yield from aligned([("data", f"{counts}, {document['levels']} levels"), *cost_rows(document)])
+    yield from written_lines(document, [("data", f"{counts}, {document['levels']} levels")])
     if document["held_out"]:
         yield "held out"
         yield from aligned(

@@ -9,7 +9,7 @@ import click
 
 from factorwise.apps.coreference.documents import Scope
 from factorwise.cli.coref.comparison import compared, score_own_mentions, with_kept_truth, with_truth_of
-from factorwise.cli.coref.data import SCOPES, given_documents
+from factorwise.cli.coref.data import given_documents, scope_option
 from factorwise.cli.coref.scores import each_lines, score_lines, size_of
 from factorwise.cli.files import STANDARD, shown
 from factorwise.cli.options import Options, verb
@@ -24,13 +24,7 @@ from factorwise.metrics.coreference import score_clusterings, score_documents
     metavar="IN.jsonl",
     help="The documents with the true entities.  [default: 'truth' in the mentions of OUT.jsonl]",
 )
-@click.option(
-    "--scope",
-    type=click.Choice(SCOPES),
-    default="document",
-    show_default=True,
-    help="Score each document by itself, or all documents of a topic together; sums are over all.",
-)
+@scope_option
 @click.option(
     "--own-mentions",
     is_flag=True,

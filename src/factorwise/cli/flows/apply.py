@@ -6,52 +6,42 @@ import csv
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from factorwise.cli.files import (
     STANDARD,
     check_different,
+    check_kind,
     check_tables,
     check_target,
+    output_option,
     speaking_of,
     spreadsheet_option,
     write_output,
     writing,
 )
 from factorwise.cli.flows.data import features_option, notice_population, read_counts, read_features
-from factorwise.cli.learned import check_kind
 from factorwise.cli.numbers import Real
-from factorwise.cli.options import Options, verb
-from factorwise.cli.output import aligned, emit, notice, size_text
-from factorwise.cli.progress import Clock, cost_rows, peak_memory
-from factorwise.cli.reports import Page, check_report, report_options, report_row
+from factorwise.cli.options import Options, path_option, verb
+from factorwise.cli.output import emit, notice
+from factorwise.cli.progress import Clock, written_lines
+from factorwise.cli.report_sections import Page, check_report, report_options
 from factorwise.errors import ConvergenceWarning
 from factorwise.io.listing import some
+
+if TYPE_CHECKING:  # Arrow takes its time to load
+    import pyarrow as pa
 
 
 @verb(example="factorwise flows apply counts.csv --model birds.fw -o flows.csv")
 @click.argument("counts", metavar="COUNTS.csv")
-@click.option(
-    "--model", required=True, type=click.Path(path_type=Path), metavar="MODEL.fw", help="The model."
-)
+@path_option("--model", required=True, metavar="MODEL.fw", help="The model.")
 @features_option
-@click.option(
-    "-o",
-    "--output",
-    default=STANDARD,
-    metavar="FLOWS.csv",
-    help="File to write, whole or not at all: CSV, Parquet or JSON lines.  [default: standard output]",
-)
+@output_option(metavar="FLOWS.csv", help="File to write, whole or not at all: CSV, Parquet or JSON lines.")
 @spreadsheet_option
-@click.option(
-    "--least",
-    type=Real(min=0),
-    default=1e-3,
-    show_default=True,
-    help="Leave out flows of fewer members.",
-)
+@click.option("--least", type=Real(min=0), default=1e-3, help="Leave out flows of fewer members.")
 @click.option(
     "--population",
     type=Real(min=0, min_open=True),
@@ -119,22 +109,13 @@ def command(
         "flows": table.num_rows,
         "population": {series.name: series.population for series in flows.series},
         "gap": max(series.gap for series in flows.series),
-        "peak_memory": peak_memory(),
-        "seconds": clock.seconds(),
+        **clock.cost(),
         "report": None,
     }
     if output == STANDARD and options.json:
         emit({"flows": table.to_pylist()}, (), as_json=True)
-    elif output == STANDARD or output.endswith(".csv"):
-        if for_spreadsheets:
-            table = without_formulas(table)
-        with writing(output) as stream:
-            writer = csv.writer(stream, lineterminator="\n")
-            writer.writerow(table.column_names)
-            *names, members = (column.to_pylist() for column in table.columns)
-            writer.writerows(zip(*names, (f"{number:.8g}" for number in members), strict=True))
     else:
-        write_output(Path(output), table)
+        _write(output, without_formulas(table) if for_spreadsheets else table)
     if report is not None:
         from factorwise.cli.flows.report import write_apply_report
 
@@ -148,14 +129,24 @@ def command(
         emit(document, _lines(document), as_json=options.json)
 
 
+def _write(output: str, table: pa.Table) -> None:
+    """Write flows as CSV with eight digits, or in the format of the ending."""
+    if output != STANDARD and not output.endswith(".csv"):
+        write_output(Path(output), table)
+        return
+    with writing(output) as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(table.column_names)
+        *names, members = (column.to_pylist() for column in table.columns)
+        writer.writerows(zip(*names, (f"{number:.8g}" for number in members), strict=True))
+
+
 def _lines(document: dict[str, Any]) -> Iterator[str]:
-    yield f"{document['output']}  ({size_text(document['bytes'])}, written)"
     sizes = f"{document['sequences']} sequences, {document['steps']} steps"
-    yield from aligned(
+    yield from written_lines(
+        document,
         [
             ("data", f"{sizes}, {document['flows']} flows"),
             ("gap", f"{document['gap']:.2g} at most, for one member"),
-            *report_row(document["report"]),
-            *cost_rows(document),
-        ]
+        ],
     )

@@ -17,12 +17,17 @@ from factorwise.cli.flows.data import (
     read_features,
     read_parents,
 )
-from factorwise.cli.learned import TOP, largest, weight_lines
+from factorwise.cli.learned_weights import TOP, weight_lines, weights_entry
 from factorwise.cli.numbers import Real, Whole
-from factorwise.cli.options import Options, verb
-from factorwise.cli.output import aligned, emit, notice, size_text
-from factorwise.cli.progress import Clock, cost_rows, peak_memory, show_progress, tell_compiling
-from factorwise.cli.reports import Page, check_report, report_options, report_row
+from factorwise.cli.options import Options, path_option, verb
+from factorwise.cli.output import emit, notice
+from factorwise.cli.progress import (
+    Clock,
+    show_progress,
+    tell_compiling,
+    written_lines,
+)
+from factorwise.cli.report_sections import Page, check_report, report_options
 
 if TYPE_CHECKING:  # SciPy takes its time to load
     from factorwise.apps.collective import Counts
@@ -33,13 +38,7 @@ NOISE = {"poisson": "rate", "gaussian": "variance", "multinomial": None, "exact"
 
 @verb(example="factorwise flows fit counts.csv --features pairs.csv --population 1000 --model birds.fw")
 @click.argument("counts", metavar="COUNTS.csv")
-@click.option(
-    "--model",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="MODEL.fw",
-    help="Where to save the model.",
-)
+@path_option("--model", required=True, metavar="MODEL.fw", help="Where to save the model.")
 @features_option
 @click.option(
     "--places",
@@ -51,9 +50,7 @@ NOISE = {"poisson": "rate", "gaussian": "variance", "multinomial": None, "exact"
     metavar="KNOWN.csv",
     help="True flows of some or all sequences, to learn from these instead of by EM.",
 )
-@click.option(
-    "--noise", type=click.Choice(NOISE), default="poisson", show_default=True, help="Of the counts."
-)
+@click.option("--noise", type=click.Choice(NOISE), default="poisson", help="Of the counts.")
 @click.option(
     "--rate",
     type=Real(min=0, min_open=True),
@@ -78,15 +75,13 @@ NOISE = {"poisson": "rate", "gaussian": "variance", "multinomial": None, "exact"
     "--l2",
     type=Real(min=0),
     default=0.1,
-    show_default=True,
     help="Half of this times the squared weights is added to what is minimised.",
 )
-@click.option("--passes", type=Whole(min=1), default=300, show_default=True, help="Turns of EM at most.")
+@click.option("--passes", type=Whole(min=1), default=300, help="Turns of EM at most.")
 @click.option(
     "--tolerance",
     type=Real(min=0),
     default=1e-6,
-    show_default=True,
     help="Relative fall of the objective that is too small to go on.",
 )
 @report_options
@@ -184,8 +179,8 @@ def fit(
             "missing": int(sum(np.isnan(block).sum() for block in blocks)),
         },
         "weights": {
-            "all": len(estimator.weights_),
-            "largest": largest(weights, None if options.verbose else TOP),
+            **weights_entry(weights, None if options.verbose else TOP),
+            "all": len(estimator.weights_),  # two features may have one name
         },
         "training": {
             "noise": settings["noise"],
@@ -199,8 +194,7 @@ def fit(
             "objective": history[-1].objective if history else None,
         },
         "curve": [record._asdict() for record in history],
-        "seconds": clock.seconds(),
-        "peak_memory": peak_memory(),
+        **clock.cost(),
     }
     return document, weights
 
@@ -246,6 +240,5 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         ("noise", training["noise"] + (f", {name} {training[name]:g}" if name else "")),
         ("training", learned),
     ]
-    yield f"{document['model']['file']}  ({size_text(document['model']['bytes'])}, written)"
-    yield from aligned([*rows, *report_row(document["report"]), *cost_rows(document)])
+    yield from written_lines(document, rows)
     yield from weight_lines(document["weights"]["largest"])

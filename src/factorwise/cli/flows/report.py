@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from factorwise.cli.reports import Page, facts_of, learning_curve, run_facts, weights_table, write_page
+from factorwise.cli.report_sections import (
+    Page,
+    facts_of,
+    learning_curve,
+    run_facts,
+    weights_table,
+    write_page,
+)
 from factorwise.report import Chart, Facts, Matrix, Section, Series, Table
 from factorwise.types import Floats
 

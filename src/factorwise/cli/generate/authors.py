@@ -11,9 +11,9 @@ import click
 
 from factorwise.cli.files import check_target, write_output
 from factorwise.cli.numbers import Real
-from factorwise.cli.options import Options, verb
-from factorwise.cli.output import aligned, emit, notice, size_text
-from factorwise.cli.progress import Clock, cost_rows, peak_memory
+from factorwise.cli.options import Options, path_option, verb
+from factorwise.cli.output import aligned, emit, notice
+from factorwise.cli.progress import Clock, written_lines
 
 
 class _Count(click.ParamType):  # type: ignore[type-arg]
@@ -34,19 +34,13 @@ class _Count(click.ParamType):  # type: ignore[type-arg]
 
 @verb(example="factorwise generate authors -n 5e6 -o authors.parquet")
 @click.option("-n", "--mentions", required=True, type=_Count(), metavar="N", help="Rows to make, as 5e6.")
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="OUT.parquet",
-    help="File to write, whole or not at all.",
+@path_option(
+    "-o", "--output", required=True, metavar="OUT.parquet", help="File to write, whole or not at all."
 )
 @click.option(
     "--largest-scale",
     type=Real(1, 100_000),
     default=220.0,
-    show_default=True,
     metavar="K",
     help="Cut-off of the law of mentions per author, k^-1.9 exp(-k/K). With 2000, a few have thousands.",
 )
@@ -93,8 +87,7 @@ def command(options: Options, mentions: int, output: Path, largest_scale: float)
             }
             for one in made.statistics
         ],
-        "seconds": clock.seconds(),
-        "peak_memory": peak_memory(),
+        **clock.cost(),
     }
     if not all(one.met for one in made.statistics):
         some_bind = any(one.binding for one in made.statistics)
@@ -104,9 +97,8 @@ def command(options: Options, mentions: int, output: Path, largest_scale: float)
 
 
 def _lines(document: dict[str, Any]) -> Iterator[str]:
-    yield f"{document['output']}  ({size_text(document['bytes'])}, written)"
     mentions = f"{document['mentions']} mentions of {document['authors']} authors"
-    yield from aligned([("data", f"{mentions} on {document['papers']} papers"), *cost_rows(document)])
+    yield from written_lines(document, [("data", f"{mentions} on {document['papers']} papers")])
     rows = [("statistic", "value", "target")]
     for one in document["statistics"]:
         value = "none" if one["value"] is None else _number(one["value"])

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,13 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.results.trust import describe_calibration
-from factorwise.cli.files import speaking_of, spreadsheet_option, write_output, written_bytes
-from factorwise.cli.learned import RESOLUTION, check_kind
+from factorwise.cli.files import (
+    RESOLUTION,
+    check_kind,
+    speaking_of,
+    spreadsheet_option,
+    write_tables,
+    written_bytes,
+)
 from factorwise.cli.numbers import Real, Whole
-from factorwise.cli.options import Options, verb
-from factorwise.cli.output import aligned, emit, notice, size_text, tell_on_the_way
-from factorwise.cli.progress import Clock, cost_rows, peak_memory, tell_compiling
-from factorwise.cli.reports import Page, report_options, report_row
+from factorwise.cli.options import Options, path_option, verb
+from factorwise.cli.output import emit, notice, size_text, tell_on_the_way
+from factorwise.cli.progress import Clock, tell_compiling, written_lines
+from factorwise.cli.report_sections import Page, report_options
 from factorwise.cli.resolve.blocking_report import blocking_report
 from factorwise.cli.resolve.blocks import report_counts
 from factorwise.cli.resolve.data import (
@@ -36,7 +41,7 @@ from factorwise.cli.resolve.data import (
     score_options,
 )
 from factorwise.cli.resolve.onto import Known, all_content, placed, placements, read_known
-from factorwise.cli.resolve.progress import WalkBar, telling
+from factorwise.cli.resolve.progress import WalkBar, draw_clusterings, telling
 from factorwise.cli.resolve.request import Request
 from factorwise.cli.resolve.shards import is_kept, made_where, opened_executor, ray_option, write_parts
 from factorwise.cli.resolve.unlabelled import (
@@ -54,6 +59,7 @@ if TYPE_CHECKING:  # numba and Arrow take their time to load
     from factorwise.apps.resolution.linking import Linked
     from factorwise.apps.resolution.memory import MemoryPlan
     from factorwise.apps.resolution.results.answers import Resolution
+    from factorwise.apps.resolution.schema.fields import FieldSpec
     from factorwise.inference.mcmc.shards.search import Progress
 
 #: Why the walk ended, for people; after the first two there is nothing to go on from.
@@ -66,16 +72,14 @@ WHY = {
 ENDED = ("settled", "rounds")
 INTERRUPTED = 130  # the exit code
 
-_path = click.Path(path_type=Path)
-
 
 @verb(example="factorwise resolve apply people.csv --id id --model people.fw -o entities.csv")
 @click.argument("files", nargs=-1, required=True, metavar="RECORDS...")
 @record_options
 @score_options
-@click.option("--model", type=_path, metavar="MODEL.fw", help="What was learned.  [default: without labels]")
-@click.option("-o", "--output", type=_path, metavar="OUT", help="Entities of the records.  [required]")
-@click.option("--fields", type=_path, metavar="FIELDS.toml", help="Kinds of columns, without a model.")
+@path_option("--model", metavar="MODEL.fw", help="What was learned.  [default: without labels]")
+@path_option("-o", "--output", metavar="OUT", help="Entities of the records.  [required]")
+@path_option("--fields", metavar="FIELDS.toml", help="Kinds of columns, without a model.")
 @about_option
 @click.option(
     "--parts",
@@ -85,15 +89,12 @@ _path = click.Path(path_type=Path)
 @click.option("--must-link", metavar="FILE", help="Pairs of ids that are of one entity: two columns.")
 @click.option("--cannot-link", metavar="FILE", help="Pairs of ids that are not of one entity.")
 @one_per_source_option
-@click.option("--entities", type=_path, metavar="FILE", help="Write entities: name, records, coherence.")
-@click.option("--canonical", type=_path, metavar="FILE", help="Write one record for each entity.")
+@path_option("--entities", metavar="FILE", help="Write entities: name, records, coherence.")
+@path_option("--canonical", metavar="FILE", help="Write one record for each entity.")
 @click.option("--posterior", is_flag=True, help="Draw other clusterings, to find what is in doubt.")
-@click.option(
-    "--pairs", type=_path, metavar="FILE", help="Write pairs of 1 to 99 %; draws other clusterings."
-)
-@click.option(
+@path_option("--pairs", metavar="FILE", help="Write pairs of 1 to 99 %; draws other clusterings.")
+@path_option(
     "--second-best",
-    type=_path,
     metavar="FILE",
     help="Write two likeliest clusterings of groups in doubt, with shares; draws other clusterings.",
 )
@@ -164,25 +165,111 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
     with clock.part("reading"):
         records = read_records(request.files, **request.reading)
         fields = given_fields(request.fields, records)
-        known = None
-        if request.onto is not None and request.old is not None:
-            reading = request.reading
-            known = read_known(request.onto, request.old, records, reading)
-            if known.entity.null_count:
-                unknown = f"{known.entity.null_count:,} of {len(known.entity):,} old records"
-                notice(
-                    options, f"{unknown} have no entity in {request.onto}: each is taken for one of its own."
-                )
+        known = _known(options, request, records)
         everyone: Records | Known = known or records
         pairs = _constrained(options, request, everyone.ids)
     tell_compiling(options)
     with clock.part("loading"):  # numba takes its time: help, and mistakes in files, do not wait
         from factorwise.apps.resolution.constraints import Constraints
-        from factorwise.apps.resolution.estimator import EntityResolver
 
     limits = Constraints(**pairs, sources=everyone.sources, one_per_source=request.one_per_source)
     with speaking_of(request.must_link, request.cannot_link):
         limits.check(everyone.ids)
+    resolver = _resolver(options, request, records, fields, known, limits, clock)
+    rounds: list[Progress] = []
+    blocking: dict[str, Any] = {}
+    if known is None:
+        given = _handed_over(records.table)
+        if request.canonical is None and request.report is None:
+            records = everyone = replace(records, table=records.table.schema.empty_table())
+        found = _walk(options, request, records, given, resolver, limits, clock, rounds, blocking)
+    else:
+        with clock.part("walk"):
+            found = placed(records, known, resolver, limits)
+    reason = found.found.reason
+    interrupted = reason == "interrupted"
+    if interrupted:
+        _tell_interrupted(options, request, found, rounds)
+    if request.draws(len(found.ids), ended=reason in ENDED):
+        with clock.part("draws"):
+            found, ended = draw_clusterings(options, resolver, found)
+            interrupted |= not ended
+
+    @cache
+    def content() -> pa.Table:
+        return records.content if known is None else all_content(records, known, resolver)
+
+    with clock.part("writing"):
+        written = _write(request, content, found)
+        if request.parts is not None:
+            write_parts(request.parts, found.table(), request.ray, options.threads)
+            written.append(request.parts)
+    _clear_checkpoint(request, reason)
+    assert request.output is not None
+    document = {
+        "output": request.output.name,
+        "bytes": written_bytes(request.output),
+        "records": len(found.ids),
+        "entities": found.n_entities,
+        "model": None if request.model is None else request.model.name,
+        "temperature": resolver.knowledge_.temperature,
+        "calibration": describe_calibration(resolver.knowledge_.training),
+        "without_labels": unlabelled_entry(resolver.knowledge_),
+        "placed": None if known is None else placements(known, found),
+        "blocking": blocking,
+        "search": {"rounds": found.found.rounds, "stopped": reason, "score": _finite(found.found.score)},
+        "interrupted": interrupted,
+        "uncertain_pairs": None if found.posterior is None else len(found.posterior.uncertain_pairs()),
+        "also_written": written,
+        **clock.cost(),
+    }
+    document["report"] = None
+    if request.report is not None:
+        from factorwise.cli.resolve.report import write_apply_report
+
+        document["report"] = write_apply_report(
+            Page(request.report, options, request.inputs()),
+            document,
+            content(),
+            found,
+            resolver.knowledge_,
+            rounds,
+            values=not request.no_values,
+        )
+    return document
+
+
+def _clear_checkpoint(request: Request, reason: str) -> None:
+    """Remove the checkpoint of a walk that came to its end."""
+    if request.checkpoint is not None and reason in ENDED:
+        from factorwise.apps.resolution.resolving import Keeping
+
+        Keeping(request.checkpoint).clear()
+
+
+def _known(options: Options, request: Request, records: Records) -> Known | None:
+    """Read the old records and their entities; None if all records are new."""
+    if request.onto is None or request.old is None:
+        return None
+    known = read_known(request.onto, request.old, records, request.reading)
+    if known.entity.null_count:
+        unknown = f"{known.entity.null_count:,} of {len(known.entity):,} old records"
+        notice(options, f"{unknown} have no entity in {request.onto}: each is taken for one of its own.")
+    return known
+
+
+def _resolver(
+    options: Options,
+    request: Request,
+    records: Records,
+    fields: list[FieldSpec] | None,
+    known: Known | None,
+    limits: Constraints,
+    clock: Clock,
+) -> EntityResolver:
+    """Load the model, with the rules that were asked for instead of its own, or learn without labels."""
+    from factorwise.apps.resolution.estimator import EntityResolver
+
     settings: dict[str, Any] = {
         "rounds": request.rounds,
         "seconds": request.seconds,
@@ -208,71 +295,7 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
                 tell=telling(options),
             )
         warn_of_thin_evidence(options, resolver.knowledge_)
-    rounds: list[Progress] = []
-    blocking: dict[str, Any] = {}
-    if known is None:
-        given = _handed_over(records.table)
-        if request.canonical is None and request.report is None:
-            records = everyone = replace(records, table=records.table.schema.empty_table())
-        found = _walk(options, request, records, given, resolver, limits, clock, rounds, blocking)
-    else:
-        with clock.part("walk"):
-            found = placed(records, known, resolver, limits)
-    reason = found.found.reason
-    interrupted = reason == "interrupted"
-    if interrupted:
-        _tell_interrupted(options, request, found, rounds)
-    if request.draws(len(found.ids), ended=reason in ENDED):
-        with clock.part("draws"):
-            found, ended = _drawn(options, resolver, found)
-            interrupted |= not ended
-
-    @cache
-    def content() -> pa.Table:
-        return records.content if known is None else all_content(records, known, resolver)
-
-    with clock.part("writing"):
-        written = _write(request, content, found)
-        if request.parts is not None:
-            write_parts(request.parts, found.table(), request.ray, options.threads)
-            written.append(request.parts)
-    if request.checkpoint is not None and reason in ENDED:
-        from factorwise.apps.resolution.resolving import Keeping
-
-        Keeping(request.checkpoint).clear()
-    assert request.output is not None
-    document = {
-        "output": request.output.name,
-        "bytes": written_bytes(request.output),
-        "records": len(found.ids),
-        "entities": found.n_entities,
-        "model": None if request.model is None else request.model.name,
-        "temperature": resolver.knowledge_.temperature,
-        "calibration": describe_calibration(resolver.knowledge_.training),
-        "without_labels": unlabelled_entry(resolver.knowledge_),
-        "placed": None if known is None else placements(known, found),
-        "blocking": blocking,
-        "search": {"rounds": found.found.rounds, "stopped": reason, "score": _finite(found.found.score)},
-        "interrupted": interrupted,
-        "uncertain_pairs": None if found.posterior is None else len(found.posterior.uncertain_pairs()),
-        "also_written": written,
-        "seconds": clock.seconds(),
-        "peak_memory": peak_memory(),
-    }
-    document["report"] = None
-    if request.report is not None:
-        from factorwise.cli.resolve.report import write_apply_report
-
-        document["report"] = write_apply_report(
-            Page(request.report, options, request.inputs()),
-            document,
-            content(),
-            found,
-            resolver.knowledge_,
-            rounds,
-            values=not request.no_values,
-        )
-    return document
+    return resolver
 
 
 def _finite(score: float) -> float | None:
@@ -402,15 +425,6 @@ def _tell_interrupted(options: Options, request: Request, found: Resolution, rou
     notice(options, f"interrupted after {done}: what was found so far is written.{again}")
 
 
-def _drawn(options: Options, resolver: EntityResolver, found: Resolution) -> tuple[Resolution, bool]:
-    """Return what was found with draws of other clusterings, and whether these came to their end."""
-    try:
-        return resolver.draw(found), True
-    except KeyboardInterrupt:
-        notice(options, "interrupted while other clusterings were drawn: uncertain pairs are not reported.")
-        return found, False
-
-
 def _write(request: Request, content: Callable[[], pa.Table], found: Resolution) -> list[str]:
     """Write all tables asked for and return the names of all but the first one.
 
@@ -424,12 +438,7 @@ def _write(request: Request, content: Callable[[], pa.Table], found: Resolution)
     }
     if found.posterior is not None:
         made |= {"--pairs": found.pairs, "--second-best": found.second_best}
-    targets = {
-        option: path for option, path in request.targets().items() if path is not None and option in made
-    }
-    for option, path in targets.items():
-        write_output(path, made[option](), for_spreadsheets=request.for_spreadsheets)
-    return [path.name for option, path in targets.items() if option != "--output"]
+    return write_tables(request.targets(), made, for_spreadsheets=request.for_spreadsheets)
 
 
 def _lines(document: dict[str, Any]) -> Iterator[str]:
@@ -449,5 +458,4 @@ def _lines(document: dict[str, Any]) -> Iterator[str]:
         rows.append(("probabilities", document["calibration"]))
     if document["also_written"]:
         rows.append(("also", ", ".join(document["also_written"])))
-    yield f"{document['output']}  ({size_text(document['bytes'])}, written)"
-    yield from aligned([*rows, *report_row(document["report"]), *cost_rows(document)])
+    yield from written_lines(document, rows)

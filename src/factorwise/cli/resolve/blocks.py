@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from factorwise.cli.files import speaking_of
-from factorwise.cli.learned import RESOLUTION, check_kind
-from factorwise.cli.options import Options, verb
+from factorwise.cli.files import RESOLUTION, check_kind, speaking_of
+from factorwise.cli.options import Options, path_option, verb
 from factorwise.cli.output import aligned, emit, size_text
-from factorwise.cli.progress import Clock, cost_rows, peak_memory
+from factorwise.cli.progress import Clock, cost_rows
 from factorwise.cli.resolve.data import Records, given_fields, read_records, record_options, rule_option
 
 if TYPE_CHECKING:  # Arrow takes its time to load
@@ -21,15 +20,14 @@ if TYPE_CHECKING:  # Arrow takes its time to load
 
 MOST_COUNTED = 1_000_000  # records that are all counted; of larger tables a sample is
 SAMPLE = 500_000
-_path = click.Path(path_type=Path)
 
 
 @verb(example='factorwise resolve blocks people.csv --id id --rule "last name of name + postcode"')
 @click.argument("files", nargs=-1, required=True, metavar="RECORDS...")
 @record_options
 @rule_option
-@click.option("--model", type=_path, metavar="MODEL.fw", help="Count for the rules of a model.")
-@click.option("--fields", type=_path, metavar="FIELDS.toml", help="Kinds of columns, without a model.")
+@path_option("--model", metavar="MODEL.fw", help="Count for the rules of a model.")
+@path_option("--fields", metavar="FIELDS.toml", help="Kinds of columns, without a model.")
 def command(
     options: Options,
     files: tuple[str, ...],
@@ -67,7 +65,7 @@ def report_counts(
         declared = given_fields(fields, records)
     with clock.part("counting"), speaking_of(records.name):
         document = count(records, declared, model, rules)
-    document |= {"seconds": clock.seconds(), "peak_memory": peak_memory()}
+    document |= clock.cost()
     emit(document, _lines(document), as_json=options.json)
 
 

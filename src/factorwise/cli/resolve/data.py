@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.cli.files import check_different, check_target, reading, speaking_of
-from factorwise.cli.learning import Names
+from factorwise.cli.samplerank_options import Names
 from factorwise.errors import DataFileError
 
 if TYPE_CHECKING:  # Arrow takes its time to load: help, and mistakes in options, do not wait for it

@@ -10,9 +10,8 @@ import click
 import numpy as np
 
 from factorwise.apps.resolution.results.trust import describe_calibration
-from factorwise.cli.files import reading_utf8, speaking_of
-from factorwise.cli.learned import RESOLUTION, check_kind
-from factorwise.cli.options import Options, verb
+from factorwise.cli.files import RESOLUTION, check_kind, reading_utf8, speaking_of
+from factorwise.cli.options import Options, path_option, verb
 from factorwise.cli.output import aligned, emit, notice
 from factorwise.cli.resolve.data import (
     Records,
@@ -40,18 +39,8 @@ _WIDEST = 40  # characters of a value that are shown to people
 @click.argument("other", metavar="B")
 @record_options
 @score_options
-@click.option(
-    "--model",
-    type=click.Path(path_type=Path),
-    metavar="MODEL.fw",
-    help="What was learned.  [default: without labels]",
-)
-@click.option(
-    "--fields",
-    type=click.Path(path_type=Path),
-    metavar="FIELDS.toml",
-    help="Kinds of columns, without a model.",
-)
+@path_option("--model", metavar="MODEL.fw", help="What was learned.  [default: without labels]")
+@path_option("--fields", metavar="FIELDS.toml", help="Kinds of columns, without a model.")
 @click.option(
     "--entities",
     metavar="OUT",

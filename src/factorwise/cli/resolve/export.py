@@ -8,7 +8,7 @@ import click
 
 from factorwise.cli.files import check_target, spreadsheet_option, write_output
 from factorwise.cli.numbers import Whole
-from factorwise.cli.options import Options, verb
+from factorwise.cli.options import Options, path_option, verb
 from factorwise.cli.output import emit
 
 TABLES = ("members", "records", "entities", "entity_history", "answers")
@@ -16,14 +16,11 @@ TABLES = ("members", "records", "entities", "entity_history", "answers")
 
 @verb(example="factorwise resolve export people.duckdb -o entities.csv --draws 20")
 @click.argument("store", metavar="STORE")
-@click.option(
-    "-o", "--output", required=True, type=click.Path(path_type=Path), metavar="OUT", help="What is written."
-)
+@path_option("-o", "--output", required=True, metavar="OUT", help="What is written.")
 @click.option(
     "--table",
     type=click.Choice(TABLES),
     default="members",
-    show_default=True,
     help="Which view: the entity of every record, records with all columns, entities, changes, or decisions.",
 )
 @click.option(

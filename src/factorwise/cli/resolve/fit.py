@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +13,11 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.results.trust import describe_calibration
 from factorwise.cli.files import files_among, speaking_of, writing
-from factorwise.cli.learned import TOP, weight_lines
-from factorwise.cli.options import Options, verb
-from factorwise.cli.output import aligned, emit, notice, size_text
-from factorwise.cli.progress import Clock, cost_rows, peak_memory, tell_compiling
-from factorwise.cli.reports import Page, check_report, report_options, report_row
+from factorwise.cli.learned_weights import TOP, weight_lines
+from factorwise.cli.options import Options, path_option, verb
+from factorwise.cli.output import emit, notice
+from factorwise.cli.progress import Clock, tell_compiling, written_lines
+from factorwise.cli.report_sections import Page, check_report, report_options
 from factorwise.cli.resolve.blocking_report import BlockingReport, blocking_report
 from factorwise.cli.resolve.data import (
     Records,
@@ -66,22 +67,12 @@ LOST = 0.01  # share of the links in entities that candidates may lose before it
 @click.option(
     "--pairs", metavar="FILE", help="Labelled pairs: a table with the columns id, other and same (1 or 0)."
 )
-@click.option(
-    "--model",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="MODEL.fw",
-    help="Where to save what was learned.",
+@path_option("--model", required=True, metavar="MODEL.fw", help="Where to save what was learned.")
+@path_option(
+    "--fields", metavar="FIELDS.toml", help="Kinds of columns; those it does not speak of are inferred."
 )
-@click.option(
-    "--fields",
-    type=click.Path(path_type=Path),
-    metavar="FIELDS.toml",
-    help="Kinds of columns; those it does not speak of are inferred.",
-)
-@click.option(
+@path_option(
     "--write-fields",
-    type=click.Path(path_type=Path),
     metavar="FILE.toml",
     help="Write the kinds of all columns, to be changed and given with --fields.",
 )
@@ -92,22 +83,7 @@ LOST = 0.01  # share of the links in entities that candidates may lose before it
 )
 @rule_option
 @report_options
-def command(
-    options: Options,
-    files: tuple[str, ...],
-    entity: str | None,
-    pairs: str | None,
-    model: Path,
-    fields: Path | None,
-    write_fields: Path | None,
-    about: tuple[str, ...],
-    one_per_source: bool,
-    no_context: bool,
-    report: Path | None,
-    no_values: bool,
-    rule: tuple[str, ...],
-    **reading: Any,
-) -> None:
+def command(options: Options, **given: Any) -> None:
     """Learn from the records in LABELLED which records are of the same entity, and save a model.
 
     LABELLED is a CSV, Parquet or JSON lines file, or FILE.duckdb::TABLE; several are put under one another.
@@ -117,21 +93,51 @@ def command(
     too. Without --entity, weights are found from what the records look like, and from the pairs if there are
     any. The model is written whole or not at all.
     """
-    check_report(report, no_values)
-    check_sources(one_per_source, reading["source"], files)
-    outputs = {"--model": model, "--write-fields": write_fields, "--report": report}
-    check_outputs(outputs, *files, fields, pairs, reading["scores"])
+    names = {name: given.pop(name) for name in Request.__dataclass_fields__ if name != "reading"}
+    request = Request(**names, reading=given)
+    request.check()
+    document, blocking = fit(options, request)
+    emit(document, _lines(document, blocking), as_json=options.json)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the user asked for; the fields are the options of the verb, ``reading`` those of all its kind."""
+
+    files: tuple[str, ...]
+    entity: str | None
+    pairs: str | None
+    model: Path
+    fields: Path | None
+    write_fields: Path | None
+    about: tuple[str, ...]
+    one_per_source: bool
+    no_context: bool
+    report: Path | None
+    no_values: bool
+    rule: tuple[str, ...]
+    reading: Mapping[str, Any]
+
+    @property
+    def data(self) -> list[str | Path | None]:
+        """The files to learn from, as far as they were given."""
+        return [*self.files, self.pairs, self.reading["scores"]]
+
+    def check(self) -> None:
+        """Refuse options that do not go together, and files that could not be written."""
+        check_report(self.report, self.no_values)
+        check_sources(self.one_per_source, self.reading["source"], self.files)
+        outputs = {"--model": self.model, "--write-fields": self.write_fields, "--report": self.report}
+        check_outputs(outputs, self.fields, *self.data)
+
+
+def fit(options: Options, request: Request) -> tuple[dict[str, Any], list[str]]:
+    """Learn, save, and return the summary, and what is told of blocking."""
     clock = Clock()
     with clock.part("reading"):
-        hidden = [] if entity is None else [entity]
-        records = read_records(files, hidden=hidden, **reading)
-        if records.table.num_rows == 1:
-            raise DataFileError(
-                f"{records.name}: has one record, which says nothing of how records of one entity differ."
-                " Give more; one record is resolved by `factorwise resolve apply` without a model."
-            )
-        given = given_fields(fields, records)
-        judged = None if pairs is None else _judged(pairs, records)
+        records = _read(request)
+        given = given_fields(request.fields, records)
+        judged = None if request.pairs is None else _judged(request.pairs, records)
     tell_compiling(options)
     with clock.part("loading"):  # numba takes its time: help, and mistakes in files, do not wait
         from factorwise.apps.resolution.constraints import Constraints
@@ -139,36 +145,35 @@ def command(
 
     resolver = EntityResolver(
         fields=given,
-        rules=rule or None,
-        about=about,
-        context=not no_context,
+        rules=request.rule or None,
+        about=request.about,
+        context=not request.no_context,
         random_state=options.seed,
         n_jobs=options.threads,
     )
-    labels = _labels(records, entity)
     reports: list[BlockingReport] = []
-    with (
-        clock.part("learning"),
-        speaking_of(records.name),
-    ):
+    with clock.part("learning"), speaking_of(records.name):
         resolver.fit(
             records.table,
-            entity,
+            request.entity,
             pairs=judged,
-            id=reading["id_column"],
+            id=request.reading["id_column"],
             leave_out=records.leave_out,
-            constraints=Constraints(sources=records.sources, one_per_source=one_per_source),
+            constraints=Constraints(sources=records.sources, one_per_source=request.one_per_source),
             tell=telling(options),
             blocked=lambda *found: reports.append(blocking_report(*found)),
         )
     knowledge = resolver.knowledge_
     with clock.part("writing"):
-        if write_fields is not None:
-            _write_fields(write_fields, knowledge.fields)
-        knowledge.save(model, options.seed, files_among((*files, pairs, reading["scores"])))
+        if request.write_fields is not None:
+            _write_fields(request.write_fields, knowledge.fields)
+        knowledge.save(request.model, options.seed, files_among(request.data))
     document: dict[str, Any] = {
-        "model": {"file": model.name, "bytes": model.stat().st_size},
-        "data": {**_data(records, labels), "pairs": 0 if judged is None else judged.num_rows},
+        "model": {"file": request.model.name, "bytes": request.model.stat().st_size},
+        "data": {
+            **_data(records, _labels(records, request.entity)),
+            "pairs": 0 if judged is None else judged.num_rows,
+        },
         "fields": field_entries(knowledge.fields),
         "blocking": reports[0].entry,
         "training": dict(knowledge.training),
@@ -176,22 +181,33 @@ def command(
         "filter": filter_entry(knowledge),
         "without_labels": unlabelled_entry(knowledge),
         "weights": weight_entries(knowledge, None if options.verbose else TOP),
-        "seconds": clock.seconds(),
-        "peak_memory": peak_memory(),
+        **clock.cost(),
     }
     document["report"] = None
-    if report is not None:
+    if request.report is not None:
         from factorwise.cli.resolve.report import write_fit_report
 
-        page = Page(report, options, (*files, fields, pairs, reading["scores"]))
+        page = Page(request.report, options, (*request.data, request.fields))
         document["report"] = write_fit_report(page, document, knowledge)
     for warning in knowledge.training.get("warnings", ()):
         notice(options, warning)
-    if entity is None:
+    if request.entity is None:
         how = "without labels" if judged is None else "from pairs and from what records look like"
         notice(options, f"no column of entities was given: the weights were found {how}.")
         warn_of_thin_evidence(options, knowledge)
-    emit(document, _lines(document, reports[0].lines), as_json=options.json)
+    return document, reports[0].lines
+
+
+def _read(request: Request) -> Records:
+    """Read the records, of which there must be several."""
+    hidden = [] if request.entity is None else [request.entity]
+    records = read_records(request.files, hidden=hidden, **request.reading)
+    if records.table.num_rows == 1:
+        raise DataFileError(
+            f"{records.name}: has one record, which says nothing of how records of one entity differ."
+            " Give more; one record is resolved by `factorwise resolve apply` without a model."
+        )
+    return records
 
 
 def _judged(pairs: str, records: Records) -> pa.Table:
@@ -247,8 +263,7 @@ def _lines(document: dict[str, Any], blocking: list[str]) -> Iterator[str]:
         rows.append(("filter", filter_text(document["filter"])))
     rows.append(("temperature", f"{document['temperature']:.4g}"))
     rows.append(("probabilities", describe_calibration(training)))
-    yield f"{document['model']['file']}  ({size_text(document['model']['bytes'])}, written)"
-    yield from aligned([*rows, *report_row(document["report"]), *cost_rows(document)])
+    yield from written_lines(document, rows)
     yield from field_lines(document["fields"])
     yield from blocking
     yield from weight_lines(weights["largest"])

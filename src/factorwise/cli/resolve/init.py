@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from factorwise.cli.files import check_target, speaking_of
-from factorwise.cli.options import Options, verb
+from factorwise.cli.options import Options, path_option, verb
 from factorwise.cli.output import emit, notice
 from factorwise.cli.resolve.data import given_fields, read_records, record_options
 from factorwise.cli.resolve.unlabelled import about_option, warn_of_thin_evidence
@@ -18,8 +18,8 @@ from factorwise.cli.resolve.unlabelled import about_option, warn_of_thin_evidenc
 @click.argument("store", metavar="STORE")
 @click.argument("files", nargs=-1, required=True, metavar="RECORDS...")
 @record_options
-@click.option("--model", type=click.Path(path_type=Path), metavar="MODEL.fw", help="What was learned.")
-@click.option("--fields", type=click.Path(path_type=Path), metavar="FIELDS.toml", help="Kinds of columns.")
+@path_option("--model", metavar="MODEL.fw", help="What was learned.")
+@path_option("--fields", metavar="FIELDS.toml", help="Kinds of columns.")
 @about_option
 def command(
     options: Options,

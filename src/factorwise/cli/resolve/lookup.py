@@ -12,7 +12,7 @@ from factorwise.cli.output import emit
 @verb(example='factorwise resolve lookup people.duckdb name="Ann Lee" born=1970')
 @click.argument("store", metavar="STORE")
 @click.argument("values", nargs=-1, required=True, metavar="COLUMN=VALUE...")
-@click.option("--most", type=Whole(min=1), default=5, show_default=True, help="Entities to list.")
+@click.option("--most", type=Whole(min=1), default=5, help="Entities to list.")
 def command(options: Options, store: str, values: tuple[str, ...], most: int) -> None:
     """Find which entity of STORE a record with these values is of, with probability and reasons.
 

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from factorwise.apps.resolution.results.trust import describe_calibration
-from factorwise.cli.learned import largest, weight_lines
+from factorwise.cli.learned_weights import weight_lines, weights_entry
 from factorwise.cli.output import aligned
 
 if TYPE_CHECKING:  # numba and Arrow take their time to load
@@ -72,11 +70,7 @@ def weight_entries(knowledge: Knowledge, top: int | None) -> dict[str, Any]:
     """Return how many weights there are, and the largest, as JSON values."""
     named = knowledge.weights_by_name()
     ordered = dict(sorted(named.items(), key=lambda item: (-abs(item[1]), item[0])))
-    return {
-        "all": len(named),
-        "active": int(np.count_nonzero(list(named.values()))),
-        "largest": largest(ordered, top),
-    }
+    return weights_entry(ordered, top)
 
 
 def field_lines(fields: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -10,9 +10,13 @@ import click
 from tqdm import tqdm
 
 from factorwise.cli.options import Options
+from factorwise.cli.output import notice
 from factorwise.cli.progress import show_progress
 
 if TYPE_CHECKING:  # numba takes its time to load
+    from factorwise.apps.resolution.estimator import EntityResolver
+    from factorwise.apps.resolution.results.answers import Resolution
+    from factorwise.apps.resolution.scored_pairs.clusterer import PairClusterer
     from factorwise.inference.mcmc.shards.search import Progress
 
 
@@ -25,6 +29,17 @@ def telling(options: Options) -> Callable[[str], None]:
             click.echo(text, err=True)
 
     return tell
+
+
+def draw_clusterings(
+    options: Options, estimator: EntityResolver | PairClusterer, found: Resolution
+) -> tuple[Resolution, bool]:
+    """Return the answer with draws of other clusterings, and whether they were completed."""
+    try:
+        return estimator.draw(found), True
+    except KeyboardInterrupt:
+        notice(options, "sampling was interrupted, so uncertain pairs are not reported.")
+        return found, False
 
 
 class WalkBar:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.results.trust import describe_calibration
-from factorwise.cli.reports import (
+from factorwise.cli.report_sections import (
     LONGEST,
     MOST_MEMBERS,
     Page,
@@ -114,28 +114,55 @@ def write_apply_report(
     values: bool,
 ) -> dict[str, Any]:
     """Write what was found: the walk, entities, uncertain pairs, weights."""
-    sizes = np.unique(found.labels, return_counts=True)[1]
     search = document["search"]
-    sections: list[Section] = [
-        Facts(
-            title="Result",
-            rows=[
-                ("records", document["records"]),
-                ("entities", document["entities"]),
-                ("largest entity", int(sizes.max(initial=0))),
-                ("score", search["score"]),
-                ("rounds", search["rounds"]),
-                ("ended", search["stopped"]),
-                ("uncertain pairs, 1 to 99 %", document["uncertain_pairs"]),
-                ("probabilities", document["calibration"]),
-            ],
-        ),
+    facts = [
+        ("score", search["score"]),
+        ("rounds", search["rounds"]),
+        ("ended", search["stopped"]),
+        ("uncertain pairs, 1 to 99 %", document["uncertain_pairs"]),
+        ("probabilities", document["calibration"]),
     ]
+    about: list[Section] = []
     if document["placed"] is not None:
-        sections.append(facts_of("New records", document["placed"]))
-    if rounds:
-        sections.append(convergence(rounds))
-    sections += [
+        about.append(facts_of("New records", document["placed"]))
+    sections = result_sections(facts, about, table, found, rounds, values=values)
+    if found.posterior is not None:
+        sections.append(pairs_of(table, found, knowledge, values=values))
+    else:
+        sections.append(Facts(title="Uncertain pairs", rows=[("not drawn", "give --posterior to have them")]))
+    if knowledge.training.get("reliability"):
+        sections.append(calibration_of(knowledge.training))
+    sections.append(weights_of(knowledge))
+    sections.append(run_facts(page, document, {"model": document["model"] or "none: without labels"}))
+    return write_page(page, f"Entities of {document['output']}", "factorwise resolve apply", sections)
+
+
+def result_sections(
+    facts: Sequence[tuple[str, Any]],
+    about: Sequence[Section],
+    table: pa.Table,
+    found: Resolution,
+    rounds: Sequence[Progress],
+    *,
+    values: bool,
+) -> list[Section]:
+    """Return what a page says of the entities found: how many, how the walk went, how sure they are.
+
+    facts
+        What else the first section says.
+    about
+        Sections that come after it.
+    """
+    sizes = np.unique(found.labels, return_counts=True)[1]
+    counts = [
+        ("records", len(found.ids)),
+        ("entities", found.n_entities),
+        ("largest entity", int(sizes.max(initial=0))),
+    ]
+    return [
+        Facts(title="Result", rows=[*counts, *facts]),
+        *about,
+        *([convergence(rounds)] if rounds else []),
         sizes_of(found),
         probability_bars(
             "Confidence",
@@ -146,15 +173,6 @@ def write_apply_report(
         ),
         entities_of(table, found, values=values),
     ]
-    if found.posterior is not None:
-        sections.append(pairs_of(table, found, knowledge, values=values))
-    else:
-        sections.append(Facts(title="Uncertain pairs", rows=[("not drawn", "give --posterior to have them")]))
-    if knowledge.training.get("reliability"):
-        sections.append(calibration_of(knowledge.training))
-    sections.append(weights_of(knowledge))
-    sections.append(run_facts(page, document, {"model": document["model"] or "none: without labels"}))
-    return write_page(page, f"Entities of {document['output']}", "factorwise resolve apply", sections)
 
 
 def convergence(rounds: Sequence[Progress]) -> Chart:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from factorwise.cli.files import can_write, check_tables
-from factorwise.cli.reports import check_report
+from factorwise.cli.report_sections import check_report
 from factorwise.cli.resolve.data import check_outputs, check_sources
 from factorwise.cli.resolve.onto import check_onto
 from factorwise.cli.resolve.shards import check_checkpoint_address

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 import numpy as np
 
-from factorwise.cli.files import STANDARD, check_different, check_target, shown, writing
+from factorwise.cli.files import STANDARD, check_different, check_target, output_option, shown, writing
 from factorwise.cli.numbers import Whole
-from factorwise.cli.options import Options, verb
-from factorwise.cli.output import aligned, emit, notice, size_text
-from factorwise.cli.progress import Clock, cost_rows, peak_memory
-from factorwise.cli.reports import Page, check_report, report_options, report_row
+from factorwise.cli.options import Options, path_option, verb
+from factorwise.cli.output import emit, notice
+from factorwise.cli.progress import Clock, written_lines
+from factorwise.cli.report_sections import Page, check_report, report_options
 from factorwise.cli.tag.options import (
     NBEST,
     ColumnNumbers,
@@ -38,16 +38,8 @@ NO_LABEL = "_"  # in the columns of --nbest, where a sentence has fewer label se
 
 @verb(example="factorwise tag apply test.txt --model chunks.fw -o tagged.txt")
 @click.argument("input_file", metavar="IN")
-@click.option(
-    "--model", required=True, type=click.Path(path_type=Path), metavar="MODEL.fw", help="The tagger."
-)
-@click.option(
-    "-o",
-    "--output",
-    default=STANDARD,
-    metavar="OUT",
-    help="File to write, whole or not at all.  [default: standard output]",
-)
+@path_option("--model", required=True, metavar="MODEL.fw", help="The tagger.")
+@output_option(metavar="OUT")
 @click.option("--marginals", is_flag=True, help="Add a last column: the probability of the label.")
 @click.option(
     "--nbest",
@@ -69,22 +61,7 @@ NO_LABEL = "_"  # in the columns of --nbest, where a sentence has fewer label se
 )
 @report_options
 @layout_options
-def command(
-    options: Options,
-    input_file: str,
-    model: Path,
-    output: str,
-    marginals: bool,
-    nbest: int | None,
-    text: bool,
-    spans: bool,
-    columns: tuple[int, ...] | None,
-    report: Path | None,
-    no_values: bool,
-    separator: str | None,
-    encoding: str | None,
-    comment: str | None,
-) -> None:
+def command(options: Options, **given: Any) -> None:
     """Label the tokens of the column file IN, with or without a column of true labels.
 
     Writes the columns of IN and, behind them, the predicted label. --marginals adds the probability of that
@@ -95,37 +72,58 @@ def command(
     exclusive. How the file is written is taken from the training data unless said otherwise. With --json the
     result is one JSON document, or a summary of it if a file is written. '-' reads standard input.
     """
-    if sum([marginals, nbest is not None, spans]) > 1:
-        raise click.UsageError("--marginals, --nbest and --spans exclude each other: give one of them.")
-    if text and (marginals or nbest is not None or columns is not None or report is not None):
-        raise click.UsageError("--text writes spans: leave out --marginals, --nbest, --columns and --report.")
-    if output != STANDARD:
-        check_target("--output", Path(output), input_file, model)
-    check_different({"--output": output, "--report": report})
-    check_report(report, no_values, input_file, model)
-    if text:
-        _apply_to_text(options, input_file, model, output, encoding or "utf-8")
-        return
-    from factorwise.cli.tag.prediction import Predictions, columns_for, load_model
+    layout = Layout(**{name: given.pop(name) for name in ("separator", "encoding", "comment")})
+    request = Request(**given, layout=layout)
+    request.check()
+    if request.text:
+        _apply_to_text(options, request)
+    else:
+        _apply_to_columns(options, request)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the user asked for; the fields are the options of the verb."""
+
+    input_file: str
+    model: Path
+    output: str
+    marginals: bool
+    nbest: int | None
+    text: bool
+    spans: bool
+    columns: tuple[int, ...] | None
+    report: Path | None
+    no_values: bool
+    layout: Layout
+
+    def check(self) -> None:
+        """Refuse options that do not go together, and files that could not be written."""
+        if sum([self.marginals, self.nbest is not None, self.spans]) > 1:
+            raise click.UsageError("--marginals, --nbest and --spans exclude each other: give one of them.")
+        if self.text and (
+            self.marginals or self.nbest is not None or self.columns is not None or self.report is not None
+        ):
+            raise click.UsageError(
+                "--text writes spans: leave out --marginals, --nbest, --columns and --report."
+            )
+        if self.output != STANDARD:
+            check_target("--output", Path(self.output), self.input_file, self.model)
+        check_different({"--output": self.output, "--report": self.report})
+        check_report(self.report, self.no_values, self.input_file, self.model)
+
+
+def _apply_to_columns(options: Options, request: Request) -> None:
+    """Label the tokens of a column file, and write what was asked for."""
+    from factorwise.cli.tag.prediction import Predictions, load_model
     from factorwise.kernels.compile.threads import Team
 
-    clock = Clock()
+    clock, output = Clock(), request.output
     with clock.part("reading"):
-        saved = load_model(model)
-        layout = Layout(separator=separator, encoding=encoding, comment=comment).or_else(saved.layout)
-        table = read_table(input_file, layout)
-    used = columns_for(saved, table, columns, shown(input_file))
-    if columns is None and saved.all is not None and table.n_columns > saved.all:
-        if table.separator is None and table.n_tokens == len(table):  # no line has a neighbor
-            raise DataFileError(
-                f"{shown(input_file)}: looks like plain sentences, {table.n_columns} words a line, where a"
-                " token a line is read. Give --text for plain text, or say with --columns which to read."
-            )
-        notice(
-            options,
-            f"{shown(input_file)} has {table.n_columns} columns where the training data had {saved.all}: read"
-            f" are {', '.join(map(str, used))} (counted from 0); name others with --columns.",
-        )
+        saved = load_model(request.model)
+        layout = request.layout.or_else(saved.layout)
+        table = read_table(request.input_file, layout)
+    used = _used_columns(options, request, saved, table)
     with clock.part("features"):
         rows, start = saved.encoder.encode_columns([table.column(number) for number in used], table.start)
     with Team(options.threads) as team:
@@ -133,11 +131,11 @@ def command(
         word = used[0] if used else 0
         as_json = output == STANDARD and options.json
         with clock.part("labels"):
-            found = list(predictions.spans(table, word)) if spans else None
+            found = list(predictions.spans(table, word)) if request.spans else None
             if as_json:
-                result = {"spans": found} if spans else _document(predictions, marginals, nbest)
+                result = {"spans": found} if request.spans else _document(predictions, request)
             elif found is None:
-                pieces = _columns(predictions, table, marginals, nbest)
+                pieces = _columns(predictions, table, request)
             else:
                 pieces = (json.dumps(span, ensure_ascii=False) + "\n" for span in found)
         with clock.part("writing"):
@@ -146,24 +144,46 @@ def command(
             else:
                 with _opened(output, layout.encoding or "utf-8") as stream:
                     stream.writelines(pieces)
-        document = _summary(output, model, table, clock)
-        if report is not None:
+        document = _summary(output, request.model, table, clock)
+        if request.report is not None:
             truth = truth_of(table, saved.label, saved.all)
             labeled = Labeled(table, word, predictions.labels, predictions.probability, truth)
-            page = Page(report, options, (input_file, model))
-            document["report"] = write_apply_report(page, document, labeled, values=not no_values)
+            page = Page(request.report, options, (request.input_file, request.model))
+            document["report"] = write_apply_report(page, document, labeled, values=not request.no_values)
     if output != STANDARD:
         document["bytes"] = Path(output).stat().st_size
         emit(document, _lines(document), as_json=options.json)
 
 
-def _apply_to_text(options: Options, input_file: str, model: Path, output: str, encoding: str) -> None:
+def _used_columns(options: Options, request: Request, saved: Any, table: ColumnFile) -> Sequence[int]:
+    """Return the columns that the tagger reads, and tell where the file has more than it was trained on."""
+    from factorwise.cli.tag.prediction import columns_for
+
+    name = shown(request.input_file)
+    used = columns_for(saved, table, request.columns, name)
+    if request.columns is None and saved.all is not None and table.n_columns > saved.all:
+        if table.separator is None and table.n_tokens == len(table):  # no line has a neighbor
+            raise DataFileError(
+                f"{name}: looks like plain sentences, {table.n_columns} words a line, where a token a line is"
+                " read. Give --text for plain text, or say with --columns which to read."
+            )
+        notice(
+            options,
+            f"{name} has {table.n_columns} columns where the training data had {saved.all}: read are"
+            f" {', '.join(map(str, used))} (counted from 0); name others with --columns.",
+        )
+    return used
+
+
+def _apply_to_text(options: Options, request: Request) -> None:
     """Write the spans of a plain text as JSON lines."""
     from factorwise.apps.tagging.estimator import ChainCRF
     from factorwise.apps.tagging.raw_text import find_text_spans
 
-    text = read_plain_text(input_file, encoding)
-    found = [span._asdict() for span in find_text_spans(ChainCRF.load(model, n_jobs=options.threads), text)]
+    output = request.output
+    text = read_plain_text(request.input_file, request.layout.encoding or "utf-8")
+    tagger = ChainCRF.load(request.model, n_jobs=options.threads)
+    found = [span._asdict() for span in find_text_spans(tagger, text)]
     if output == STANDARD and options.json:
         emit({"spans": found}, (), as_json=True)
         return
@@ -175,14 +195,12 @@ def _apply_to_text(options: Options, input_file: str, model: Path, output: str, 
         emit(document, [told], as_json=options.json)
 
 
-def _columns(
-    predictions: Predictions, table: ColumnFile, marginals: bool, nbest: int | None
-) -> Iterator[str]:
+def _columns(predictions: Predictions, table: ColumnFile, request: Request) -> Iterator[str]:
     """Return the text of the file with the columns that were predicted."""
-    if nbest is not None:
-        return _best_columns(list(predictions.nbest(nbest)), table, nbest)
+    if request.nbest is not None:
+        return _best_columns(list(predictions.nbest(request.nbest)), table, request.nbest)
     columns: list[Sequence[str]] = [predictions.labels]
-    if marginals:
+    if request.marginals:
         columns.append(np.char.mod("%.6f", predictions.probability).tolist())
     return format_columns(table, columns)
 
@@ -201,17 +219,17 @@ def _best_columns(
     return format_columns(replace(table, comments=comments), columns)
 
 
-def _document(predictions: Predictions, marginals: bool, nbest: int | None) -> dict[str, Any]:
+def _document(predictions: Predictions, request: Request) -> dict[str, Any]:
     """Return the labels as JSON values, sentence by sentence."""
-    if nbest is not None:
+    if request.nbest is not None:
         return {
             "sentences": [
                 [{"labels": labels, "probability": chance} for labels, chance in best]
-                for best in predictions.nbest(nbest)
+                for best in predictions.nbest(request.nbest)
             ]
         }
     sentences: list[dict[str, Any]] = [{"labels": labels} for labels in predictions.split(predictions.labels)]
-    if marginals:
+    if request.marginals:
         chances = predictions.split(predictions.probability.tolist())
         for sentence, probability in zip(sentences, chances, strict=True):
             sentence["probabilities"] = probability
@@ -237,18 +255,15 @@ def _summary(output: str, model: Path, table: ColumnFile, clock: Clock) -> dict[
         "model": model.name,
         "sentences": len(table),
         "tokens": table.n_tokens,
-        "seconds": clock.seconds(),
-        "peak_memory": peak_memory(),
+        **clock.cost(),
         "report": None,
     }
 
 
 def _lines(document: dict[str, Any]) -> Iterator[str]:
-    yield f"{document['output']}  ({size_text(document['bytes'])}, written)"
-    yield from aligned(
+    yield from written_lines(
+        document,
         [
             ("data", f"{document['sentences']} sentences, {document['tokens']} tokens"),
-            *report_row(document["report"]),
-            *cost_rows(document),
-        ]
+        ],
     )

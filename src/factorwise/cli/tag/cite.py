@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from factorwise.cli.files import STANDARD, check_target, shown, writing
-from factorwise.cli.options import Options, verb
+from factorwise.cli.files import STANDARD, check_target, output_option, shown, writing
+from factorwise.cli.options import Options, path_option, verb
 from factorwise.cli.output import emit
 from factorwise.cli.progress import tell_compiling
 from factorwise.cli.tag.options import read_plain_text
@@ -25,26 +25,19 @@ ENDINGS = {".bib": "bibtex", ".jsonl": "fields"}
 
 @verb(example="factorwise tag cite references.txt -o references.bib")
 @click.argument("input_file", metavar="IN")
-@click.option(
-    "-o",
-    "--output",
-    default=STANDARD,
-    metavar="OUT",
-    help="File to write, whole or not at all.  [default: standard output]",
-)
+@output_option(metavar="OUT")
 @click.option(
     "--format",
     "layout",
     type=click.Choice(FORMATS),
     help="CSL-JSON, BibTeX, or fields as JSON lines.  [default: by the ending of OUT, or csl]",
 )
-@click.option(
+@path_option(
     "--model",
-    type=click.Path(path_type=Path),
     metavar="MODEL.fw",
     help="A reader of your own, saved by CitationReader.save.  [default: the one of the package]",
 )
-@click.option("--encoding", default="utf-8", show_default=True, metavar="NAME", help="How IN is encoded.")
+@click.option("--encoding", default="utf-8", metavar="NAME", help="How IN is encoded.")
 def command(
     options: Options, input_file: str, output: str, layout: str | None, model: Path | None, encoding: str
 ) -> None:

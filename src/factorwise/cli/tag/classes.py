@@ -18,12 +18,8 @@ from factorwise.cli.tag.options import ColumnNumbers
 @click.option(
     "-o", "--output", required=True, metavar="CLASSES.tsv", help="File to write, whole or not at all."
 )
-@click.option(
-    "--sizes", type=ColumnNumbers(), default="64,512", show_default=True, help="Numbers of classes."
-)
-@click.option(
-    "--min-count", type=Whole(min=1), default=3, show_default=True, help="Leave out words seen less often."
-)
+@click.option("--sizes", type=ColumnNumbers(), default="64,512", help="Numbers of classes.")
+@click.option("--min-count", type=Whole(min=1), default=3, help="Leave out words seen less often.")
 @click.option("--vectors", is_flag=True, help="TEXT holds word vectors: a word and its numbers a line.")
 def command(
     options: Options, text: Path, output: str, sizes: tuple[int, ...], min_count: int, vectors: bool

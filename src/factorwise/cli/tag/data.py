@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.apps.tagging.config import TrainingConfig
 from factorwise.apps.tagging.constraints import Constraints
 from factorwise.apps.tagging.features.encoders import ColumnEncoder
-from factorwise.apps.tagging.supervision import class_costs
-from factorwise.apps.tagging.training import HeldOut, Measure, Sentences, train
+from factorwise.apps.tagging.supervision import class_costs, random_share
+from factorwise.apps.tagging.training import HeldOut, Sentences
 from factorwise.cli.tag.options import check_labels, column_number
 from factorwise.errors import DataFileError, ImpossibleError, InvalidArgumentError
 from factorwise.io.conll import ColumnFile
 from factorwise.io.listing import some
-from factorwise.kernels.compile.threads import Team
 from factorwise.learning.chains.structure import Supervision
-from factorwise.learning.likelihood.priors import Prior
-from factorwise.rng import Stream
 
 MOST_STRANGE = 0.1  # share of held-out sentences that may have labels which the training data lack
 
@@ -178,19 +174,12 @@ def check_constraints(rules: Constraints, labels: Sequence[str], source: Source,
         raise DataFileError(f"{source.name}{line}: {error}") from None
 
 
-def in_random_order(count: int, seed: int) -> NDArray[np.int64]:
-    """Return the numbers below ``count`` in an order that the seed decides."""
-    return np.random.default_rng(Stream(seed).bits()).random(count).argsort(kind="stable")
-
-
 def taken_apart(
     sentences: Sentences, share: float, seed: int, patience: int | None
 ) -> tuple[Sentences, HeldOut]:
     """Split off a random share of the sentences, to be scored while training on the others."""
     able = sentences.complete
-    order = in_random_order(len(able), seed)
-    chosen = np.zeros(len(able), dtype=bool)
-    chosen[order[able[order]][: max(1, round(share * len(able)))]] = True
+    chosen = random_share(able, share, seed)
     if chosen.all() or not chosen.any():
         raise InvalidArgumentError(
             f"--held-out-share {share:g} of {len(able)} sentences, {int(able.sum())} of them with all labels,"
@@ -221,63 +210,3 @@ def from_another_file(
             " Give some that are labelled in full."
         )
     return HeldOut.of(found if able.all() else found.taken(able), patience)
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """A prior and its score on each fold."""
-
-    prior: Prior
-    scores: tuple[float, ...]
-
-    @property
-    def mean(self) -> float:
-        """Mean over the folds."""
-        return float(np.mean(self.scores))
-
-    @property
-    def spread(self) -> float:
-        """Standard deviation over the folds."""
-        return float(np.std(self.scores))
-
-
-def cross_validated(
-    sentences: Sentences,
-    labels: Sequence[str],
-    config: TrainingConfig,
-    priors: Sequence[Prior],
-    *,
-    rules: Constraints,
-    folds: int,
-    threads: int,
-    tick: Callable[[], object],
-) -> list[Trial]:
-    """Train with each prior on all folds but one and score it on that one, for each fold.
-
-    tick
-        Called after each training.
-    """
-    count = len(sentences.start) - 1
-    if folds > count:
-        raise InvalidArgumentError(
-            f"--cross-validate {folds} asks for more folds than there are sentences, {count}: give fewer."
-        )
-    fold = np.empty(count, dtype=np.int64)
-    fold[in_random_order(count, config.seed)] = np.arange(count) % folds
-    able, measure = sentences.complete, Measure.of(labels)
-    scores: dict[Prior, list[float]] = {prior: [] for prior in priors}
-    for number in range(folds):
-        apart = (fold == number) & able
-        if not apart.any():
-            raise InvalidArgumentError(
-                f"--cross-validate {folds}: a fold has no sentence whose labels are all known, so it cannot"
-                " be scored. Give fewer folds."
-            )
-        rest, held_out = sentences.taken(fold != number), HeldOut.of(sentences.taken(apart))
-        for prior in priors:
-            found = train(rest, labels, replace(config, prior=prior), constraints=rules, threads=threads)
-            with Team(threads) as team:
-                predicted = found.tagger.decode(held_out.rows, held_out.start, team)
-            scores[prior].append(measure.score(held_out.truth, predicted, held_out.start))
-            tick()
-    return [Trial(prior, tuple(found)) for prior, found in scores.items()]

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
 
 from factorwise.cli.numbers import Real, Whole
-from factorwise.cli.options import Options, verb
+from factorwise.cli.options import Options, path_option, verb
 from factorwise.cli.output import emit
-from factorwise.cli.reports import report_options
+from factorwise.cli.report_sections import report_options
 from factorwise.cli.tag.options import ColumnNumbers, NumberList, layout_options
 
 #: Names and a default that the tagger knows, listed here too: its own modules load the compiler.
@@ -37,16 +36,8 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
 
 @verb(example="factorwise tag fit train.txt --model chunks.fw --held-out-share 0.1 --patience 10")
 @click.argument("train", metavar="TRAIN")
-@_option(
-    "--model",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="MODEL.fw",
-    help="Where to save the tagger.",
-)
-@_option(
-    "--label-column", type=int, default=-1, show_default=True, help="Column of the labels, from either end."
-)
+@path_option("--model", required=True, metavar="MODEL.fw", help="Where to save the tagger.")
+@_option("--label-column", type=int, default=-1, help="Column of the labels, from either end.")
 @_option(
     "--columns",
     type=ColumnNumbers(),
@@ -54,9 +45,8 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
     help="Columns to make features of.  [default: all but the labels]",
 )
 @_option("--column-names", metavar="w,p", help="Names of these columns in your templates.  [default: w,p]")
-@_option(
+@path_option(
     "--templates",
-    type=click.Path(path_type=Path),
     metavar="FILE",
     help="Feature templates, one a line, such as w[-1]|w[0].  [default: a set by the number of columns]",
 )
@@ -66,25 +56,21 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
     metavar="2,3",
     help="Columns that hold numbers, such as a word vector.",
 )
-@_option(
+@path_option(
     "--gazetteer",
     multiple=True,
-    type=click.Path(path_type=Path),
     metavar="FILE",
     help="Phrases of one kind, one a line; can be given often. The model keeps them.",
 )
-@_option(
+@path_option(
     "--word-classes",
     multiple=True,
-    type=click.Path(path_type=Path),
     metavar="FILE.tsv",
     help="Classes of words, as `tag classes` writes them, or the paths of Brown clustering.",
 )
 @_option("--label-unknown", metavar="LABEL", help="Label that says that a token's label is not known.")
 @layout_options
-@_option(
-    "--algorithm", type=click.Choice(ALGORITHMS), default="lbfgs", show_default=True, help="How to train."
-)
+@_option("--algorithm", type=click.Choice(ALGORITHMS), default="lbfgs", help="How to train.")
 @_option(
     "--c1",
     type=NumberList(),
@@ -104,7 +90,7 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
 @_option("--epsilon", type=Real(min=0), help="Stop at this gradient norm, relative to weights.")
 @_option("--period", type=Whole(min=1), help="Iterations over which --delta looks back.")
 @_option("--delta", type=Real(min=0), help="Stop at this relative improvement.")
-@_option("--order", type=Whole(1, 2), default=1, show_default=True, help="Labels looked back at.")
+@_option("--order", type=Whole(1, 2), default=1, help="Labels looked back at.")
 @_option(
     "--scheme",
     type=click.Choice(SCHEMES, case_sensitive=False),
@@ -150,9 +136,8 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
     metavar="N",
     help="Stop after N iterations without a better held-out score, and keep the best.",
 )
-@_option(
+@path_option(
     "--warm-start",
-    type=click.Path(path_type=Path),
     metavar="OLD.fw",
     help="Begin with the weights of another tagger, and keep what only its training data had.",
 )
@@ -160,7 +145,6 @@ def _option(*names: str, **settings: Any) -> Callable[[Callable[..., None]], Cal
     "--precision",
     type=click.Choice(["single", "double"]),
     default="single",
-    show_default=True,
     help="Of label scores while training; sums are double anyway.",
 )
 @report_options

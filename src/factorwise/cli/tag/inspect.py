@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from factorwise.cli.learned import check_kind
+from factorwise.cli.files import check_kind
 from factorwise.cli.numbers import Whole
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, size_text
@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # these modules load the compiler, which help does not wait f
 
 @verb(example="factorwise tag inspect chunks.fw --label B-NP --top 10")
 @click.argument("file", type=click.Path(path_type=Path), metavar="MODEL.fw")
-@click.option("--top", type=Whole(min=0), default=20, show_default=True, help="How many features to list.")
+@click.option("--top", type=Whole(min=0), default=20, help="How many features to list.")
 @click.option("--label", metavar="LABEL", help="Only features and transitions of this label.")
 def command(options: Options, file: Path, top: int, label: str | None) -> None:
     """Show what the tagger MODEL.fw has learned.

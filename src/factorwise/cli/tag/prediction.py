@@ -17,7 +17,7 @@ from factorwise.apps.tagging.features.encoders import ColumnEncoder
 from factorwise.apps.tagging.features.templates import TemplateSet
 from factorwise.apps.tagging.model_file import KIND, read_tagger
 from factorwise.apps.tagging.tagger import ChainTagger
-from factorwise.cli.learned import check_kind
+from factorwise.cli.files import check_kind
 from factorwise.cli.tag.options import Layout
 from factorwise.errors import DataFileError, ModelFileError
 from factorwise.io.conll import ColumnFile

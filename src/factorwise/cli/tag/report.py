@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from factorwise.cli.reports import (
+from factorwise.cli.report_sections import (
     Page,
     facts_of,
     probability_bars,

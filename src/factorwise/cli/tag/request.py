@@ -17,9 +17,8 @@ from factorwise.apps.tagging.features.word_lists import Gazetteer, WordClasses, 
 from factorwise.apps.tagging.global_constraints import ConstraintSet
 from factorwise.apps.tagging.global_tagger import AUTO, candidates_of
 from factorwise.apps.tagging.model_file import KIND
-from factorwise.cli.files import STANDARD, check_different, check_target, read_text, speaking_of
-from factorwise.cli.learned import check_kind
-from factorwise.cli.reports import check_report
+from factorwise.cli.files import STANDARD, check_different, check_kind, check_target, read_text, speaking_of
+from factorwise.cli.report_sections import check_report
 from factorwise.cli.tag.data import ClassWeights
 from factorwise.cli.tag.options import Layout
 from factorwise.learning.likelihood.priors import Prior

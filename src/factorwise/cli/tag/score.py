@@ -12,8 +12,8 @@ import numpy as np
 from factorwise.cli.files import STANDARD, shown
 from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice
-from factorwise.cli.progress import Clock, peak_memory
-from factorwise.cli.reports import Page, check_report, report_options, report_row
+from factorwise.cli.progress import Clock, report_row
+from factorwise.cli.report_sections import Page, check_report, report_options
 from factorwise.cli.tag.options import NBEST, Layout, check_labels, column_number, layout_options, read_table
 from factorwise.cli.tag.report import write_score_report
 from factorwise.cli.tag.scores import scored
@@ -31,15 +31,10 @@ DEFAULT_COLUMNS = (-2, -1)
     "--truth-column",
     type=int,
     default=DEFAULT_COLUMNS[0],
-    show_default=True,
     help="Column of the true labels, counted from 0, or from the end with a minus.",
 )
 @click.option(
-    "--prediction-column",
-    type=int,
-    default=DEFAULT_COLUMNS[1],
-    show_default=True,
-    help="Column of the predicted ones.",
+    "--prediction-column", type=int, default=DEFAULT_COLUMNS[1], help="Column of the predicted ones."
 )
 @click.option(
     "--scheme",
@@ -91,7 +86,7 @@ def command(
     document = {"file": name, **measure(table, columns, scheme and scheme_name(scheme), name)}
     document["report"] = None
     if report is not None:
-        cost = {"seconds": clock.seconds(), "peak_memory": peak_memory()}
+        cost = clock.cost()
         truth, predicted = (list(table.column(column)) for column in columns)
         document["report"] = write_score_report(
             Page(report, options, (file,)), {**document, **cost}, truth, predicted

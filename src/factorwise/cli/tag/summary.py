@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from factorwise.apps.tagging.config import TrainingConfig
+from factorwise.apps.tagging.cross_fitting import PriorScores
 from factorwise.apps.tagging.features.encoders import ColumnEncoder
 from factorwise.apps.tagging.global_tagger import LearnedConstraints
 from factorwise.apps.tagging.training import HeldOut, Measure, Step, Trained
-from factorwise.cli.output import aligned, size_text
-from factorwise.cli.progress import Clock, cost_rows, peak_memory
-from factorwise.cli.reports import report_row
-from factorwise.cli.tag.data import Source, Trial
+from factorwise.cli.output import aligned
+from factorwise.cli.progress import Clock, written_lines
+from factorwise.cli.tag.data import Source
 from factorwise.cli.tag.request import WITHOUT_PRIOR
 from factorwise.cli.tag.scores import Judged
 
@@ -29,7 +29,7 @@ def summary(
     trained: Trained,
     held_out: HeldOut | None,
     scores: dict[str, Any] | None,
-    trials: Sequence[Trial],
+    trials: Sequence[PriorScores],
     learned: LearnedConstraints | None,
     clock: Clock,
 ) -> dict[str, Any]:
@@ -69,12 +69,11 @@ def summary(
         "cross_validation": _choice(trials, Measure.of(tagger.classes).name),
         "held_out": scores,
         "constraints": _constraints(learned),
-        "seconds": clock.seconds(),
-        "peak_memory": peak_memory(),
+        **clock.cost(),
     }
 
 
-def _choice(trials: Sequence[Trial], measure: str) -> dict[str, Any] | None:
+def _choice(trials: Sequence[PriorScores], measure: str) -> dict[str, Any] | None:
     if not trials:
         return None
     return {
@@ -142,9 +141,6 @@ def _ending(trained: Trained, held_out: HeldOut | None) -> str:
 def summary_lines(document: dict[str, Any]) -> Iterator[str]:
     """Write the summary for people."""
     data, weights, training = document["data"], document["weights"], document["training"]
-    yield f"{document['model']['file']}  ({size_text(document['model']['bytes'])}, written)"
-    if document["cross_validation"]:
-        yield from _table_of_priors(document["cross_validation"], training)
     objective = training["objective"]
     rows = [
         ("data", f"{data['sentences']} sentences, {data['tokens']} tokens, {data['labels']} labels"),
@@ -164,7 +160,9 @@ def summary_lines(document: dict[str, Any]) -> Iterator[str]:
     if document["constraints"]:
         found = document["constraints"]
         rows.append(("constraints", f"{len(found['kept'])} of use among {found['candidates']}"))
-    yield from aligned([*rows, *report_row(document["report"]), *cost_rows(document)])
+    yield from written_lines(document, rows)
+    if document["cross_validation"]:
+        yield from _table_of_priors(document["cross_validation"], training)
 
 
 def _training_text(training: dict[str, Any]) -> str:

@@ -13,26 +13,24 @@ from tqdm import tqdm
 
 from factorwise.apps.tagging.config import TrainingConfig
 from factorwise.apps.tagging.constraints import Constraints
-from factorwise.apps.tagging.cross_fitting import judged_sentences
+from factorwise.apps.tagging.cross_fitting import PriorScores, cross_validate, judged_sentences
 from factorwise.apps.tagging.features.encoders import ColumnEncoder
 from factorwise.apps.tagging.global_tagger import constrained
 from factorwise.apps.tagging.model_file import read_tagger, write_tagger
 from factorwise.apps.tagging.progress import TrainingBar
 from factorwise.apps.tagging.tagger import ChainTagger
-from factorwise.apps.tagging.training import HeldOut, Sentences, train
+from factorwise.apps.tagging.training import HeldOut, Sentences, Step, train
 from factorwise.apps.tagging.warm import EarlierFit, continued
 from factorwise.cli.files import files_among, shown
 from factorwise.cli.options import Options
 from factorwise.cli.output import notice
 from factorwise.cli.progress import Clock, show_progress, tell_compiling
-from factorwise.cli.reports import Page
+from factorwise.cli.report_sections import Page
 from factorwise.cli.tag.data import (
     Source,
-    Trial,
     check_constraints,
     check_same_columns,
     constraints,
-    cross_validated,
     from_another_file,
     supervision,
     taken_apart,
@@ -78,12 +76,10 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
         unknown = candidates is not None and not candidates.learned
         apart = unknown and request.folds == 0
         sentences, held_out = _held_out(options, request, sentences, other, encoder, labels, apart)
-    trials: list[Trial] = []
+    trials: list[PriorScores] = []
     if request.cross_validate is not None:
         with clock.part("cross-validation"):
-            trials = _cross_validate(
-                options, request.cross_validate, sentences, labels, config, priors, rules
-            )
+            trials = _cross_validate(options, request, sentences, labels, config, priors, rules)
         config = replace(config, prior=max(trials, key=lambda trial: trial.mean).prior)
     with (
         clock.part("training"),
@@ -124,20 +120,26 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
     document = summary(
         request.model, source, encoder, config, trained, held_out, scores, trials, learned, clock
     )
-    document["report"] = None
-    if request.report is not None:
-        saved = read_tagger(request.model)
-        told = describe(saved, request.model, SHOWN, None)
-        document["report"] = write_fit_report(
-            Page(request.report, options, _files(request)),
-            document,
-            trained.steps,
-            told,
-            weights_by_template(saved),
-            judged,
-            values=not request.no_values,
-        )
+    document["report"] = _report(options, request, document, trained.steps, judged)
     return document
+
+
+def _report(
+    options: Options, request: Request, document: dict[str, Any], steps: Sequence[Step], judged: Judged | None
+) -> dict[str, Any] | None:
+    """Write the page that was asked for, if any, and return its entry in the summary."""
+    if request.report is None:
+        return None
+    saved = read_tagger(request.model)
+    return write_fit_report(
+        Page(request.report, options, _files(request)),
+        document,
+        steps,
+        describe(saved, request.model, SHOWN, None),
+        weights_by_template(saved),
+        judged,
+        values=not request.no_values,
+    )
 
 
 def _remark(options: Options, request: Request, source: Source, labels: Sequence[str]) -> None:
@@ -195,29 +197,6 @@ def _held_out(
     return sentences, None
 
 
-def _cross_validate(
-    options: Options,
-    folds: int,
-    sentences: Sentences,
-    labels: Sequence[str],
-    config: TrainingConfig,
-    priors: Sequence[Prior],
-    rules: Constraints,
-) -> list[Trial]:
-    hidden = not show_progress(options)
-    with tqdm(total=folds * len(priors), desc="cross-validation", unit="fit", disable=hidden) as bar:
-        return cross_validated(
-            sentences,
-            labels,
-            config,
-            priors,
-            rules=rules,
-            folds=folds,
-            threads=options.threads,
-            tick=bar.update,
-        )
-
-
 def _settings(request: Request, source: Source, config: TrainingConfig) -> dict[str, Any]:
     """Return what the model file must know of how it was trained, and of the columns it reads."""
     return {
@@ -241,3 +220,27 @@ def _settings(request: Request, source: Source, config: TrainingConfig) -> dict[
 def _files(request: Request) -> list[str | Path]:
     """Return the files that the model was made from, as far as they can be read again."""
     return files_among(request.files)
+
+
+def _cross_validate(
+    options: Options,
+    request: Request,
+    sentences: Sentences,
+    labels: Sequence[str],
+    config: TrainingConfig,
+    priors: Sequence[Prior],
+    rules: Constraints,
+) -> list[PriorScores]:
+    """Score each prior on held-out folds, with a bar."""
+    folds, hidden = request.cross_validate or 0, not show_progress(options)
+    with tqdm(total=folds * len(priors), desc="cross-validation", unit="fit", disable=hidden) as bar:
+        return cross_validate(
+            sentences,
+            labels,
+            config,
+            priors,
+            folds=folds,
+            constraints=rules,
+            threads=options.threads,
+            on_fit=bar.update,
+        )

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.rng import Stream
+from factorwise.types import Float64s, Int64s
 
-Vector: TypeAlias = NDArray[np.float64]
+Vector: TypeAlias = Float64s
 
 Sample = TypeVar("Sample", covariant=True)
 
@@ -87,7 +88,7 @@ def checked_shares(shares: ArrayLike, count: int) -> Vector:
     return given
 
 
-def selected(samples: Any, members: NDArray[np.int64]) -> Any:
+def selected(samples: Any, members: Int64s) -> Any:
     """Some samples of a batch: an array of an array, else a list."""
     if isinstance(samples, np.ndarray):
         return samples[members]

@@ -22,13 +22,14 @@ from factorwise.inference.cross_entropy.base import (
     checked_shares,
 )
 from factorwise.rng import Stream
+from factorwise.types import Float64s, Int64s
 from factorwise.validation import check_count, check_number
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True)
-class Bernoulli(ClosedFormFamily[NDArray[np.int64]]):
+class Bernoulli(ClosedFormFamily[Int64s]):
     """Vectors of independent bits; a batch is int64[count, bits].
 
     The parameters are the probabilities of a one: float64[bits].
@@ -51,7 +52,7 @@ class Bernoulli(ClosedFormFamily[NDArray[np.int64]]):
         """Parameters under which all vectors are equally likely."""
         return np.full(self.bits, 0.5)
 
-    def sample(self, parameters: Vector, count: int, stream: Stream) -> NDArray[np.int64]:
+    def sample(self, parameters: Vector, count: int, stream: Stream) -> Int64s:
         """Draw int64[count, bits] of zeros and ones."""
         ones = self._checked(parameters)
         draws = _generator(count, stream).random((count, self.bits))
@@ -87,7 +88,7 @@ class Bernoulli(ClosedFormFamily[NDArray[np.int64]]):
             )
         return ones
 
-    def _rows(self, samples: Any) -> NDArray[np.int64]:
+    def _rows(self, samples: Any) -> Int64s:
         rows = _table(samples, self.bits, "Bernoulli")
         if not np.isin(rows, (0, 1)).all():
             raise InvalidArgumentError("samples of Bernoulli must hold zeros and ones only.")
@@ -95,7 +96,7 @@ class Bernoulli(ClosedFormFamily[NDArray[np.int64]]):
 
 
 @dataclass(frozen=True)
-class Categorical(ClosedFormFamily[NDArray[np.int64]]):
+class Categorical(ClosedFormFamily[Int64s]):
     """A label at each of several independent positions; a batch is int64[count, positions].
 
     The parameters are the probabilities of the labels of the first position, then of the second, and so on:
@@ -124,7 +125,7 @@ class Categorical(ClosedFormFamily[NDArray[np.int64]]):
         """Parameters under which all labels of a position are equally likely."""
         return np.concatenate([np.full(labels, 1.0 / labels) for labels in self.cardinality])
 
-    def sample(self, parameters: Vector, count: int, stream: Stream) -> NDArray[np.int64]:
+    def sample(self, parameters: Vector, count: int, stream: Stream) -> Int64s:
         """Draw int64[count, positions] of labels."""
         probabilities = self._normalized(parameters)
         draws = _generator(count, stream).random((count, len(self.cardinality)))
@@ -150,7 +151,7 @@ class Categorical(ClosedFormFamily[NDArray[np.int64]]):
         """Frequency of each label at its position."""
         return self._counts(samples, checked_shares(shares, len(samples)))
 
-    def _begins(self) -> NDArray[np.int64]:
+    def _begins(self) -> Int64s:
         """Index of the first parameter of each position."""
         labels = np.array(self.cardinality, dtype=np.int64)
         return np.cumsum(labels) - labels
@@ -179,7 +180,7 @@ class Categorical(ClosedFormFamily[NDArray[np.int64]]):
             )
         return given
 
-    def _columns(self, samples: Any) -> NDArray[np.int64]:
+    def _columns(self, samples: Any) -> Int64s:
         """Index of the parameter of each label: int64[count, positions]."""
         rows = _table(samples, len(self.cardinality), "Categorical")
         if rows.dtype.kind not in "iu" or (rows < 0).any() or (rows >= self.cardinality).any():
@@ -196,7 +197,7 @@ class Categorical(ClosedFormFamily[NDArray[np.int64]]):
 
 
 @dataclass(frozen=True)
-class Gaussian(ClosedFormFamily[NDArray[np.float64]]):
+class Gaussian(ClosedFormFamily[Float64s]):
     """Vectors of independent normal numbers; a batch is float64[count, dimensions].
 
     The parameters are the means, then the standard deviations: float64[2 * dimensions].
@@ -226,7 +227,7 @@ class Gaussian(ClosedFormFamily[NDArray[np.float64]]):
         halves = [np.broadcast_to(np.asarray(half, float), self.dimensions) for half in (mean, deviation)]
         return np.concatenate(halves)
 
-    def sample(self, parameters: Vector, count: int, stream: Stream) -> NDArray[np.float64]:
+    def sample(self, parameters: Vector, count: int, stream: Stream) -> Float64s:
         """Draw float64[count, dimensions]."""
         mean, deviation = self._checked(parameters)
         return mean + deviation * _generator(count, stream).standard_normal((count, self.dimensions))

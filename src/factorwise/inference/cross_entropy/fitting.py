@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.errors import ConvergenceWarning, InvalidArgumentError, ShapeError, require
 from factorwise.inference.cross_entropy.base import (
@@ -18,6 +18,7 @@ from factorwise.inference.cross_entropy.base import (
     checked_shares,
     selected,
 )
+from factorwise.types import Int64s
 from factorwise.validation import check_count
 
 Around = Literal["zero", "previous"]
@@ -148,7 +149,7 @@ def _checked_ridge(ridge: ArrayLike, size: int) -> Vector:
     return np.broadcast_to(given, size)
 
 
-def _log_prob(family: Family[Any], parameters: Vector, samples: Any, numbers: NDArray[np.int64]) -> Vector:
+def _log_prob(family: Family[Any], parameters: Vector, samples: Any, numbers: Int64s) -> Vector:
     values = np.asarray(family.log_prob(parameters, samples), dtype=np.float64)
     if values.shape != numbers.shape:
         raise ShapeError(

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from tqdm import tqdm
 
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.cross_entropy.base import Family, Vector, checked_parameters, selected
 from factorwise.inference.cross_entropy.fitting import RIDGE, Around, fit
 from factorwise.rng import Stream, as_stream
+from factorwise.types import Int64s
 from factorwise.validation import check_count, check_number
 
 PROGRESS_AFTER = 2.0  # seconds: short runs show no bar
@@ -39,7 +40,7 @@ class Elite(NamedTuple):
     """
 
     threshold: float
-    members: NDArray[np.int64]
+    members: Int64s
     shares: Vector
 
 

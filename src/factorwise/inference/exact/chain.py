@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.errors import InvalidArgumentError, ShapeError, StructureError
 from factorwise.inference.base import Best, Marginals
@@ -22,7 +22,7 @@ from factorwise.inference.exact.elimination import exact_marginals, require_poss
 from factorwise.kernels.chains import chains
 from factorwise.model.grounding import FactorGraph
 from factorwise.rng import Stream
-from factorwise.types import Floats
+from factorwise.types import Floats, Int64s
 from factorwise.validation import check_count
 
 
@@ -89,9 +89,7 @@ def chain_k_best(node_scores: ArrayLike, transition_scores: ArrayLike, k: int) -
     return [Best(path.copy(), _path_score(node, edge, path)) for path in paths[:count]]
 
 
-def chain_sample(
-    node_scores: ArrayLike, transition_scores: ArrayLike, stream: Stream, size: int
-) -> NDArray[np.int64]:
+def chain_sample(node_scores: ArrayLike, transition_scores: ArrayLike, stream: Stream, size: int) -> Int64s:
     """Draw independent paths, int64[size, T]; one uniform number per place, last place first."""
     check_count("size", size, 0)
     node, edge = _checked(node_scores, transition_scores)
@@ -145,7 +143,7 @@ class ChainOracle:
         found = [chain.setting(path) for path in chain_k_best(chain.node, chain.edge, k)]
         return sorted(found, key=lambda best: -best.score)
 
-    def sample(self, graph: FactorGraph, stream: Stream, size: int) -> NDArray[np.int64]:
+    def sample(self, graph: FactorGraph, stream: Stream, size: int) -> Int64s:
         """Draw independent settings, int64[size, variables]."""
         chain = _Chain(graph)
         return chain_sample(chain.node, chain.edge, stream, size)[:, chain.place]
@@ -280,7 +278,7 @@ def _softmax(scores: Floats, axes: tuple[int, ...]) -> Floats:
     return np.asarray(weight / weight.sum(axis=axes, keepdims=True))
 
 
-def _path_score(node: Floats, edge: Floats, path: NDArray[np.int64]) -> float:
+def _path_score(node: Floats, edge: Floats, path: Int64s) -> float:
     places = np.arange(len(path) - 1) if len(edge) > 1 else np.zeros(len(path) - 1, dtype=np.int64)
     between = edge[places, path[:-1], path[1:]].sum()
     return float(node[np.arange(len(path)), path].sum() + between)

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from itertools import combinations, product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.exact.worlds import WorldEnumeration
 from factorwise.model.model import Model
+from factorwise.types import Float64s
 from factorwise.world.partition import Partition
 
 LARGEST = 9  # items; there are 21,147 clusterings of nine (the ninth Bell number)
@@ -55,7 +55,7 @@ class PartitionEnumeration(WorldEnumeration):
     def __init__(self, model: Model, n_items: int, *, n_types: int = 1, temperature: float = 1.0) -> None:
         super().__init__(model, all_partitions(n_items, n_types), temperature=temperature)
 
-    def together(self) -> NDArray[np.float64]:
+    def together(self) -> Float64s:
         """Probability that each two items are in one cluster: float64[n, n]."""
         n = self.worlds[0].n_items
         result = np.eye(n)

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.errors import ImpossibleError, InvalidArgumentError, TreewidthError
 from factorwise.inference.base import Best, Marginals
@@ -25,13 +24,13 @@ from factorwise.kernels.graphs.trees import fill_uniforms
 from factorwise.model.factor import Factor, expectation, product
 from factorwise.model.grounding import FactorGraph
 from factorwise.rng import Stream
-from factorwise.types import Floats
+from factorwise.types import Floats, Int64s
 from factorwise.validation import check_count, check_number
 
 GIBIBYTE = 1 << 30
 
 SumOut: TypeAlias = Callable[[Factor, int], Factor]
-Solve: TypeAlias = "Callable[[Floats], tuple[NDArray[np.int64], Floats]]"
+Solve: TypeAlias = "Callable[[Floats], tuple[Int64s, Floats]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +198,7 @@ def collect(factors: Iterable[Factor], order: EliminationOrder, out: SumOut) -> 
     return Buckets(tuple(buckets), tuple(messages), require_possible(float(product(waiting[-1]).table)))
 
 
-def decode(graph: FactorGraph, buckets: Iterable[Factor]) -> NDArray[np.int64]:
+def decode(graph: FactorGraph, buckets: Iterable[Factor]) -> Int64s:
     """Read a best setting off the buckets of a max-elimination, which come last first."""
     values = np.zeros(graph.n_variables, dtype=np.int64)
     for bucket in buckets:
@@ -208,7 +207,7 @@ def decode(graph: FactorGraph, buckets: Iterable[Factor]) -> NDArray[np.int64]:
     return values
 
 
-def draw(graph: FactorGraph, buckets: Iterable[Factor], stream: Stream, size: int) -> NDArray[np.int64]:
+def draw(graph: FactorGraph, buckets: Iterable[Factor], stream: Stream, size: int) -> Int64s:
     """Draw settings off the buckets of a sum-elimination, which come last first; int64[size, variables]."""
     check_count("size", size, 0)
     values = np.zeros((size, graph.n_variables), dtype=np.int64)
@@ -237,10 +236,10 @@ def ranked(graph: FactorGraph, solve: Solve, k: int) -> list[Best]:
     check_count("k", k)
     starts = label_starts(graph)
     owner = np.repeat(np.arange(graph.n_variables), graph.cardinality)
-    regions: list[tuple[float, int, int, NDArray[np.int64], Floats]] = []
+    regions: list[tuple[float, int, int, Int64s, Floats]] = []
     serial = 0
 
-    def add(values: NDArray[np.int64], peaks: Floats, scores: Floats) -> None:
+    def add(values: Int64s, peaks: Floats, scores: Floats) -> None:
         nonlocal serial
         rivals = peaks.copy()
         rivals[np.array(starts[:-1]) + values] = -np.inf
@@ -290,10 +289,8 @@ def require_possible(log_total: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Elimination:
-    """Exact answers to single questions: log Z, the joint of a few variables, the best setting.
-
-    All marginals at once are answered question by question; `JunctionTree` shares the work.
+class WithinMemory:
+    """A method that refuses what takes too much memory.
 
     memory_limit
         Bytes that tables may take; a graph that needs more is refused before anything is allocated.
@@ -303,6 +300,17 @@ class Elimination:
 
     def __post_init__(self) -> None:
         check_number("memory_limit", self.memory_limit, above=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elimination(WithinMemory):
+    """Exact answers to single questions: log Z, the joint of a few variables, the best setting.
+
+    All marginals at once are answered question by question; `JunctionTree` shares the work.
+
+    memory_limit
+        Bytes that tables may take; a graph that needs more is refused before anything is allocated.
+    """
 
     def log_partition(self, graph: FactorGraph) -> float:
         """Return the log of the sum of exp(score) over all settings."""
@@ -327,7 +335,7 @@ class Elimination:
     def k_best(self, graph: FactorGraph, k: int) -> list[Best]:
         """Return the ``k`` most probable settings, best first; fewer if fewer are possible."""
 
-        def solve(scores: Floats) -> tuple[NDArray[np.int64], Floats]:
+        def solve(scores: Floats) -> tuple[Int64s, Floats]:
             values = decode(graph, reversed(self._eliminated(graph, Factor.max_out, scores).buckets))
             peaks = [
                 self._remaining(graph, (v,), Factor.max_out, scores).table for v in range(graph.n_variables)
@@ -336,7 +344,7 @@ class Elimination:
 
         return ranked(graph, solve, k)
 
-    def sample(self, graph: FactorGraph, stream: Stream, size: int) -> NDArray[np.int64]:
+    def sample(self, graph: FactorGraph, stream: Stream, size: int) -> Int64s:
         """Draw independent settings, int64[size, variables]."""
         return draw(graph, reversed(self._eliminated(graph, Factor.sum_out).buckets), stream, size)
 

@@ -11,13 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.errors import ImpossibleError, TreewidthError
 from factorwise.inference.base import Best, Marginals
 from factorwise.model.grounding import FactorGraph
 from factorwise.rng import Stream
-from factorwise.types import Floats
+from factorwise.types import Float64s, Floats, Int64s
 from factorwise.validation import check_count
 
 
@@ -34,12 +33,12 @@ class Enumeration:
     def __post_init__(self) -> None:
         check_count("limit", self.limit)
 
-    def settings(self, graph: FactorGraph) -> NDArray[np.int64]:
+    def settings(self, graph: FactorGraph) -> Int64s:
         """Return all settings, int64[settings, variables]."""
         count = self._count(graph)
         return np.stack([_labels(graph, v, count) for v in range(graph.n_variables)], axis=1)
 
-    def scores(self, graph: FactorGraph) -> NDArray[np.float64]:
+    def scores(self, graph: FactorGraph) -> Float64s:
         """Return the score of every setting, float64[settings]."""
         count = self._count(graph)
         total = np.zeros(count)
@@ -53,7 +52,7 @@ class Enumeration:
         peak = _peak(scores)
         return float(peak + np.log(np.exp(scores - peak).sum()))
 
-    def distribution(self, graph: FactorGraph) -> NDArray[np.float64]:
+    def distribution(self, graph: FactorGraph) -> Float64s:
         """Return the probability of every setting, float64[settings]."""
         scores = self.scores(graph)
         weights = np.exp(scores - _peak(scores))
@@ -88,7 +87,7 @@ class Enumeration:
         rows = [_setting(graph, int(number)) for number in ranked if scores[number] > -math.inf]
         return [Best(values, graph.score(values)) for values in rows]
 
-    def sample(self, graph: FactorGraph, stream: Stream, size: int) -> NDArray[np.int64]:
+    def sample(self, graph: FactorGraph, stream: Stream, size: int) -> Int64s:
         """Draw independent settings, int64[size, variables], with one uniform number each."""
         check_count("size", size, 0)
         ladder = np.cumsum(self.distribution(graph))
@@ -108,7 +107,7 @@ class Enumeration:
         return count
 
 
-def _peak(scores: NDArray[np.float64]) -> float:
+def _peak(scores: Float64s) -> float:
     peak = float(scores.max())
     if peak == -math.inf:
         raise ImpossibleError(
@@ -118,7 +117,7 @@ def _peak(scores: NDArray[np.float64]) -> float:
     return peak
 
 
-def _totals(group: NDArray[np.int64], probability: NDArray[np.float64], groups: int) -> Floats:
+def _totals(group: Int64s, probability: Float64s, groups: int) -> Floats:
     totals = np.zeros(groups)
     np.add.at(totals, group, probability)
     return totals
@@ -129,12 +128,12 @@ def _stride(graph: FactorGraph, variable: int) -> int:
     return stride
 
 
-def _labels(graph: FactorGraph, variable: int, count: int) -> NDArray[np.int64]:
+def _labels(graph: FactorGraph, variable: int, count: int) -> Int64s:
     """Label of one variable in every setting."""
     return np.arange(count) // _stride(graph, variable) % int(graph.cardinality[variable])
 
 
-def _entries(graph: FactorGraph, scope: Iterable[int], count: int) -> NDArray[np.int64]:
+def _entries(graph: FactorGraph, scope: Iterable[int], count: int) -> Int64s:
     """Which entry of a table over ``scope`` every setting meets."""
     entry = np.zeros(count, dtype=np.int64)
     for variable in scope:
@@ -142,7 +141,7 @@ def _entries(graph: FactorGraph, scope: Iterable[int], count: int) -> NDArray[np
     return entry
 
 
-def _setting(graph: FactorGraph, number: int) -> NDArray[np.int64]:
+def _setting(graph: FactorGraph, number: int) -> Int64s:
     labels = [
         number // _stride(graph, v) % int(cardinality) for v, cardinality in enumerate(graph.cardinality)
     ]

@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.inference.base import Best, Marginals
 from factorwise.inference.exact.elimination import (
-    GIBIBYTE,
     SumOut,
+    WithinMemory,
     decode,
     draw,
     exact_marginals,
@@ -30,22 +29,16 @@ from factorwise.inference.exact.passes import Passes, Plan, plan_passes
 from factorwise.model.factor import Factor
 from factorwise.model.grounding import FactorGraph
 from factorwise.rng import Stream
-from factorwise.types import Floats
-from factorwise.validation import check_number
+from factorwise.types import Floats, Int64s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JunctionTree:
+class JunctionTree(WithinMemory):
     """Exact marginals, best settings and samples of any graph that is not too densely connected.
 
     memory_limit
         Bytes that tables may take; a graph that needs more is refused before anything is allocated.
     """
-
-    memory_limit: int = 2 * GIBIBYTE
-
-    def __post_init__(self) -> None:
-        check_number("memory_limit", self.memory_limit, above=0)
 
     def treewidth(self, graph: FactorGraph) -> int:
         """Return the width of the order that would be used, without allocating any table."""
@@ -108,7 +101,7 @@ class JunctionTree:
         plan.require_memory(self.memory_limit)
         factors, cliques = graph_factors(graph), plan.order.cliques
 
-        def solve(scores: Floats) -> tuple[NDArray[np.int64], Floats]:
+        def solve(scores: Floats) -> tuple[Int64s, Floats]:
             inward = Passes(plan, [*factors, *label_factors(graph, scores)], Factor.max_out)
             peaks = [np.zeros(1)] * graph.n_variables
             for index, belief in _beliefs(inward, _difference, np.add, np.max):
@@ -118,7 +111,7 @@ class JunctionTree:
 
         return ranked(graph, solve, k)
 
-    def sample(self, graph: FactorGraph, stream: Stream, size: int) -> NDArray[np.int64]:
+    def sample(self, graph: FactorGraph, stream: Stream, size: int) -> Int64s:
         """Draw independent settings, int64[size, variables]."""
         tables = self._inward(graph, Factor.sum_out).outward()
         return draw(graph, (table.bucket for table in tables), stream, size)

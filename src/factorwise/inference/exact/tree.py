@@ -14,7 +14,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.errors import StructureError
 from factorwise.inference.base import Best, Marginals
@@ -23,7 +22,7 @@ from factorwise.kernels.graphs import trees
 from factorwise.model.factor import log_sum_exp
 from factorwise.model.grounding import FactorGraph
 from factorwise.rng import Stream
-from factorwise.types import Floats
+from factorwise.types import Float64s, Floats, Int64s
 from factorwise.validation import check_count
 
 _SMALLEST_PRODUCT = 1e-300  # products down to here keep their full precision
@@ -50,7 +49,7 @@ class TreeOracle:
         """Return the ``k`` most probable settings, best first; fewer if fewer are possible."""
         return ranked(graph, RootedForest(graph).solve, k)
 
-    def sample(self, graph: FactorGraph, stream: Stream, size: int) -> NDArray[np.int64]:
+    def sample(self, graph: FactorGraph, stream: Stream, size: int) -> Int64s:
         """Draw independent settings, int64[size, variables]."""
         check_count("size", size, 0)
         return RootedForest(graph).sample(stream, size)
@@ -107,11 +106,11 @@ class RootedForest:
         nodes = np.split(node, forest.node_start[1:-1])
         return exact_marginals(self.graph, log_partition, nodes, self._factor_marginals(joint))
 
-    def best(self) -> NDArray[np.int64]:
+    def best(self) -> Int64s:
         """Maxima inward, then labels outward."""
         return self._decoded(self._inward_log(True, self._free())[0])
 
-    def solve(self, scores: Floats) -> tuple[NDArray[np.int64], Floats]:
+    def solve(self, scores: Floats) -> tuple[Int64s, Floats]:
         """Return a best setting and all max-marginals, with ``scores`` added to the labels."""
         up, message, total = self._inward_log(True, scores)
         peaks, joint = np.full_like(up, -np.inf), np.empty_like(self.table)
@@ -120,7 +119,7 @@ class RootedForest:
         trees.outward_log(self.forest, self.table, True, self.labels, up, message, peaks, joint)
         return self._decoded(up), peaks
 
-    def sample(self, stream: Stream, size: int) -> NDArray[np.int64]:
+    def sample(self, stream: Stream, size: int) -> Int64s:
         """Draw the roots, then outward."""
         up, message, _ = self._inward_log(False, self._free())
         values = np.zeros((size, self.graph.n_variables), dtype=np.int64)
@@ -160,7 +159,7 @@ class RootedForest:
             total += float(up[root].max() if maximize else log_sum_exp(up[root], (0,)))
         return up, message, require_possible(total)
 
-    def _decoded(self, up: Floats) -> NDArray[np.int64]:
+    def _decoded(self, up: Floats) -> Int64s:
         values = np.zeros(self.graph.n_variables, dtype=np.int64)
         for variable, root in zip(self.forest.roots, self._root_slices(), strict=True):
             values[variable] = up[root].argmax()
@@ -192,7 +191,7 @@ class RootedForest:
             self.table,
         )
 
-    def _free(self) -> NDArray[np.float64]:
+    def _free(self) -> Float64s:
         return np.zeros(self.forest.node_start[-1])
 
     def _root_slices(self) -> list[slice]:
@@ -200,7 +199,7 @@ class RootedForest:
         return [slice(start[root], start[root + 1]) for root in self.forest.roots]
 
 
-def _rooted(graph: FactorGraph, hosts: NDArray[np.int64]) -> trees.Forest:
+def _rooted(graph: FactorGraph, hosts: Int64s) -> trees.Forest:
     """Orient the cliques (the factors ``hosts``) away from the lowest variable of each tree."""
     arity = np.diff(graph.scope_start)[hosts]
     scope_start = _starts(arity)
@@ -238,7 +237,7 @@ def _rooted(graph: FactorGraph, hosts: NDArray[np.int64]) -> trees.Forest:
     )
 
 
-def _places(graph: FactorGraph, clique_of: NDArray[np.int64], forest: trees.Forest) -> NDArray[np.int64]:
+def _places(graph: FactorGraph, clique_of: Int64s, forest: trees.Forest) -> Int64s:
     """Find for each variable of each factor its edge in the factor's clique."""
     owner = np.repeat(np.arange(len(forest.order)), np.diff(forest.scope_start))
     known = owner * graph.n_variables + forest.scope
@@ -247,7 +246,7 @@ def _places(graph: FactorGraph, clique_of: NDArray[np.int64], forest: trees.Fore
     return np.asarray(sorting[np.searchsorted(known[sorting], wanted)], dtype=np.int64)
 
 
-def _loop(start: int, end: int, above: NDArray[np.int64], parent_variable: NDArray[np.int64]) -> list[int]:
+def _loop(start: int, end: int, above: Int64s, parent_variable: Int64s) -> list[int]:
     """List the variables from ``start`` to ``end`` along the tree walked so far, and ``start`` again."""
     lines = []
     for variable in (start, end):
@@ -262,6 +261,6 @@ def _loop(start: int, end: int, above: NDArray[np.int64], parent_variable: NDArr
     return [*here, *top, *reversed(there), start]
 
 
-def _starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+def _starts(lengths: Int64s) -> Int64s:
     """Return where pieces of these lengths begin when laid end to end, and where the last one ends."""
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)])

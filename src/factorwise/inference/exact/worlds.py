@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.errors import ImpossibleError, InvalidArgumentError
 from factorwise.model.model import Model
+from factorwise.types import Float64s
 from factorwise.world.targets import TargetWorld
 
 LIMIT = 50_000
@@ -65,7 +65,7 @@ class WorldEnumeration:
         return float(scaled.max() + np.log(np.exp(scaled - scaled.max()).sum()))
 
     @cached_property
-    def probabilities(self) -> NDArray[np.float64]:
+    def probabilities(self) -> Float64s:
         """Probability of each world, in the order of ``worlds``."""
         return np.exp(self.scores / self.temperature - self.log_partition)
 
@@ -74,7 +74,7 @@ class WorldEnumeration:
         """A world of highest score."""
         return self.worlds[int(self.scores.argmax())]
 
-    def marginals(self) -> NDArray[np.float64]:
+    def marginals(self) -> Float64s:
         """Probability of each target of each item, of worlds that have them: float64[items, targets]."""
         first = self.worlds[0]
         result = np.zeros((len(first.values), first.n_targets))

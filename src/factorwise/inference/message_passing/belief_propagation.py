@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.errors import require
 from factorwise.inference.base import Best, Convergence, Marginals
@@ -28,6 +27,7 @@ from factorwise.kernels.graphs.messages import (
 from factorwise.kernels.graphs.pair_messages import BinaryPairs, run_binary, run_binary_in_order, run_pairs
 from factorwise.kernels.graphs.residual_messages import Queue, run_residual
 from factorwise.model.grounding import FactorGraph
+from factorwise.types import Float64s, Int64s
 from factorwise.validation import check_count, check_number
 
 Schedule = Literal["sequential", "parallel", "residual"]
@@ -66,14 +66,7 @@ class BeliefPropagation:
         there are contradictions they cannot see.
         """
         wired = wire(graph)
-        work, convergence = run_messages(
-            wired,
-            schedule=self.schedule,
-            damping=self.damping,
-            max_iterations=self.max_iterations,
-            tolerance=self.tolerance,
-        )
-        return collected(wired, work, convergence)
+        return collected(wired, *run_messages(wired, **message_settings(self)))
 
     def best(self, graph: FactorGraph) -> Best:
         """Max-product, decoded along the graph and improved one variable at a time.
@@ -92,6 +85,11 @@ class BeliefPropagation:
         )
         values = best_decoding(wired, work)
         return Best(values, score_of(graph, values), wired.forest, convergence)
+
+
+def message_settings(method: Any) -> dict[str, Any]:
+    """Return the settings of a method that `run_messages` takes."""
+    return {name: getattr(method, name) for name in ("schedule", "damping", "max_iterations", "tolerance")}
 
 
 def check_message_settings(schedule: str, damping: float, max_iterations: int, tolerance: float) -> None:
@@ -154,7 +152,7 @@ def collected(wired: Wired, work: Workspace, convergence: Convergence) -> Margin
     return Marginals(log_partition, node, wired.split_factors(entries, node), entropy, convergence)
 
 
-def best_decoding(wired: Wired, work: Workspace) -> NDArray[np.int64]:
+def best_decoding(wired: Wired, work: Workspace) -> Int64s:
     """Return the better of two settings: decoded along the graph, or variable by variable; both improved."""
     wiring, totals = wired.wiring, work.totals
     along = np.zeros(len(wiring.cardinality), dtype=np.int64)
@@ -169,7 +167,7 @@ def best_decoding(wired: Wired, work: Workspace) -> NDArray[np.int64]:
     return max((along, alone), key=lambda values: score_of(wired.graph, values))
 
 
-def score_of(graph: FactorGraph, values: NDArray[np.int64]) -> float:
+def score_of(graph: FactorGraph, values: Int64s) -> float:
     """Score of a setting, added up in the order of the factors as the graph does it."""
     return float(
         setting_score(
@@ -197,12 +195,7 @@ def _domain(wired: Wired) -> Literal["log", "probability", "binary"]:
 
 
 def _run_binary(
-    wired: Wired,
-    work: Workspace,
-    schedule: Schedule,
-    damping: float,
-    tolerance: float,
-    trace: NDArray[np.float64],
+    wired: Wired, work: Workspace, schedule: Schedule, damping: float, tolerance: float, trace: Float64s
 ) -> int:
     wiring = wired.wiring
     touched = np.unique(wiring.scope)
@@ -237,12 +230,7 @@ def _run_binary(
 
 
 def _run_pairs(
-    wired: Wired,
-    work: Workspace,
-    schedule: Schedule,
-    damping: float,
-    tolerance: float,
-    trace: NDArray[np.float64],
+    wired: Wired, work: Workspace, schedule: Schedule, damping: float, tolerance: float, trace: Float64s
 ) -> int:
     wiring = wired.wiring
     top = np.repeat(np.maximum.reduceat(wiring.unary, wiring.label_start[:-1]), wiring.cardinality)

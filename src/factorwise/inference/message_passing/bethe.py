@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import entr
 
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.message_passing.wiring import Wired, ragged
 from factorwise.model.grounding import FactorGraph
-from factorwise.types import Floats
+from factorwise.types import Float64s, Floats, Int64s
 
 
 def bethe_entropy(
@@ -94,13 +94,13 @@ def check_consistency(
         )
 
 
-def wired_score(wired: Wired, labels: NDArray[np.float64], entries: NDArray[np.float64]) -> float:
+def wired_score(wired: Wired, labels: Float64s, entries: Float64s) -> float:
     """Expected score of flat beliefs of a wired graph."""
     wiring = wired.wiring
     return wired.constant + _mean(wiring.unary, labels) + _mean(wiring.tables[wired.entries()], entries)
 
 
-def wired_entropy(wired: Wired, labels: NDArray[np.float64], entries: NDArray[np.float64]) -> float:
+def wired_entropy(wired: Wired, labels: Float64s, entries: Float64s) -> float:
     """Weighted entropy of flat beliefs of a wired graph."""
     wiring = wired.wiring
     counts = 1.0 - np.bincount(
@@ -110,24 +110,17 @@ def wired_entropy(wired: Wired, labels: NDArray[np.float64], entries: NDArray[np
     return _weighted_entropy(counts, wiring.cardinality, labels, wiring.appearance, sizes, entries)
 
 
-def _mean(scores: NDArray[np.float64], beliefs: NDArray[np.float64]) -> float:
+def _mean(scores: Float64s, beliefs: Float64s) -> float:
     return float(beliefs @ np.where(beliefs > 0, scores, 0.0))
 
 
 def _weighted_entropy(
-    counts: Floats,
-    cardinality: NDArray[np.int64],
-    labels: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    sizes: NDArray[np.int64],
-    joint: NDArray[np.float64],
+    counts: Floats, cardinality: Int64s, labels: Float64s, weights: Float64s, sizes: Int64s, joint: Float64s
 ) -> float:
     return float(np.repeat(counts, cardinality) @ entr(labels) + np.repeat(weights, sizes) @ entr(joint))
 
 
-def _checked(
-    graph: FactorGraph, node: Sequence[Floats], factor: Sequence[Floats]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _checked(graph: FactorGraph, node: Sequence[Floats], factor: Sequence[Floats]) -> tuple[Int64s, Float64s]:
     if [len(belief) for belief in node] != graph.cardinality.tolist():
         raise ShapeError(
             f"the node beliefs have sizes {[len(belief) for belief in node][:8]}, but the variables have"
@@ -136,9 +129,7 @@ def _checked(
     return _flat_factors(graph, factor)
 
 
-def _flat_factors(
-    graph: FactorGraph, factor: Sequence[Floats]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _flat_factors(graph: FactorGraph, factor: Sequence[Floats]) -> tuple[Int64s, Float64s]:
     if len(factor) != graph.n_factors:
         raise ShapeError(
             f"{len(factor)} factor beliefs were given, but the graph has {graph.n_factors} factors:"

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import entr
 
 from factorwise.errors import ImpossibleError, InvalidArgumentError, TreewidthError, require
@@ -21,7 +20,7 @@ from factorwise.inference.message_passing.bethe import expected_score, wired_sco
 from factorwise.inference.message_passing.wiring import Wired, wire
 from factorwise.kernels.graphs.mean_field import product_beliefs, run_mean_field
 from factorwise.model.grounding import FactorGraph
-from factorwise.types import Floats
+from factorwise.types import Float64s, Floats, Int64s
 from factorwise.validation import check_count, check_number
 
 
@@ -123,7 +122,7 @@ class MeanField:
         node: tuple[Floats, ...],
         factor: tuple[Floats, ...],
         entropy: float,
-        trace: NDArray[np.float64],
+        trace: Float64s,
     ) -> Marginals:
         last = float(trace[-1])
         convergence = Convergence(last <= self.tolerance, len(trace), last, trace)
@@ -133,7 +132,7 @@ class MeanField:
 class _BlockProduct:
     """A product of joint tables, one per block, that is improved block by block."""
 
-    def __init__(self, wired: Wired, groups: list[tuple[int, ...]], start: NDArray[np.int64] | None) -> None:
+    def __init__(self, wired: Wired, groups: list[tuple[int, ...]], start: Int64s | None) -> None:
         graph = wired.graph
         self.groups = groups
         self.home = {variable: block for block, group in enumerate(groups) for variable in group}
@@ -189,7 +188,7 @@ class _BlockProduct:
         return margin.transpose([kept.index(variable) for variable in variables])
 
 
-def _possible_start(wired: Wired) -> NDArray[np.int64] | None:
+def _possible_start(wired: Wired) -> Int64s | None:
     """Return a possible setting where hard zeros ask for one, None where any start will do."""
     if not (np.isneginf(wired.wiring.unary).any() or np.isneginf(wired.wiring.tables).any()):
         return None

@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.errors import ShapeError, require
 from factorwise.inference.base import Marginals
@@ -32,11 +31,13 @@ from factorwise.inference.message_passing.belief_propagation import (
     Schedule,
     check_message_settings,
     collected,
+    message_settings,
     run_messages,
 )
 from factorwise.inference.message_passing.wiring import Wired, wire
 from factorwise.kernels.graphs.forests import grow_forest
 from factorwise.model.grounding import FactorGraph
+from factorwise.types import Float64s
 from factorwise.validation import check_count
 
 CHOICES = ("spanning_trees", "uniform")
@@ -91,23 +92,16 @@ class TreeReweighted:
         """
         wired = wire(graph)
         wired = wired.weighted(self._appearance(wired))
-        work, convergence = run_messages(
-            wired,
-            schedule=self.schedule,
-            damping=self.damping,
-            max_iterations=self.max_iterations,
-            tolerance=self.tolerance,
-        )
-        return collected(wired, work, convergence)
+        return collected(wired, *run_messages(wired, **message_settings(self)))
 
-    def appearance(self, graph: FactorGraph) -> NDArray[np.float64]:
+    def appearance(self, graph: FactorGraph) -> Float64s:
         """Weight of each factor's entropy, one for factors of fewer than two variables."""
         wired = wire(graph)
         weights = np.ones(graph.n_factors)
         weights[wired.factor] = self._appearance(wired)
         return weights
 
-    def _appearance(self, wired: Wired) -> NDArray[np.float64]:
+    def _appearance(self, wired: Wired) -> Float64s:
         if not isinstance(self.edge_appearance, str):
             shares = np.asarray(self.edge_appearance, dtype=np.float64)
             if shares.shape != (wired.graph.n_factors,):
@@ -121,7 +115,7 @@ class TreeReweighted:
         return _averaged(wired, self.forests)
 
 
-def _averaged(wired: Wired, rounds: int) -> NDArray[np.float64]:
+def _averaged(wired: Wired, rounds: int) -> Float64s:
     """Share of greedy maximal forests that contain each wired factor; every factor is in one at least.
 
     The factor used least comes first in every round, so rounds beyond ``rounds`` are added while some factor

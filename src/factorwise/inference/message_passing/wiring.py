@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.errors import ImpossibleError
 from factorwise.kernels.graphs.forests import breadth_first
 from factorwise.kernels.graphs.messages import Wiring, Workspace
 from factorwise.model.grounding import FactorGraph
-from factorwise.types import Floats
+from factorwise.types import Float64s, Floats, Int64s
 
 # Largest span of logarithms at one variable or in one table for which the probability domain is used:
 # the product of two such numbers still fits a double (its logarithms go from -708 to 709).
@@ -41,12 +41,12 @@ class Wired:
 
     graph: FactorGraph
     wiring: Wiring
-    factor: NDArray[np.int64]
-    entry_start: NDArray[np.int64]
+    factor: Int64s
+    entry_start: Int64s
     constant: float
     forest: bool
 
-    def weighted(self, appearance: NDArray[np.float64]) -> Wired:
+    def weighted(self, appearance: Float64s) -> Wired:
         """Return the same graph with other weights of the factors' entropies."""
         return replace(self, wiring=self.wiring._replace(appearance=appearance))
 
@@ -63,7 +63,7 @@ class Wired:
             np.zeros(arity, dtype=np.int64),
         )
 
-    def order(self) -> NDArray[np.int64]:
+    def order(self) -> Int64s:
         """Factors as a sequential schedule visits them.
 
         Breadth-first on a forest, where it makes one sweep exact; elsewhere as they stand, for a walk
@@ -71,7 +71,7 @@ class Wired:
         """
         return self.wiring.walk if self.forest else np.arange(len(self.factor))
 
-    def entries(self) -> NDArray[np.int64]:
+    def entries(self) -> Int64s:
         """Position in ``tables`` of each entry of the wired factors."""
         return ragged(self.wiring.table_start, np.diff(self.entry_start))
 
@@ -86,12 +86,12 @@ class Wired:
             f" setting: relax a -inf in one of the factors near it (those that touch it: {at[:8]})."
         )
 
-    def split_labels(self, beliefs: NDArray[np.float64]) -> tuple[Floats, ...]:
+    def split_labels(self, beliefs: Float64s) -> tuple[Floats, ...]:
         """One array per variable."""
         sizes = self.graph.cardinality
         return tuple(_pieces(beliefs, np.arange(len(sizes) + 1), sizes))
 
-    def split_factors(self, beliefs: NDArray[np.float64], node: tuple[Floats, ...]) -> tuple[Floats, ...]:
+    def split_factors(self, beliefs: Float64s, node: tuple[Floats, ...]) -> tuple[Floats, ...]:
         """One array per factor of the graph, shaped by its scope; unary factors share their variable's."""
         graph, wiring = self.graph, self.wiring
         pool = [
@@ -163,7 +163,7 @@ def wire(graph: FactorGraph) -> Wired:
     return Wired(graph, wiring, factor, starts(entries), constant, bool(forest))
 
 
-def starts(sizes: ArrayLike) -> NDArray[np.int64]:
+def starts(sizes: ArrayLike) -> Int64s:
     """Offsets of consecutive pieces of the given sizes, with the end of the last."""
     lengths = np.asarray(sizes, dtype=np.int64)
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
@@ -171,13 +171,13 @@ def starts(sizes: ArrayLike) -> NDArray[np.int64]:
     return offsets
 
 
-def ragged(first: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def ragged(first: Int64s, sizes: Int64s) -> Int64s:
     """Return ``first[i], ..., first[i] + sizes[i] - 1`` for each i, one after the other."""
     offsets = starts(sizes)
     return np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], sizes)
 
 
-def spans(values: NDArray[np.float64], offsets: NDArray[np.int64]) -> NDArray[np.float64]:
+def spans(values: Float64s, offsets: Int64s) -> Float64s:
     """Largest minus smallest value of each piece; infinite where a hard zero is among them."""
     if len(offsets) == 1:
         return np.zeros(0)
@@ -186,9 +186,7 @@ def spans(values: NDArray[np.float64], offsets: NDArray[np.int64]) -> NDArray[np
     return np.where(np.isneginf(low), np.inf, high - np.where(np.isneginf(low), 0.0, low))
 
 
-def _pieces(
-    flat: NDArray[np.float64], scope_start: NDArray[np.int64], sizes: NDArray[np.int64]
-) -> Iterator[Floats]:
+def _pieces(flat: Float64s, scope_start: Int64s, sizes: Int64s) -> Iterator[Floats]:
     """Cut ``flat`` into shaped views, a whole run of equal shapes at a time."""
     arity = np.diff(scope_start)
     begin, offset = 0, 0

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape, quoteattr
@@ -18,6 +17,7 @@ from xml.sax.saxutils import escape, quoteattr
 from factorwise.errors import DataFileError, InvalidArgumentError
 from factorwise.io.atomic import atomic_text
 from factorwise.io.file_kinds import refuse_other_kind
+from factorwise.io.given_texts import read_bytes
 from factorwise.io.ontologies.ontology import shown
 
 EQUIVALENT = "="
@@ -39,12 +39,7 @@ class Correspondence(NamedTuple):
 def read_alignment(path: str | os.PathLike[str]) -> list[Correspondence]:
     """Read an alignment: XML if the file begins like it, SSSOM by its columns, otherwise lines with tabs."""
     name = os.fspath(path)
-    try:
-        content = Path(path).read_bytes()
-    except FileNotFoundError:
-        raise FileNotFoundError(
-            f"{name}: there is no such file. Check the path and the current folder."
-        ) from None
+    content = read_bytes(path)
     return parse_alignment(content, name=name)
 
 

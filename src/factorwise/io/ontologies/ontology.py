@@ -31,6 +31,7 @@ from typing import Any
 
 from factorwise.errors import DataFileError
 from factorwise.io.file_kinds import refuse_other_kind
+from factorwise.io.given_texts import read_bytes
 
 CLASS, OBJECT_PROPERTY, DATATYPE_PROPERTY, PROPERTY = (
     "class",
@@ -159,12 +160,7 @@ def read_ontology(
     """
     name = os.fspath(path)
     suffix = Path(path).suffix.lower()
-    try:
-        content = Path(path).read_bytes()
-    except FileNotFoundError:
-        raise FileNotFoundError(
-            f"{name}: there is no such file. Check the path and the current folder."
-        ) from None
+    content = read_bytes(path)
     if syntax == "jsonl" or (syntax is None and suffix in JSON_SUFFIXES):
         return parse_jsonl(content, name=name)
     if syntax == "obo" or (syntax is None and suffix == _OBO_SUFFIX):

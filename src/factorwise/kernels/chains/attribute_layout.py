@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.kernels.compile.compiler import kernel
-from factorwise.types import Floats, Ints
+from factorwise.types import Bools, Floats, Ints
 
 UNSEEN = -2
 
@@ -74,7 +74,7 @@ def observed(
 
 
 @kernel
-def codes_by_slot(indptr: Ints, indices: Ints, slot: Ints, code: Ints, crowded: NDArray[np.bool_]) -> None:
+def codes_by_slot(indptr: Ints, indices: Ints, slot: Ints, code: Ints, crowded: Bools) -> None:
     """Write the column that each row has of each slot: ``code`` (int32[slots, rows], all -1).
 
     ``crowded`` (bool[slots]) marks slots of which a row has more than one.
@@ -105,13 +105,7 @@ def determines(key: Ints, other: Ints, image: Ints) -> bool:
 
 @kernel
 def replace_slots(
-    indptr: Ints,
-    indices: Ints,
-    slot: Ints,
-    covered: NDArray[np.bool_],
-    bundle: Ints,
-    start: Ints,
-    column: Ints,
+    indptr: Ints, indices: Ints, slot: Ints, covered: Bools, bundle: Ints, start: Ints, column: Ints
 ) -> None:
     """Copy the rows without the columns of covered slots, then add each row's ``bundle``.
 

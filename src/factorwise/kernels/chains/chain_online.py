@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.kernels.chains.attribute_rows import Tokens
 from factorwise.kernels.chains.chain_rows import FORBIDDEN, Known, best_arrival, token_row
@@ -30,7 +29,7 @@ from factorwise.kernels.chains.rows import (
 from factorwise.kernels.compile.compiler import hot, inner, lean_kernel
 from factorwise.kernels.compile.random import random_below
 from factorwise.kernels.walks.rules import arow_step, passive_aggressive_step, shrunk_variance
-from factorwise.types import Floats, Ints
+from factorwise.types import Floats, Ints, UInt64s
 
 LINE: Groups = (0,)  # rows of eight integers: one or half a cache line
 PERCEPTRON, AGGRESSIVE, AGGRESSIVE_I, AGGRESSIVE_II, ADAPTIVE = range(5)
@@ -115,7 +114,7 @@ class Paths(NamedTuple):
 
 
 @lean_kernel
-def shuffle(order: Ints, state: NDArray[np.uint64]) -> None:
+def shuffle(order: Ints, state: UInt64s) -> None:
     """Put the numbers into random order."""
     for last in range(len(order) - 1, 0, -1):
         other = random_below(state, last + 1)

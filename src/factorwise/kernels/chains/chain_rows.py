@@ -180,6 +180,38 @@ def add_transitions(
 
 
 @hot
+def centered_row(groups: Groups, tokens: Tokens, known: Known, token: int, begin: int, end: int) -> Row:
+    """Scores of the labels of one token, less the cost of the right one, all less the largest."""
+    label = known.truth[token]
+    row = token_row(groups, tokens, token, begin, end)
+    if len(known.cost) > 0 and label >= 0:
+        row = add_scaled(row, -known.cost[label], tokens.unit, label)
+    return row - max(largest(row), FORBIDDEN / 2)  # nothing is left where everything is forbidden
+
+
+@hot
+def read_weights(groups: Groups, tokens: Tokens, begin: int, end: int, weight: Floats) -> float:
+    """Write the weights of a sentence's tokens, exp(score - largest); return the sum of the largest."""
+    peak = 0.0
+    for token in range(begin, end):
+        row = token_row(groups, tokens, token, begin, end)
+        top = max(largest(row), FORBIDDEN / 2)
+        peak += top
+        store_row(weight, token - begin, exponential(row - top))
+    return peak
+
+
+@hot
+def subtract_observed(
+    groups: Groups, tokens: Tokens, known: Known, amount: float, begin: int, end: int, residual: Floats
+) -> None:
+    """Take the right label of each token off what is expected."""
+    for token in range(begin, end):
+        row = load_row(groups, residual, token)
+        store_row(residual, token, add_scaled(row, -amount, tokens.unit, known.truth[token]))
+
+
+@hot
 def read_scores(
     groups: Groups,
     tokens: Tokens,
@@ -198,10 +230,7 @@ def read_scores(
     partial, lead = False, 0.0
     for token in range(begin, end):
         label = known.truth[token]
-        row = token_row(groups, tokens, token, begin, end)
-        if len(known.cost) > 0 and label >= 0:
-            row = add_scaled(row, -known.cost[label], tokens.unit, label)
-        row = row - max(largest(row), FORBIDDEN / 2)  # nothing is left where everything is forbidden
+        row = centered_row(groups, tokens, known, token, begin, end)
         store_row(weight, token - begin, row)
         if label < 0:
             partial = True
@@ -295,9 +324,7 @@ def expectations(
         if partial:
             add_transitions(groups, length, labels, alpha_known, masked, edge)
         else:
-            for token in range(begin, end):
-                row = load_row(groups, residual, token)
-                store_row(residual, token, add_scaled(row, -amount, tokens.unit, known.truth[token]))
+            subtract_observed(groups, tokens, known, amount, begin, end, residual)
 
 
 @lean_kernel
@@ -321,12 +348,7 @@ def marginals(
     for sentence in range(first, last):
         begin, end = tokens.start[sentence], tokens.start[sentence + 1]
         length = end - begin
-        peak = 0.0
-        for token in range(begin, end):
-            row = token_row(groups, tokens, token, begin, end)
-            top = max(largest(row), FORBIDDEN / 2)
-            peak += top
-            store_row(weight, token - begin, exponential(row - top))
+        peak = read_weights(groups, tokens, begin, end, weight)
         clear_rows(groups, out, begin, end)
         log_scale, total = forward(groups, length, labels, steps.weight, weight, alpha)
         log_partition[sentence] = np.nan

@@ -15,11 +15,10 @@ without loss, and the passes never multiply more.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.kernels.compile.compiler import fast_kernel, inlined, kernel
 from factorwise.kernels.compile.random import random_uniform
-from factorwise.types import Floats, Ints
+from factorwise.types import Floats, Ints, UInt64s
 
 DONE, IMPOSSIBLE, UNDERFLOW = 0, 1, 2
 TINY = 1e-100
@@ -263,7 +262,7 @@ def k_best(
 
 
 @inlined
-def _drawn(terms: Floats, state: NDArray[np.uint64]) -> int:
+def _drawn(terms: Floats, state: UInt64s) -> int:
     """Draw a label with probability proportional to exp of ``terms``, which it overwrites."""
     _lower(terms)
     total = 0.0
@@ -278,7 +277,7 @@ def _drawn(terms: Floats, state: NDArray[np.uint64]) -> int:
 
 
 @kernel
-def sample(edge: Floats, alpha: Floats, state: NDArray[np.uint64], terms: Floats, paths: Ints) -> None:
+def sample(edge: Floats, alpha: Floats, state: UInt64s, terms: Floats, paths: Ints) -> None:
     """Draw paths (rows of int64[size, T]) from the log of the forward pass, last place first."""
     length, labels = alpha.shape
     for row in range(len(paths)):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.kernels.compile.compiler import inlined_kernel, kernel
 from factorwise.kernels.graphs.messages import NEVER, Wiring, Workspace, fill_cavity, next_entry
+from factorwise.types import Float64s, Int64s
 
 
 @kernel
-def decode(wiring: Wiring, work: Workspace, values: NDArray[np.int64]) -> None:
+def decode(wiring: Wiring, work: Workspace, values: Int64s) -> None:
     """Set ``values`` factor by factor in breadth-first order, each given the variables already set.
 
     Ties cannot lead apart: labels are chosen jointly with their factor, not one variable at a time. On a
@@ -51,13 +51,13 @@ def decode(wiring: Wiring, work: Workspace, values: NDArray[np.int64]) -> None:
 
 @inlined_kernel
 def _entry_at(
-    cardinality: NDArray[np.int64],
-    scope_start: NDArray[np.int64],
-    scope: NDArray[np.int64],
-    table_start: NDArray[np.int64],
-    tables: NDArray[np.float64],
+    cardinality: Int64s,
+    scope_start: Int64s,
+    scope: Int64s,
+    table_start: Int64s,
+    tables: Float64s,
     factor: int,
-    values: NDArray[np.int64],
+    values: Int64s,
 ) -> float:
     entry = 0
     for edge in range(scope_start[factor], scope_start[factor + 1]):
@@ -68,12 +68,12 @@ def _entry_at(
 
 @kernel
 def setting_score(
-    cardinality: NDArray[np.int64],
-    scope_start: NDArray[np.int64],
-    scope: NDArray[np.int64],
-    table_start: NDArray[np.int64],
-    tables: NDArray[np.float64],
-    values: NDArray[np.int64],
+    cardinality: Int64s,
+    scope_start: Int64s,
+    scope: Int64s,
+    table_start: Int64s,
+    tables: Float64s,
+    values: Int64s,
 ) -> float:
     """Sum of the table entries at ``values``, in the order of the factors."""
     total = 0.0
@@ -83,7 +83,7 @@ def setting_score(
 
 
 @kernel
-def climb(wiring: Wiring, values: NDArray[np.int64], max_sweeps: int) -> int:
+def climb(wiring: Wiring, values: Int64s, max_sweeps: int) -> int:
     """Give each variable in turn its best label given the rest, until nothing improves; returns sweeps.
 
     Best means: fewest forbidden factors first, then the highest sum of the others, then the label it has.

@@ -120,6 +120,18 @@ def _meet(alpha: Floats, beta: Floats, node: Floats) -> float:
     return total
 
 
+@inlined
+def _step_back(table: Floats, after: Floats, beta: Floats) -> None:
+    """Write what each label can still reach, given what those of the next place reach; scaled."""
+    for left in range(len(beta)):
+        entries = table[left]
+        total = 0.0
+        for right in range(len(after)):
+            total += entries[right] * after[right]
+        beta[left] = total
+    scaled(beta)
+
+
 @fast_kernel
 def backward_pass(
     node_weight: Floats, edge_weight: Floats, alpha: Floats, beta: Floats, onward: Floats, node: Floats
@@ -133,14 +145,7 @@ def backward_pass(
     beta[:] = 1.0
     for place in range(length - 1, -1, -1):
         if place < length - 1:
-            table = edge_weight[0 if tied else place]
-            for left in range(size):
-                entries = table[left]
-                total = 0.0
-                for right in range(size):
-                    total += entries[right] * onward[right]
-                beta[left] = total
-            scaled(beta)
+            _step_back(edge_weight[0 if tied else place], onward, beta)
         if not _meet(alpha[place], beta, node[place]) > FAINTEST:
             return False
         for label in range(size):
@@ -211,14 +216,7 @@ def backward_rows(
     beta[:] = 1.0
     for place in range(length - 1, -1, -1):
         if place < length - 1:
-            after = onward[place + 1]
-            for left in range(size):
-                entries = table[left]
-                total = 0.0
-                for right in range(size):
-                    total += entries[right] * after[right]
-                beta[left] = total
-            scaled(beta)
+            _step_back(table, onward[place + 1], beta)
         total = _meet(alpha[place], beta, node[place])
         if not total > FAINTEST:
             return False

@@ -24,8 +24,11 @@ from factorwise.kernels.chains.chain_rows import (
     FAR,
     FORBIDDEN,
     Known,
+    centered_row,
     clear_rows,
     keep_allowed,
+    read_weights,
+    subtract_observed,
     token_row,
 )
 from factorwise.kernels.chains.rows import (
@@ -245,10 +248,7 @@ def _read_scores(
     partial, lead = False, 0.0
     for token in range(begin, end):
         label = known.truth[token]
-        row = token_row(groups, tokens, token, begin, end)
-        if len(known.cost) > 0 and label >= 0:
-            row = add_scaled(row, -known.cost[label], tokens.unit, label)
-        row = row - max(largest(row), FORBIDDEN / 2)  # nothing is left where everything is forbidden
+        row = centered_row(groups, tokens, known, token, begin, end)
         store_row(weight, token - begin, row)
         if label < 0:
             partial = True
@@ -318,9 +318,7 @@ def expectations(
         if partial:
             add_transitions(groups, length, steps, alpha_known, onward_known, edge)
         else:
-            for token in range(begin, end):
-                row = load_row(groups, residual, token)
-                store_row(residual, token, add_scaled(row, -amount, tokens.unit, known.truth[token]))
+            subtract_observed(groups, tokens, known, amount, begin, end, residual)
 
 
 @lean_kernel
@@ -344,12 +342,7 @@ def marginals(
     for sentence in range(first, last):
         begin, end = tokens.start[sentence], tokens.start[sentence + 1]
         length = end - begin
-        peak = 0.0
-        for token in range(begin, end):
-            row = token_row(groups, tokens, token, begin, end)
-            top = max(largest(row), FORBIDDEN / 2)
-            peak += top
-            store_row(alpha, token - begin, exponential(row - top))
+        peak = read_weights(groups, tokens, begin, end, alpha)
         clear_rows(groups, out, begin, end)
         log_scale, total = forward(groups, length, steps, alpha)
         log_partition[sentence] = np.nan

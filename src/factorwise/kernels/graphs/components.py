@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.kernels.compile.compiler import inlined_kernel, kernel
-from factorwise.types import Ints
+from factorwise.types import Int32s, Ints
 
-Nodes = NDArray[np.int32]
+Nodes = Int32s
 
 
 def component_numbers(n: int, first: Ints, second: Ints) -> Nodes:
@@ -24,7 +23,7 @@ def component_numbers(n: int, first: Ints, second: Ints) -> Nodes:
 
 
 @inlined_kernel
-def _root(parent: Nodes, node: int) -> int:
+def root_of(parent: Ints, node: int) -> int:
     """Return the root of a node's tree, and halve the path to it."""
     while parent[node] != node:
         parent[node] = parent[parent[node]]
@@ -36,7 +35,7 @@ def _root(parent: Nodes, node: int) -> int:
 def join_ends(first: Nodes, second: Nodes, parent: Nodes) -> None:
     """Join the trees of the ends of each edge; the smaller root becomes the root of both."""
     for edge in range(len(first)):
-        one, two = _root(parent, first[edge]), _root(parent, second[edge])
+        one, two = root_of(parent, first[edge]), root_of(parent, second[edge])
         if one < two:
             parent[two] = one
         elif two < one:

@@ -6,23 +6,22 @@ two variables, and no chain of them comes back.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
-from factorwise.kernels.compile.compiler import inlined_kernel, kernel
+from factorwise.kernels.compile.compiler import kernel
+from factorwise.kernels.graphs.components import root_of
+from factorwise.types import Bools, Int64s
 
 
 @kernel
 def breadth_first(
-    scope_start: NDArray[np.int64],
-    scope: NDArray[np.int64],
-    owner: NDArray[np.int64],
-    touch_start: NDArray[np.int64],
-    touch: NDArray[np.int64],
-    order: NDArray[np.int64],
-    queue: NDArray[np.int64],
-    seen: NDArray[np.bool_],
-    used: NDArray[np.bool_],
+    scope_start: Int64s,
+    scope: Int64s,
+    owner: Int64s,
+    touch_start: Int64s,
+    touch: Int64s,
+    order: Int64s,
+    queue: Int64s,
+    seen: Bools,
+    used: Bools,
 ) -> bool:
     """Fill ``order`` with the factors as a breadth-first walk meets them; True if they form a forest.
 
@@ -59,22 +58,8 @@ def breadth_first(
     return forest
 
 
-@inlined_kernel
-def _root(parent: NDArray[np.int64], variable: int) -> int:
-    while parent[variable] != variable:
-        parent[variable] = parent[parent[variable]]
-        variable = parent[variable]
-    return variable
-
-
 @kernel
-def grow_forest(
-    scope_start: NDArray[np.int64],
-    scope: NDArray[np.int64],
-    order: NDArray[np.int64],
-    parent: NDArray[np.int64],
-    chosen: NDArray[np.bool_],
-) -> None:
+def grow_forest(scope_start: Int64s, scope: Int64s, order: Int64s, parent: Int64s, chosen: Bools) -> None:
     """Go through the factors in ``order`` and choose each that keeps the chosen ones a forest.
 
     ``parent`` has room for every variable, ``chosen`` for every factor; both are overwritten.
@@ -87,9 +72,9 @@ def grow_forest(
         apart = True
         for edge in range(first, last):
             for earlier in range(first, edge):
-                if _root(parent, scope[edge]) == _root(parent, scope[earlier]):
+                if root_of(parent, scope[edge]) == root_of(parent, scope[earlier]):
                     apart = False
         if apart:
             chosen[factor] = True
             for edge in range(first + 1, last):
-                parent[_root(parent, scope[edge])] = _root(parent, scope[first])
+                parent[root_of(parent, scope[edge])] = root_of(parent, scope[first])

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.kernels.compile.compiler import inlined_kernel, kernel
 from factorwise.kernels.graphs.messages import NEVER, Wiring, next_entry
+from factorwise.types import Float64s, Int64s
 
 
 @inlined_kernel
 def expected_tables(
-    wiring: Wiring,
-    beliefs: NDArray[np.float64],
-    variable: int,
-    digits: NDArray[np.int64],
-    scores: NDArray[np.float64],
+    wiring: Wiring, beliefs: Float64s, variable: int, digits: Int64s, scores: Float64s
 ) -> None:
     """Fill ``scores[label]`` with the unary entry plus each factor's mean given that label of ``variable``.
 
@@ -55,12 +51,7 @@ def expected_tables(
 
 @kernel
 def run_mean_field(
-    wiring: Wiring,
-    beliefs: NDArray[np.float64],
-    digits: NDArray[np.int64],
-    scores: NDArray[np.float64],
-    tolerance: float,
-    trace: NDArray[np.float64],
+    wiring: Wiring, beliefs: Float64s, digits: Int64s, scores: Float64s, tolerance: float, trace: Float64s
 ) -> int:
     """Update each variable in turn until no belief moves more than ``tolerance``; returns the sweeps made.
 
@@ -91,11 +82,7 @@ def run_mean_field(
 
 @kernel
 def product_beliefs(
-    wiring: Wiring,
-    beliefs: NDArray[np.float64],
-    entry_start: NDArray[np.int64],
-    digits: NDArray[np.int64],
-    joint: NDArray[np.float64],
+    wiring: Wiring, beliefs: Float64s, entry_start: Int64s, digits: Int64s, joint: Float64s
 ) -> None:
     """Joint beliefs of each factor, from ``entry_start[f]`` on, as products of those of its variables."""
     for factor in range(len(wiring.table_start)):

@@ -18,9 +18,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.kernels.compile.compiler import inlined_kernel, kernel
+from factorwise.types import Float64s, Int64s
 
 NEVER = -np.inf
 
@@ -51,19 +51,19 @@ class Wiring(NamedTuple):
         Factors in breadth-first order.
     """
 
-    cardinality: NDArray[np.int64]
-    label_start: NDArray[np.int64]
-    unary: NDArray[np.float64]
-    scope_start: NDArray[np.int64]
-    scope: NDArray[np.int64]
-    table_start: NDArray[np.int64]
-    tables: NDArray[np.float64]
-    message_start: NDArray[np.int64]
-    owner: NDArray[np.int64]
-    touch_start: NDArray[np.int64]
-    touch: NDArray[np.int64]
-    appearance: NDArray[np.float64]
-    walk: NDArray[np.int64]
+    cardinality: Int64s
+    label_start: Int64s
+    unary: Float64s
+    scope_start: Int64s
+    scope: Int64s
+    table_start: Int64s
+    tables: Float64s
+    message_start: Int64s
+    owner: Int64s
+    touch_start: Int64s
+    touch: Int64s
+    appearance: Float64s
+    walk: Int64s
 
 
 class Workspace(NamedTuple):
@@ -76,15 +76,15 @@ class Workspace(NamedTuple):
         Labels of the table entry at hand.
     """
 
-    messages: NDArray[np.float64]
-    fresh: NDArray[np.float64]
-    cavity: NDArray[np.float64]
-    totals: NDArray[np.float64]
-    digits: NDArray[np.int64]
+    messages: Float64s
+    fresh: Float64s
+    cavity: Float64s
+    totals: Float64s
+    digits: Int64s
 
 
 @kernel
-def node_totals(wiring: Wiring, messages: NDArray[np.float64], totals: NDArray[np.float64]) -> int:
+def node_totals(wiring: Wiring, messages: Float64s, totals: Float64s) -> int:
     """Fill ``totals``; return a variable all of whose labels are impossible, or -1."""
     empty = -1
     for variable in range(len(wiring.cardinality)):
@@ -131,7 +131,7 @@ def _log_add(first: float, second: float) -> float:
 
 
 @inlined_kernel
-def next_entry(wiring: Wiring, digits: NDArray[np.int64], first: int, last: int) -> None:
+def next_entry(wiring: Wiring, digits: Int64s, first: int, last: int) -> None:
     """Advance ``digits`` to the next entry of a table in C order over edges ``first`` to ``last - 1``."""
     for edge in range(last - 1, first - 1, -1):
         digits[edge - first] += 1
@@ -256,16 +256,25 @@ def absorb(wiring: Wiring, work: Workspace, factor: int, damping: float, immedia
                 work.totals[start + message - first] += weight * (new - old)
 
 
+@inlined_kernel
+def scheduled(order: Int64s, step: int, immediate: bool) -> int:
+    """Return the factor of a step: through ``order`` backwards and then forwards, or by number."""
+    if not immediate:
+        return step
+    factors = len(order)
+    return order[factors - 1 - step] if step < factors else order[step - factors]
+
+
 @kernel
 def run_sweeps(
     wiring: Wiring,
     work: Workspace,
-    order: NDArray[np.int64],
+    order: Int64s,
     maximize: bool,
     immediate: bool,
     damping: float,
     tolerance: float,
-    trace: NDArray[np.float64],
+    trace: Float64s,
 ) -> tuple[int, int]:
     """Sweep until the largest change is within ``tolerance`` or ``trace`` is full.
 
@@ -281,12 +290,7 @@ def run_sweeps(
             return sweeps, empty
         change = 0.0
         for step in range(2 * factors if immediate else factors):
-            if not immediate:
-                factor = step
-            elif step < factors:
-                factor = order[factors - 1 - step]
-            else:
-                factor = order[step - factors]
+            factor = scheduled(order, step, immediate)
             if not send(wiring, work, factor, maximize):
                 return sweeps, wiring.scope[wiring.scope_start[factor]]
             change = max(change, pending_change(wiring, work, factor))
@@ -299,12 +303,7 @@ def run_sweeps(
 
 
 @kernel
-def label_beliefs(
-    cardinality: NDArray[np.int64],
-    label_start: NDArray[np.int64],
-    totals: NDArray[np.float64],
-    beliefs: NDArray[np.float64],
-) -> None:
+def label_beliefs(cardinality: Int64s, label_start: Int64s, totals: Float64s, beliefs: Float64s) -> None:
     """Normalized exponentials of the totals of each variable."""
     for variable in range(len(cardinality)):
         start = label_start[variable]
@@ -321,9 +320,7 @@ def label_beliefs(
 
 
 @kernel
-def factor_beliefs(
-    wiring: Wiring, work: Workspace, entry_start: NDArray[np.int64], beliefs: NDArray[np.float64]
-) -> int:
+def factor_beliefs(wiring: Wiring, work: Workspace, entry_start: Int64s, beliefs: Float64s) -> int:
     """Joint beliefs of each factor from ``entry_start[f]`` on; returns a factor without any, or -1."""
     for factor in range(len(wiring.table_start)):
         fill_cavity(wiring, work, factor)

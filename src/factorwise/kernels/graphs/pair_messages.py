@@ -12,10 +12,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.kernels.compile.compiler import fast_kernel, inlined
-from factorwise.kernels.graphs.messages import Wiring, Workspace
+from factorwise.kernels.graphs.messages import Wiring, Workspace, scheduled
+from factorwise.types import Float64s, Int64s
 
 ALMOST_ONE = 1.0 - 2.0**-53
 
@@ -35,16 +35,16 @@ class BinaryPairs(NamedTuple):
         Product of the prior and the messages at each variable.
     """
 
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    left_one: NDArray[np.float64]
-    right_one: NDArray[np.float64]
-    both_one: NDArray[np.float64]
-    prior: NDArray[np.float64]
-    to_left: NDArray[np.float64]
-    to_right: NDArray[np.float64]
-    totals: NDArray[np.float64]
-    fresh_totals: NDArray[np.float64]
+    left: Int64s
+    right: Int64s
+    left_one: Float64s
+    right_one: Float64s
+    both_one: Float64s
+    prior: Float64s
+    to_left: Float64s
+    to_right: Float64s
+    totals: Float64s
+    fresh_totals: Float64s
 
 
 @inlined
@@ -66,8 +66,34 @@ def _wider(gap: float, width: float, old: float, new: float) -> tuple[float, flo
     return gap, width
 
 
+@inlined
+def _fresh_messages(
+    pairs: BinaryPairs, factor: int, total_left: float, total_right: float
+) -> tuple[float, float]:
+    """Return both messages of a factor from those that are there, and the totals of its variables."""
+    left_one, right_one = pairs.left_one[factor], pairs.right_one[factor]
+    both_one = pairs.both_one[factor]
+    return (
+        _ratio(pairs.to_right[factor], total_right, right_one, left_one, both_one),
+        _ratio(pairs.to_left[factor], total_left, left_one, right_one, both_one),
+    )
+
+
+@inlined
+def _replace_messages(
+    pairs: BinaryPairs, factor: int, new_left: float, new_right: float, damping: float
+) -> tuple[float, float]:
+    """Write both messages of a factor, damped, and return them."""
+    if damping > 0.0:
+        new_left = _geometric(pairs.to_left[factor], new_left, damping)
+        new_right = _geometric(pairs.to_right[factor], new_right, damping)
+    pairs.to_left[factor] = new_left
+    pairs.to_right[factor] = new_right
+    return new_left, new_right
+
+
 @fast_kernel
-def run_binary(pairs: BinaryPairs, damping: float, tolerance: float, trace: NDArray[np.float64]) -> int:
+def run_binary(pairs: BinaryPairs, damping: float, tolerance: float, trace: Float64s) -> int:
     """Update all messages at once until changes are within ``tolerance`` or ``trace`` is full.
 
     Returns the sweeps made.
@@ -85,17 +111,10 @@ def run_binary(pairs: BinaryPairs, damping: float, tolerance: float, trace: NDAr
         for factor in range(factors):
             left, right = np.uint64(pairs.left[factor]), np.uint64(pairs.right[factor])
             old_left, old_right = pairs.to_left[factor], pairs.to_right[factor]
-            left_one, right_one = pairs.left_one[factor], pairs.right_one[factor]
-            both_one = pairs.both_one[factor]
-            new_left = _ratio(old_right, totals[right], right_one, left_one, both_one)
-            new_right = _ratio(old_left, totals[left], left_one, right_one, both_one)
+            new_left, new_right = _fresh_messages(pairs, factor, totals[left], totals[right])
             gap, width = _wider(gap, width, old_left, new_left)
             gap, width = _wider(gap, width, old_right, new_right)
-            if damping > 0.0:
-                new_left = _geometric(old_left, new_left, damping)
-                new_right = _geometric(old_right, new_right, damping)
-            pairs.to_left[factor] = new_left
-            pairs.to_right[factor] = new_right
+            new_left, new_right = _replace_messages(pairs, factor, new_left, new_right, damping)
             fresh[left] *= new_left
             fresh[right] *= new_right
         totals, fresh = fresh, totals
@@ -107,11 +126,7 @@ def run_binary(pairs: BinaryPairs, damping: float, tolerance: float, trace: NDAr
 
 @fast_kernel
 def run_binary_in_order(
-    pairs: BinaryPairs,
-    order: NDArray[np.int64],
-    damping: float,
-    tolerance: float,
-    trace: NDArray[np.float64],
+    pairs: BinaryPairs, order: Int64s, damping: float, tolerance: float, trace: Float64s
 ) -> int:
     """Like `run_binary`, one factor after the other through ``order`` backwards and then forwards."""
     factors = len(order)
@@ -123,20 +138,13 @@ def run_binary_in_order(
             totals[pairs.left[factor]] *= pairs.to_left[factor]
             totals[pairs.right[factor]] *= pairs.to_right[factor]
         for step in range(2 * factors):
-            factor = order[factors - 1 - step] if step < factors else order[step - factors]
+            factor = scheduled(order, step, True)
             left, right = pairs.left[factor], pairs.right[factor]
             old_left, old_right = pairs.to_left[factor], pairs.to_right[factor]
-            left_one, right_one = pairs.left_one[factor], pairs.right_one[factor]
-            both_one = pairs.both_one[factor]
-            new_left = _ratio(old_right, totals[right], right_one, left_one, both_one)
-            new_right = _ratio(old_left, totals[left], left_one, right_one, both_one)
+            new_left, new_right = _fresh_messages(pairs, factor, totals[left], totals[right])
             gap, width = _wider(gap, width, old_left, new_left)
             gap, width = _wider(gap, width, old_right, new_right)
-            if damping > 0.0:
-                new_left = _geometric(old_left, new_left, damping)
-                new_right = _geometric(old_right, new_right, damping)
-            pairs.to_left[factor] = new_left
-            pairs.to_right[factor] = new_right
+            new_left, new_right = _replace_messages(pairs, factor, new_left, new_right, damping)
             totals[left] *= new_left / old_left
             totals[right] *= new_right / old_right
         trace[sweep] = 2.0 * math.atanh(min(gap / width, ALMOST_ONE))
@@ -174,7 +182,7 @@ def _send_probabilities(wiring: Wiring, work: Workspace, factor: int) -> None:
 
 
 @fast_kernel
-def _products(wiring: Wiring, messages: NDArray[np.float64], totals: NDArray[np.float64]) -> None:
+def _products(wiring: Wiring, messages: Float64s, totals: Float64s) -> None:
     totals[:] = wiring.unary
     for edge in range(len(wiring.scope)):
         start = wiring.label_start[wiring.scope[edge]]
@@ -187,11 +195,11 @@ def _products(wiring: Wiring, messages: NDArray[np.float64], totals: NDArray[np.
 def run_pairs(
     wiring: Wiring,
     work: Workspace,
-    order: NDArray[np.int64],
+    order: Int64s,
     immediate: bool,
     damping: float,
     tolerance: float,
-    trace: NDArray[np.float64],
+    trace: Float64s,
 ) -> int:
     """Sweeps as `messages.run_sweeps` makes them; ``unary``, ``tables`` and ``messages`` are probabilities.
 
@@ -202,12 +210,7 @@ def run_pairs(
         _products(wiring, work.messages, work.totals)
         widest = 1.0
         for step in range(2 * factors if immediate else factors):
-            if not immediate:
-                factor = step
-            elif step < factors:
-                factor = order[factors - 1 - step]
-            else:
-                factor = order[step - factors]
+            factor = scheduled(order, step, immediate)
             _send_probabilities(wiring, work, factor)
             for edge in range(wiring.scope_start[factor], wiring.scope_start[factor + 1]):
                 start = wiring.label_start[wiring.scope[edge]]

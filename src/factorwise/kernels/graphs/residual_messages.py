@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from factorwise.kernels.compile.compiler import inlined_kernel, kernel
 from factorwise.kernels.graphs.messages import Wiring, Workspace, absorb, node_totals, pending_change, send
+from factorwise.types import Float64s, Int64s
 
 
 class Queue(NamedTuple):
     """A heap of factors: ``heap[0]`` has the largest ``change``, ``place[f]`` says where factor f stands."""
 
-    heap: NDArray[np.int64]
-    place: NDArray[np.int64]
-    change: NDArray[np.float64]
+    heap: Int64s
+    place: Int64s
+    change: Float64s
 
 
 @inlined_kernel
@@ -69,7 +67,7 @@ def run_residual(
     maximize: bool,
     damping: float,
     tolerance: float,
-    trace: NDArray[np.float64],
+    trace: Float64s,
 ) -> tuple[int, int]:
     """Update the most pending factor until none exceeds ``tolerance`` or ``trace`` is full.
 

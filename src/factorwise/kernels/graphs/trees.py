@@ -11,11 +11,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.kernels.compile.compiler import inlined, kernel
 from factorwise.kernels.compile.random import random_uniform
-from factorwise.types import Floats, Ints
+from factorwise.types import Floats, Ints, UInt64s
 
 DONE, IMPOSSIBLE, UNDERFLOW = 0, 1, 2
 
@@ -56,7 +55,7 @@ class Forest(NamedTuple):
 
 
 @kernel
-def fill_uniforms(state: NDArray[np.uint64], out: Floats) -> None:
+def fill_uniforms(state: UInt64s, out: Floats) -> None:
     """Fill ``out`` with numbers from [0, 1), advancing ``state``."""
     for index in range(len(out)):
         out[index] = random_uniform(state)
@@ -184,6 +183,15 @@ def _log_value(forest: Forest, table: Floats, clique: int, labels: Ints, up: Flo
     return value
 
 
+@inlined
+def _entry_at(forest: Forest, edges: Ints, labels: Ints) -> int:
+    """Return the entry of a table over some edges at the labels of these."""
+    entry = 0
+    for edge in edges:
+        entry = entry * forest.size[edge] + labels[edge]
+    return entry
+
+
 @kernel
 def merge_tables(
     forest: Forest,
@@ -209,9 +217,7 @@ def merge_tables(
         first, last, _ = _span(forest, clique)
         labels[first:last] = 0
         for entry in range(forest.table_start[clique], forest.table_start[clique + 1]):
-            source = 0
-            for edge in range(scope_start[factor], scope_start[factor + 1]):
-                source = source * forest.size[place[edge]] + labels[place[edge]]
+            source = _entry_at(forest, place[scope_start[factor] : scope_start[factor + 1]], labels)
             out[entry] += tables[table_start[factor] + source]
             _advance(forest, labels, first, last, -1)
 
@@ -236,9 +242,7 @@ def share_joints(
         first, last, _ = _span(forest, clique)
         labels[first:last] = 0
         for entry in range(forest.table_start[clique], forest.table_start[clique + 1]):
-            target = 0
-            for edge in range(scope_start[factor], scope_start[factor + 1]):
-                target = target * forest.size[place[edge]] + labels[place[edge]]
+            target = _entry_at(forest, place[scope_start[factor] : scope_start[factor + 1]], labels)
             out[out_start[factor] + target] += joint[entry]
             _advance(forest, labels, first, last, -1)
 
@@ -391,13 +395,7 @@ def decode(forest: Forest, table: Floats, labels: Ints, up: Floats, values: Ints
 
 @kernel
 def sample(
-    forest: Forest,
-    table: Floats,
-    state: NDArray[np.uint64],
-    labels: Ints,
-    up: Floats,
-    message: Floats,
-    values: Ints,
+    forest: Forest, table: Floats, state: UInt64s, labels: Ints, up: Floats, message: Floats, values: Ints
 ) -> None:
     """Complete settings (rows of ``values``) whose roots are drawn, from the sums of `inward_log`.
 

@@ -5,25 +5,25 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.kernels.compile.compiler import kernel
+from factorwise.types import Bools, Float64s, Int8s, Int64s, UInt8s
 
 
 @kernel
 def boost_level_tables(
-    levels: NDArray[np.uint8],
-    same: NDArray[np.bool_],
-    share: NDArray[np.float64],
-    score: NDArray[np.float64],
-    start: NDArray[np.int64],
-    direction: NDArray[np.int8],
+    levels: UInt8s,
+    same: Bools,
+    share: Float64s,
+    score: Float64s,
+    start: Int64s,
+    direction: Int8s,
     rounds: int,
     rate: float,
     leaves: int,
     least_pairs: int,
     ridge: float,
-    table: NDArray[np.float64],
+    table: Float64s,
 ) -> float:
     """Add to ``table`` by rounds of Newton steps of the logistic loss; return the shift of all scores.
 
@@ -86,11 +86,7 @@ def boost_level_tables(
 
 @kernel
 def _add_up(
-    level: NDArray[np.uint8],
-    slope: NDArray[np.float64],
-    curvature: NDArray[np.float64],
-    slopes: NDArray[np.float64],
-    curvatures: NDArray[np.float64],
+    level: UInt8s, slope: Float64s, curvature: Float64s, slopes: Float64s, curvatures: Float64s
 ) -> None:
     """Sum up slopes and curvatures of pairs by level."""
     slopes[:], curvatures[:] = 0.0, 0.0
@@ -100,9 +96,7 @@ def _add_up(
 
 
 @kernel
-def _running_sums(
-    slopes: NDArray[np.float64], curvatures: NDArray[np.float64], counts: NDArray[np.float64], size: int
-) -> NDArray[np.float64]:
+def _running_sums(slopes: Float64s, curvatures: Float64s, counts: Float64s, size: int) -> Float64s:
     """Return slopes, curvatures and pairs of the levels up to each together: float64[size + 1, 3].
 
     Level 0 counts among the pairs only.
@@ -118,7 +112,7 @@ def _running_sums(
 
 @kernel
 def _step_of_piece(
-    sums: NDArray[np.float64], low: int, high: int, bounds: NDArray[np.float64], ridge: float
+    sums: Float64s, low: int, high: int, bounds: Float64s, ridge: float
 ) -> tuple[float, float]:
     """Return the Newton step of the levels from ``low`` + 1 to ``high`` within bounds, and what it gains."""
     slope, curvature = sums[high, 0] - sums[low, 0], sums[high, 1] - sums[low, 1] + ridge
@@ -128,14 +122,14 @@ def _step_of_piece(
 
 @kernel
 def _find_cut(
-    sums: NDArray[np.float64],
+    sums: Float64s,
     low: int,
     high: int,
-    bounds: NDArray[np.float64],
+    bounds: Float64s,
     direction: int,
     least_pairs: int,
     ridge: float,
-    cut: NDArray[np.float64],
+    cut: Float64s,
 ) -> None:
     """Write what the best cut of a piece gains, the last level below it, and the steps of the two parts.
 
@@ -161,8 +155,8 @@ def _find_cut(
 
 @kernel
 def _cut_into_pieces(
-    sums: NDArray[np.float64], size: int, direction: int, leaves: int, least_pairs: int, ridge: float
-) -> NDArray[np.float64]:
+    sums: Float64s, size: int, direction: int, leaves: int, least_pairs: int, ridge: float
+) -> Float64s:
     """Return the step of each level, 0 for level 0: the piece whose cut gains most is cut, time and again."""
     ends = np.zeros((leaves, 2), np.int64)
     bounds, cuts = np.empty((leaves, 2)), np.empty((leaves, 4))

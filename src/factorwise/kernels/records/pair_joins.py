@@ -11,14 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.kernels.compile.compiler import inlined_kernel, kernel
+from factorwise.types import Int32s, Int64s, UInt8s, UInt64s
 
-Bytes = NDArray[np.uint8]
-Codes = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Words = NDArray[np.uint64]
+Codes = Int32s
 
 TAG_BITS = 12
 ITEM_BITS = (64 - TAG_BITS) // 2
@@ -56,7 +53,7 @@ def _shared_bits(one: Any, two: Any) -> Any:
 
 @inlined_kernel
 def _passes(
-    records: Words, equal: Codes, missing: Codes, shared: Codes, enough: Codes, first: int, second: int
+    records: UInt64s, equal: Codes, missing: Codes, shared: Codes, enough: Codes, first: int, second: int
 ) -> Any:
     """Whether what the columns and masks of two items say for their being of one entity adds up to enough."""
     total = np.int32(0)
@@ -76,11 +73,11 @@ def _passes(
 @kernel
 def join_blocks(
     item: Codes,
-    start: Longs,
+    start: Int64s,
     tag: Codes,
     reach: int,
     sources: Codes,
-    records: Words,
+    records: UInt64s,
     equal: Codes,
     missing: Codes,
     shared: Codes,
@@ -88,7 +85,7 @@ def join_blocks(
     groups: Codes,
     block: int,
     row: int,
-    words: Words,
+    words: UInt64s,
 ) -> tuple[int, int, int]:
     """Write the pairs of blocks that pass the test, from a row of a block on, as long as there is room.
 
@@ -144,7 +141,7 @@ def join_blocks(
 
 
 @kernel
-def pair_levels(columns: Bytes, masks: Words, first: Codes, second: Codes, found: Bytes) -> None:
+def pair_levels(columns: UInt8s, masks: UInt64s, first: Codes, second: Codes, found: UInt8s) -> None:
     """Write which weight of each column and mask applies to pairs: uint8[pairs, columns + masks]."""
     width = columns.shape[1]
     for k in range(len(first)):
@@ -157,7 +154,9 @@ def pair_levels(columns: Bytes, masks: Words, first: Codes, second: Codes, found
 
 
 @kernel
-def merge_pairs(words: Words, first: Codes, second: Codes, weight: Bytes, pairs: Longs, new: Longs) -> int:
+def merge_pairs(
+    words: UInt64s, first: Codes, second: Codes, weight: UInt8s, pairs: Int64s, new: Int64s
+) -> int:
     """Write each pair of sorted words once; return how many there are.
 
     weight

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.kernels.compile.compiler import shared
+from factorwise.types import Int32s, Int64s
 
 
 class Matched(NamedTuple):
@@ -24,10 +24,10 @@ class Matched(NamedTuple):
         The partners that each item on the left may have, ascending.
     """
 
-    target: NDArray[np.int32]
-    holder: NDArray[np.int32]
-    start: NDArray[np.int64]
-    candidate: NDArray[np.int32]
+    target: Int32s
+    holder: Int32s
+    start: Int64s
+    candidate: Int32s
 
 
 class Ordered(NamedTuple):
@@ -39,8 +39,8 @@ class Ordered(NamedTuple):
         The item at each position.
     """
 
-    target: NDArray[np.int32]
-    holder: NDArray[np.int32]
+    target: Int32s
+    holder: Int32s
 
 
 class Rooted(NamedTuple):
@@ -52,8 +52,8 @@ class Rooted(NamedTuple):
         How many children each item has, and the root.
     """
 
-    target: NDArray[np.int32]
-    degree: NDArray[np.int32]
+    target: Int32s
+    degree: Int32s
 
 
 def apply_match(world: Any, move: Any) -> None:

@@ -11,13 +11,13 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.kernels.compile.compiler import shared
 from factorwise.kernels.structures.arrays import is_below
 from factorwise.kernels.structures.moves import set_change
 from factorwise.kernels.walks.layouts import STAY
 from factorwise.kernels.walks.library import below
+from factorwise.types import Int32s, Int64s
 
 
 class Nested(NamedTuple):
@@ -35,14 +35,14 @@ class Nested(NamedTuple):
         How many inner nodes are in use.
     """
 
-    target: NDArray[np.int32]
-    first: NDArray[np.int32]
-    degree: NDArray[np.int32]
-    following: NDArray[np.int32]
-    previous: NDArray[np.int32]
-    inner: NDArray[np.int32]
-    at: NDArray[np.int32]
-    used: NDArray[np.int64]
+    target: Int32s
+    first: Int32s
+    degree: Int32s
+    following: Int32s
+    previous: Int32s
+    inner: Int32s
+    at: Int32s
+    used: Int64s
 
 
 @shared

@@ -21,9 +21,9 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
 from factorwise.kernels.compile.compiler import inlined_kernel, kernel
+from factorwise.types import Bools, Int32s, Int64s, UInt8s, UInt64s
 
 PADDING = 16
 UNKNOWN = -1
@@ -37,10 +37,7 @@ _FIRST_FACTOR, _NEXT_FACTOR = np.uint64(0x9E37_79B9_7F4A_7C15), np.uint64(0xD6E8
 _LOW_BITS = np.uint64(0x7F7F_7F7F_7F7F_7F7F)
 _FIRST_BYTES = np.array([(1 << 8 * count) - 1 for count in range(_WORD + 1)], dtype=np.uint64)
 
-Bytes = NDArray[np.uint8]
-Words = NDArray[np.uint64]
-Longs = NDArray[np.int64]
-Codes = NDArray[np.int32]
+Codes = Int32s
 
 
 def _instruction(generate: Any) -> Any:
@@ -98,7 +95,7 @@ def _first_bytes(word: Any, length: int) -> Any:
 
 
 @inlined_kernel
-def _hash(data: Bytes, begin: int, length: int) -> Any:
+def _hash(data: UInt8s, begin: int, length: int) -> Any:
     """Hash a string. Up to sixteen bytes there is no branch: lengths are hard to predict."""
     mixed = (_first_bytes(_word_at(data, begin), length) ^ np.uint64(length)) * _FIRST_FACTOR
     mixed ^= mixed >> _HALF
@@ -114,7 +111,7 @@ def _hash(data: Bytes, begin: int, length: int) -> Any:
 
 
 @inlined_kernel
-def _equal(data: Bytes, begin: int, length: int, text: Bytes, offset: int) -> bool:
+def _equal(data: UInt8s, begin: int, length: int, text: UInt8s, offset: int) -> bool:
     """Whether the strings of ``length`` bytes at ``data[begin]`` and ``text[offset]`` are the same."""
     differing = _first_bytes(_word_at(data, begin) ^ _word_at(text, offset), length)
     second = _word_at(data, begin + _WORD) ^ _word_at(text, offset + _WORD)
@@ -128,14 +125,14 @@ def _equal(data: Bytes, begin: int, length: int, text: Bytes, offset: int) -> bo
 
 
 @inlined_kernel
-def _is_code(data: Bytes, begin: int, length: int, text: Bytes, offsets: Longs, code: int) -> bool:
+def _is_code(data: UInt8s, begin: int, length: int, text: UInt8s, offsets: Int64s, code: int) -> bool:
     offset = offsets[code]
     return offsets[code + 1] - offset == length and _equal(data, begin, length, text, offset)
 
 
 @inlined_kernel
 def _probe(
-    data: Bytes, begin: int, length: int, mixed: Any, slots: Words, text: Bytes, offsets: Longs
+    data: UInt8s, begin: int, length: int, mixed: Any, slots: UInt64s, text: UInt8s, offsets: Int64s
 ) -> Any:
     """Return the code of a string, or where it belongs: minus one minus the number of a free slot."""
     mask = np.uint64(len(slots) - 1)
@@ -153,15 +150,15 @@ def _probe(
 
 @inlined_kernel
 def _likely_codes(
-    data: Bytes,
+    data: UInt8s,
     begin: int,
-    ends: Longs,
+    ends: Int64s,
     gap: int,
-    slots: Words,
-    text: Bytes,
-    offsets: Longs,
-    mixed: Words,
-    begins: Longs,
+    slots: UInt64s,
+    text: UInt8s,
+    offsets: Int64s,
+    mixed: UInt64s,
+    begins: Int64s,
     codes: Codes,
 ) -> int:
     """Hash a batch of strings and write the first code with the tag of each, `UNKNOWN` where none has it.
@@ -190,7 +187,7 @@ def _likely_codes(
 
 
 @kernel
-def segment_ends(data: Bytes, ends: Longs) -> int:
+def segment_ends(data: UInt8s, ends: Int64s) -> int:
     """Write where the zero bytes of ``data`` are, as many as ``ends`` has room for; return their number.
 
     `PADDING` bytes that do not count must follow ``data`` in memory.
@@ -210,40 +207,20 @@ def segment_ends(data: Bytes, ends: Longs) -> int:
     return count
 
 
-@kernel
-def find_segments(
-    data: Bytes, begin: int, ends: Longs, gap: int, slots: Words, text: Bytes, offsets: Longs, codes: Codes
-) -> None:
-    """Write the code of each string to ``codes``, `UNKNOWN` for those that the table does not have."""
-    mixed = np.empty(_BATCH, dtype=np.uint64)
-    begins = np.empty(_BATCH, dtype=np.int64)
-    for base in range(0, len(ends), _BATCH):
-        batch, likely = ends[base : base + _BATCH], codes[base : base + _BATCH]
-        begin = _likely_codes(data, begin, batch, gap, slots, text, offsets, mixed, begins, likely)
-        for index in range(len(batch)):
-            code: Any = np.int64(likely[index])
-            length = batch[index] - begins[index]
-            if code >= 0 and not _is_code(data, begins[index], length, text, offsets, code):
-                code = _probe(data, begins[index], length, mixed[index], slots, text, offsets)
-                likely[index] = max(code, UNKNOWN)
-
-
-@kernel
-def intern_segments(
-    data: Bytes,
+@inlined_kernel
+def _code_segments(
+    data: UInt8s,
     begin: int,
-    ends: Longs,
+    ends: Int64s,
     gap: int,
-    slots: Words,
-    text: Bytes,
-    offsets: Longs,
+    slots: UInt64s,
+    text: UInt8s,
+    offsets: Int64s,
     known: int,
     codes: Codes,
+    grow: bool,
 ) -> int:
-    """Write the code of each string to ``codes``, adding new ones to the table; return how many it has.
-
-    ``known`` strings are in the table already. The table must have room for all strings, were they new.
-    """
+    """Write the code of each string; those that the table does not have are `UNKNOWN`, or added to it."""
     mixed = np.empty(_BATCH, dtype=np.uint64)
     begins = np.empty(_BATCH, dtype=np.int64)
     for base in range(0, len(ends), _BATCH):
@@ -254,8 +231,10 @@ def intern_segments(
             length = batch[index] - begins[index]
             if code >= 0 and _is_code(data, begins[index], length, text, offsets, code):
                 continue
+            if code < 0 and not grow:
+                continue
             code = _probe(data, begins[index], length, mixed[index], slots, text, offsets)
-            if code < 0:  # nor was it added since the batch began
+            if code < 0 and grow:  # nor was it added since the batch began
                 slots[-1 - code] = ((mixed[index] >> _HALF) << _HALF) | np.uint64(known + 1)
                 offset = offsets[known]
                 for byte in range(length):
@@ -263,12 +242,46 @@ def intern_segments(
                 offsets[known + 1] = offset + length
                 code = known
                 known += 1
-            likely[index] = code
+            likely[index] = max(code, UNKNOWN)
     return known
 
 
 @kernel
-def keep_known(codes: Codes, indptr: Longs) -> int:
+def find_segments(
+    data: UInt8s,
+    begin: int,
+    ends: Int64s,
+    gap: int,
+    slots: UInt64s,
+    text: UInt8s,
+    offsets: Int64s,
+    codes: Codes,
+) -> None:
+    """Write the code of each string to ``codes``, `UNKNOWN` for those that the table does not have."""
+    _code_segments(data, begin, ends, gap, slots, text, offsets, 0, codes, False)
+
+
+@kernel
+def intern_segments(
+    data: UInt8s,
+    begin: int,
+    ends: Int64s,
+    gap: int,
+    slots: UInt64s,
+    text: UInt8s,
+    offsets: Int64s,
+    known: int,
+    codes: Codes,
+) -> int:
+    """Write the code of each string to ``codes``, adding new ones to the table; return how many it has.
+
+    ``known`` strings are in the table already. The table must have room for all strings, were they new.
+    """
+    return _code_segments(data, begin, ends, gap, slots, text, offsets, known, codes, True)
+
+
+@kernel
+def keep_known(codes: Codes, indptr: Int64s) -> int:
     """Close the gaps that `UNKNOWN` entries leave in compressed rows, in place; return what is left."""
     kept = 0
     begin = indptr[0]
@@ -285,15 +298,15 @@ def keep_known(codes: Codes, indptr: Longs) -> int:
 
 @kernel
 def template_keys(
-    values: NDArray[np.int32],
-    flags: NDArray[np.bool_],
-    start: Longs,
-    part_start: Longs,
+    values: Int32s,
+    flags: Bools,
+    start: Int64s,
+    part_start: Int64s,
     part_value: Codes,
     part_offset: Codes,
     keys: Codes,
-    ends: Longs,
-    indptr: Longs,
+    ends: Int64s,
+    indptr: Int64s,
 ) -> int:
     """Write what identifies each attribute of each token, token by token, templates in order.
 

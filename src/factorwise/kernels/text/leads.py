@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from factorwise.kernels.compile.compiler import kernel
-
-Floats32 = NDArray[np.float32]
+from factorwise.types import Float32s, Int32s
 
 
 @kernel
-def best_two(
-    first: NDArray[np.int32],
-    second: NDArray[np.int32],
-    value: Floats32,
-    best: Floats32,
-    runner_up: Floats32,
-) -> None:
+def best_two(first: Int32s, second: Int32s, value: Float32s, best: Float32s, runner_up: Float32s) -> None:
     """Find the two highest values of the pairs of each row, into ``best`` and ``runner_up``.
 
     Both hold zeros at first, which is what a row without pairs keeps. Values are zero or more; NaN counts for
@@ -34,13 +24,13 @@ def best_two(
 
 @kernel
 def leads(
-    first: NDArray[np.int32],
-    second: NDArray[np.int32],
-    value: Floats32,
-    best: Floats32,
-    runner_up: Floats32,
-    smaller: Floats32,
-    larger: Floats32,
+    first: Int32s,
+    second: Int32s,
+    value: Float32s,
+    best: Float32s,
+    runner_up: Float32s,
+    smaller: Float32s,
+    larger: Float32s,
 ) -> None:
     """Divide each value by the sum of it and the highest other one, for both rows of a pair.
 

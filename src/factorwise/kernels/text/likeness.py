@@ -14,15 +14,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.kernels.compile.compiler import inlined_kernel, kernel
+from factorwise.types import Float32s, Int32s, Int64s, UInt32s, UInt64s
 
-Codes = NDArray[np.int32]
-Longs = NDArray[np.int64]
-Letters = NDArray[np.uint32]
-Words = NDArray[np.uint64]
-Values = NDArray[np.float32]
+Codes = Int32s
+Letters = UInt32s
+Values = Float32s
 
 _ZERO, _ONE, _ALL = np.uint64(0), np.uint64(1), np.uint64(0xFFFFFFFFFFFFFFFF)
 _HIGHEST = np.float32(0.999)  # of strings that differ
@@ -47,7 +45,7 @@ def _lowest_ones(count: int) -> Any:
 
 
 @inlined_kernel
-def _mark_places(letters: Letters, begin: int, length: int, masks: Words, size: int) -> None:
+def _mark_places(letters: Letters, begin: int, length: int, masks: UInt64s, size: int) -> None:
     """Set the bits of the places where each character of a string stands, in ``size`` words for each."""
     for place in range(length):
         slot = np.int64(letters[begin + place]) * size + (place >> 6)
@@ -55,20 +53,20 @@ def _mark_places(letters: Letters, begin: int, length: int, masks: Words, size: 
 
 
 @inlined_kernel
-def _clear_places(letters: Letters, begin: int, length: int, masks: Words, size: int) -> None:
+def _clear_places(letters: Letters, begin: int, length: int, masks: UInt64s, size: int) -> None:
     for place in range(length):
         masks[np.int64(letters[begin + place]) * size + (place >> 6)] = _ZERO
 
 
 @kernel
 def jaro_winkler(
-    start: Longs,
+    start: Int64s,
     letters: Letters,
     codes: Codes,
     first: Codes,
     second: Codes,
-    masks: Words,
-    flags: Words,
+    masks: UInt64s,
+    flags: UInt64s,
     matched: Letters,
     found: Values,
 ) -> None:
@@ -81,11 +79,8 @@ def jaro_winkler(
     """
     for k in range(len(first)):
         low, high = codes[first[k]], codes[second[k]]
-        if low < 0 or high < 0:
-            found[k] = np.nan
-            continue
-        if low == high:
-            found[k] = 1.0
+        if low < 0 or high < 0 or low == high:
+            found[k] = 1.0 if low == high >= 0 else np.nan
             continue
         if low > high:
             low, high = high, low
@@ -135,13 +130,13 @@ def jaro_winkler(
 
 @kernel
 def common_subsequences(
-    start: Longs,
+    start: Int64s,
     letters: Letters,
     codes: Codes,
     first: Codes,
     second: Codes,
-    masks: Words,
-    rows: Words,
+    masks: UInt64s,
+    rows: UInt64s,
     found: Values,
 ) -> None:
     """Write twice the length of the longest common subsequence as a share of the lengths of both strings.
@@ -153,11 +148,8 @@ def common_subsequences(
     """
     for k in range(len(first)):
         low, high = codes[first[k]], codes[second[k]]
-        if low < 0 or high < 0:
-            found[k] = np.nan
-            continue
-        if low == high:
-            found[k] = 1.0
+        if low < 0 or high < 0 or low == high:
+            found[k] = 1.0 if low == high >= 0 else np.nan
             continue
         one, two = start[low], start[high]
         length, other = start[low + 1] - one, start[high + 1] - two
@@ -191,7 +183,7 @@ def common_subsequences(
 
 @kernel
 def edit_likeness(
-    start: Longs,
+    start: Int64s,
     letters: Letters,
     codes: Codes,
     first: Codes,
@@ -212,11 +204,8 @@ def edit_likeness(
     """
     for k in range(len(first)):
         low, high = codes[first[k]], codes[second[k]]
-        if low < 0 or high < 0:
-            found[k] = np.nan
-            continue
-        if low == high:
-            found[k] = 1.0
+        if low < 0 or high < 0 or low == high:
+            found[k] = 1.0 if low == high >= 0 else np.nan
             continue
         one, two = start[low], start[high]
         length, other = start[low + 1] - one, start[high + 1] - two

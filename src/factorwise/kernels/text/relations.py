@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.kernels.compile.compiler import kernel
+from factorwise.types import Float32s, Int32s, UInt8s
 
-Codes = NDArray[np.int32]
-Values = NDArray[np.float32]
+Codes = Int32s
+Values = Float32s
 
 
 @kernel
@@ -48,7 +48,7 @@ def name_relations(
 
 
 @kernel
-def cut_levels(values: Values, edges: Values, found: NDArray[np.uint8]) -> None:
+def cut_levels(values: Values, edges: Values, found: UInt8s) -> None:
     """Write the level of each value: 0 for NaN, otherwise one more than the edges that it reaches.
 
     Without edges, values are levels themselves.

@@ -7,20 +7,20 @@ the second row is looked up value by value.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.kernels.compile.compiler import kernel
+from factorwise.types import Float32s, Int32s, Int64s
 
 
 @kernel
 def set_overlaps(
-    offsets: NDArray[np.int64],
-    codes: NDArray[np.int32],
-    weight: NDArray[np.float32],
-    first: NDArray[np.int32],
-    second: NDArray[np.int32],
-    marked: NDArray[np.float32],
-    shared: NDArray[np.float32],
+    offsets: Int64s,
+    codes: Int32s,
+    weight: Float32s,
+    first: Int32s,
+    second: Int32s,
+    marked: Float32s,
+    shared: Float32s,
 ) -> None:
     """Sum the weights of the values that the rows ``first[k]`` and ``second[k]`` share, into ``shared``.
 
@@ -51,14 +51,14 @@ def set_overlaps(
 
 @kernel
 def set_overlaps_by_two(
-    offsets: NDArray[np.int64],
-    codes: NDArray[np.int32],
-    weights: NDArray[np.float32],
-    first: NDArray[np.int32],
-    second: NDArray[np.int32],
-    marked: NDArray[np.float32],
-    shared: NDArray[np.float32],
-    other_shared: NDArray[np.float32],
+    offsets: Int64s,
+    codes: Int32s,
+    weights: Float32s,
+    first: Int32s,
+    second: Int32s,
+    marked: Float32s,
+    shared: Float32s,
+    other_shared: Float32s,
 ) -> None:
     """Sum two weights of the values that rows share, each as `set_overlaps` does, in one pass.
 

@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.kernels.chains import attribute_layout
 from factorwise.kernels.chains.attribute_rows import AHEAD, Entries, Members
-from factorwise.types import Floats, Ints
+from factorwise.types import Bools, Floats, Int32s, Int64s, Ints
 from factorwise.variables.sparse_rows import SparseRows
 
 BLOCK = 1 << 16  # tokens summed at a time: numbers of 16 bits, rows that still fit the last-level cache
@@ -38,8 +37,8 @@ class StateFeatures:
         The label of each.
     """
 
-    start: NDArray[np.int64]
-    label: NDArray[np.int32]
+    start: Int64s
+    label: Int32s
 
     @classmethod
     def observed(cls, rows: SparseRows, truth: Ints, labels: int, lowest: float = 0.0) -> StateFeatures:
@@ -64,7 +63,7 @@ class StateFeatures:
         return len(self.label)
 
     @cached_property
-    def per_attribute(self) -> NDArray[np.int64]:
+    def per_attribute(self) -> Int64s:
         """Number of weights of each attribute."""
         return np.diff(self.start)
 
@@ -109,7 +108,7 @@ class Bundles:
         return _bundled(rows, slot, code, groups)
 
 
-def _dependent_slots(code: Ints, crowded: NDArray[np.bool_], slot: Ints) -> list[tuple[int, list[int]]]:
+def _dependent_slots(code: Ints, crowded: Bools, slot: Ints) -> list[tuple[int, list[int]]]:
     """Choose keys and the slots that each determines, the key that saves most entries first."""
     tokens = code.shape[1]
     kinds, present = np.bincount(slot, minlength=len(code)), (code >= 0).sum(axis=1)
@@ -143,13 +142,11 @@ def _dependent_slots(code: Ints, crowded: NDArray[np.bool_], slot: Ints) -> list
     return groups
 
 
-def _bundled(
-    rows: SparseRows, slot: Ints, code: NDArray[np.int32], groups: list[tuple[int, list[int]]]
-) -> Bundles:
+def _bundled(rows: SparseRows, slot: Ints, code: Int32s, groups: list[tuple[int, list[int]]]) -> Bundles:
     """Write each token with a bundle in the place of the slots that it covers."""
     covered = np.zeros(len(code), dtype=bool)
     bundle = np.empty((len(groups), len(rows)), dtype=np.int32)
-    contents: list[NDArray[np.int32]] = []
+    contents: list[Int32s] = []
     total = rows.width
     for number, (key, others) in enumerate(groups):
         covered[[key, *others]] = True
@@ -185,8 +182,8 @@ class Layout:
     """
 
     features: StateFeatures
-    rows: NDArray[np.int32]
-    place: NDArray[np.int32]
+    rows: Int32s
+    place: Int32s
 
     @classmethod
     def of(cls, features: StateFeatures) -> Layout:
@@ -265,7 +262,7 @@ class Layout:
         return start, token, value, place.astype(np.int64), self.features.label[place].astype(np.int64)
 
 
-def _transposed(rows: SparseRows) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats]:
+def _transposed(rows: SparseRows) -> tuple[Int64s, Int32s, Floats]:
     """Return where each column begins, the row of each entry in that order, and its value."""
     start = np.concatenate([[0], np.cumsum(np.bincount(rows.indices, minlength=rows.width))]).astype(np.int64)
     row = np.zeros(rows.n_entries, dtype=np.int32)

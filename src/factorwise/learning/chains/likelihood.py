@@ -13,7 +13,7 @@ Every sum is made in an order that does not depend on the number of threads.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from factorwise.errors import ShapeError
 from factorwise.kernels.chains import attribute_rows
@@ -23,7 +23,7 @@ from factorwise.kernels.chains.rows import GROUP, groups_of
 from factorwise.kernels.compile.threads import Team
 from factorwise.learning.chains.layout import BLOCK, SEGMENTS, Bundles, Layout, StateFeatures
 from factorwise.learning.chains.structure import ChainStructure, Supervision
-from factorwise.types import Floats, Ints
+from factorwise.types import Float64s, Floats, Int64s, Ints
 from factorwise.variables.sparse_rows import SparseRows
 
 # Transitions are summed within chunks of sentences, then over the chunks in double precision: in single
@@ -45,7 +45,7 @@ class ChainLikelihood:
     def __init__(
         self,
         rows: SparseRows,
-        start: NDArray[np.int64],
+        start: Int64s,
         supervision: Supervision,
         features: StateFeatures,
         structure: ChainStructure,
@@ -95,7 +95,7 @@ class ChainLikelihood:
         """Number of weights."""
         return len(self.features) + self.structure.size
 
-    def __call__(self, weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def __call__(self, weights: Float64s) -> tuple[float, Float64s]:
         """Return the loss and its gradient; the gradient's array is used again by the next call."""
         state, tail = weights[: len(self.features)], weights[len(self.features) :]
         tokens = self._tokens._replace(weights=state)
@@ -205,7 +205,7 @@ class ChainLikelihood:
         return node
 
 
-def _even_chunks(start: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+def _even_chunks(start: Int64s, most: int) -> Int64s:
     """Cut the sentences into chunks of about as many tokens each; not more than ``most``, if that is many."""
     chunks = max(FEWEST_CHUNKS, min(int(start[-1]) // CHUNK_TOKENS, most))
     edges = np.searchsorted(start, np.linspace(0, start[-1], chunks + 1)[1:-1])

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, StructureError, require
@@ -28,7 +28,7 @@ from factorwise.learning.chains.layout import StateFeatures
 from factorwise.learning.chains.passes import Corrections, Descent, LaidOut, Passes, SquaredDescent
 from factorwise.learning.chains.structure import ChainStructure, FirstOrder, Supervision
 from factorwise.rng import Stream, as_stream
-from factorwise.types import Ints
+from factorwise.types import Float64s, Int64s, Ints
 from factorwise.validation import check_count, check_number
 from factorwise.variables.sparse_rows import SparseRows
 
@@ -187,7 +187,7 @@ class OnlineProgress(PassRecord):
         Gives the weights so far (their mean, where the rule gives that), when it is called.
     """
 
-    weights: Callable[[], NDArray[np.float64]]
+    weights: Callable[[], Float64s]
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +200,7 @@ class OnlineResult:
         Length of the first step, where there is one.
     """
 
-    weights: NDArray[np.float64]
+    weights: Float64s
     loss: float
     iterations: int
     converged: bool
@@ -211,7 +211,7 @@ class OnlineResult:
 
 def train_online(
     rows: SparseRows,
-    start: NDArray[np.int64],
+    start: Int64s,
     supervision: Supervision,
     features: StateFeatures,
     structure: ChainStructure,
@@ -223,7 +223,7 @@ def train_online(
     delta: float = 1e-6,
     seed: int | np.random.Generator | Stream = 0,
     watch: Callable[[OnlineProgress], bool | None] | None = None,
-    start_weights: NDArray[np.float64] | None = None,
+    start_weights: Float64s | None = None,
     dtype: DTypeLike = np.float32,
 ) -> OnlineResult:
     """Train a chain of first order sentence by sentence.
@@ -339,7 +339,7 @@ def _calibrated(descent: Descent, rule: StochasticGradient, sample: Ints, shrink
     return best
 
 
-def _square(weights: NDArray[np.float64]) -> float:
+def _square(weights: Float64s) -> float:
     """Squared length, by one thread: waking others for half a million numbers costs more than it saves."""
     return float(np.einsum("i,i->", weights, weights))
 

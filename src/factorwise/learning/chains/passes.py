@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from factorwise.errors import ImpossibleError, WeightError
 from factorwise.kernels.chains import attribute_rows, chain_descent, chain_online
@@ -21,7 +21,7 @@ from factorwise.kernels.chains.chain_rows import FORBIDDEN
 from factorwise.kernels.chains.rows import GROUP, groups_of
 from factorwise.learning.chains.layout import Layout, StateFeatures
 from factorwise.learning.chains.structure import FirstOrder, Supervision
-from factorwise.types import Floats, Ints
+from factorwise.types import Float64s, Floats, Int64s, Ints, UInt8s
 from factorwise.variables.sparse_rows import SparseRows
 
 
@@ -32,7 +32,7 @@ class Passes(Protocol):
         """Go through sentences; return the sum of their losses and the number of wrong labels."""
         ...
 
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> Float64s:
         """Return the weights that the passes so far have led to."""
         ...
 
@@ -49,11 +49,11 @@ class LaidOut:
     def __init__(
         self,
         rows: SparseRows,
-        start: NDArray[np.int64],
+        start: Int64s,
         supervision: Supervision,
         features: StateFeatures,
         structure: FirstOrder,
-        weights: NDArray[np.float64] | None,
+        weights: Float64s | None,
         dtype: DTypeLike,
     ) -> None:
         size = len(features) + structure.size
@@ -83,7 +83,7 @@ class LaidOut:
         """Return a table of zeros with as many rows."""
         return np.zeros((rows, self.columns), dtype=self.dtype)
 
-    def write(self, weights: NDArray[np.float64]) -> None:
+    def write(self, weights: Float64s) -> None:
         """Lay out the weights."""
         features, rows = self.features, self.layout.rows
         self.tokens.weights[:] = weights
@@ -91,7 +91,7 @@ class LaidOut:
         table = self.structure.table(weights[len(features) :])
         self.score[:, : self.structure.labels] = np.maximum(table, FORBIDDEN)
 
-    def read(self) -> NDArray[np.float64]:
+    def read(self) -> Float64s:
         """Return the weights as they lie there now."""
         features, rows = self.features, self.layout.rows
         weights = np.array(self.tokens.weights, dtype=np.float64)
@@ -100,7 +100,7 @@ class LaidOut:
         tail[self.movable] = self.structure.at_pairs(self.score)[self.movable]
         return weights
 
-    def row_bits(self) -> NDArray[np.uint8]:
+    def row_bits(self) -> UInt8s:
         """Which columns of each row of the table have a weight, as bits."""
         rows, features = self.layout.rows, self.features
         bits = np.zeros((len(rows), len(self.groups)), dtype=np.uint8)
@@ -180,7 +180,7 @@ class Corrections:
         self._count += len(order)
         return loss, wrong
 
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> Float64s:
         """Return the weights that the passes so far have led to."""
         weights = np.array(self._store.weights, dtype=np.float64)
         if self._averaging:
@@ -280,7 +280,7 @@ class Descent(_Gradients):
                 return np.inf, mistakes
             total, mistakes, ready = total + loss, mistakes + wrong, True
 
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> Float64s:
         """Return the weights that the passes so far have led to."""
         return self._laid.read() * self._scale
 
@@ -320,7 +320,7 @@ class SquaredDescent(_Gradients):
             np.zeros(laid.most_entries),
         )
 
-    def _sentences_with_attribute(self) -> NDArray[np.int64]:
+    def _sentences_with_attribute(self) -> Int64s:
         """Count the sentences that have each attribute; 1 for an attribute that none has."""
         rows = self._laid.rows
         count = np.zeros(rows.width, dtype=np.int64)
@@ -354,6 +354,6 @@ class SquaredDescent(_Gradients):
                 return np.inf, mistakes
             total, mistakes, ready = total + loss, mistakes + wrong, True
 
-    def weights(self) -> NDArray[np.float64]:
+    def weights(self) -> Float64s:
         """Return the weights that the passes so far have led to."""
         return self._laid.read()

@@ -23,7 +23,7 @@ from factorwise.kernels.chains.chain_rows import FORBIDDEN
 from factorwise.kernels.chains.second_order_rows import LongSteps
 from factorwise.learning.chains.structure import FirstOrder, Supervision, label_tuples, rounded
 from factorwise.rng import Stream
-from factorwise.types import Bools, Floats, Ints
+from factorwise.types import Bools, Floats, Int32s, Int64s, Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class SecondOrder:
     """
 
     first: FirstOrder
-    triples: NDArray[np.int32]
+    triples: Int32s
 
     kernels: ClassVar[Any] = second_order_rows
 
@@ -60,35 +60,18 @@ class SecondOrder:
         return cls(first, np.asarray(triples, dtype=np.int32).reshape(-1, 3))
 
     @classmethod
-    def from_labels(
-        cls,
-        truth: Ints,
-        start: NDArray[np.int64],
-        labels: int,
-        *,
-        every: bool,
-        forbidden: Bools,
-        not_first: Bools,
-        not_last: Bools,
-        lowest: float = 0.0,
+    def seen(
+        cls, first: FirstOrder, truth: Ints, start: Int64s, *, every: bool, lowest: float = 0.0
     ) -> SecondOrder:
-        """Give a weight to the pairs and triples that are seen, or to ``every`` one that is not forbidden.
+        """Give a weight to the triples that are seen, or to ``every`` one that is not forbidden.
 
         lowest
             But not to those that are seen less often.
         """
-        first = FirstOrder.from_labels(
-            truth,
-            start,
-            labels,
-            every=every,
-            forbidden=forbidden,
-            not_first=not_first,
-            not_last=not_last,
-            lowest=lowest,
-        )
         seen_only = not every or lowest > 0
-        return cls.extending(first, observed_triples(truth, start, labels, lowest) if seen_only else None)
+        return cls.extending(
+            first, observed_triples(truth, start, first.labels, lowest) if seen_only else None
+        )
 
     def transitions(self) -> list[tuple[int, ...]]:
         """Return the labels that each transition weight is about, two or three."""
@@ -180,7 +163,7 @@ class SecondOrder:
         np.add.at(pairs, self._own.middle, excess[: -self.labels])
         return np.concatenate([self.first.at_pairs(pairs), excess[self._own.of_triple, self.triples[:, 2]]])
 
-    def observed(self, start: NDArray[np.int64], supervision: Supervision) -> Floats:
+    def observed(self, start: Int64s, supervision: Supervision) -> Floats:
         """Count what follows pairs and first labels, in sentences whose labels are all known."""
         truth = supervision.truth
         sentence = np.repeat(np.arange(len(start) - 1), np.diff(start))
@@ -228,7 +211,7 @@ class SecondOrder:
         found = chain_k_best(*as_label_pairs(node, *self.tables(weights)), k)
         return [Best(best.values % self.labels, best.score) for best in found]
 
-    def sample(self, node: Floats, weights: Floats, stream: Stream, size: int) -> NDArray[np.int64]:
+    def sample(self, node: Floats, weights: Floats, stream: Stream, size: int) -> Int64s:
         """Draw independent paths, int64[size, tokens], at the cost that `as_label_pairs` states."""
         return chain_sample(*as_label_pairs(node, *self.tables(weights)), stream, size) % self.labels
 
@@ -248,15 +231,15 @@ class _OwnRows:
         Whether it is a shared one.
     """
 
-    start: NDArray[np.int64]
-    left: NDArray[np.int64]
-    middle: NDArray[np.int64]
-    of_triple: NDArray[np.int64]
-    row: NDArray[np.int64]
+    start: Int64s
+    left: Int64s
+    middle: Int64s
+    of_triple: Int64s
+    row: Int64s
     shares: Bools
 
     @classmethod
-    def of(cls, triples: NDArray[np.int32], labels: int) -> _OwnRows:
+    def of(cls, triples: Int32s, labels: int) -> _OwnRows:
         """Give a row to each pair that begins a triple."""
         code = triples[:, 1].astype(np.int64) * labels + triples[:, 0]
         pairs, of_triple = np.unique(code, return_inverse=True)
@@ -269,9 +252,7 @@ class _OwnRows:
         return cls(start, left, middle, of_triple, row, shares)
 
 
-def observed_triples(
-    truth: Ints, start: NDArray[np.int64], labels: int, lowest: float = 0.0
-) -> NDArray[np.int32]:
+def observed_triples(truth: Ints, start: Int64s, labels: int, lowest: float = 0.0) -> Int32s:
     """Find the triples of known labels that follow one another in some sentence, int32[n, 3] in order.
 
     lowest

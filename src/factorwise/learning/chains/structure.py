@@ -14,7 +14,7 @@ from factorwise.inference.base import Best
 from factorwise.inference.exact.chain import chain_k_best, chain_log_partition, chain_marginals
 from factorwise.kernels.chains import chain_rows
 from factorwise.kernels.chains.chain_rows import FORBIDDEN, Known, Steps
-from factorwise.types import Bools, Floats, Ints
+from factorwise.types import Bools, Floats, Int32s, Int64s, Ints
 from factorwise.validation import check_range
 from factorwise.variables.sparse_rows import SparseRows
 
@@ -34,13 +34,13 @@ class Supervision:
         How far a token's right label must lead, for each right label.
     """
 
-    truth: NDArray[np.int32]
-    allowed_row: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    truth: Int32s
+    allowed_row: Int32s = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     allowed: Bools = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
     emphasis: Floats = field(default_factory=lambda: np.zeros(0))
     cost: Floats = field(default_factory=lambda: np.zeros(0))
 
-    def check(self, rows: SparseRows, start: NDArray[np.int64]) -> None:
+    def check(self, rows: SparseRows, start: Int64s) -> None:
         """Refuse labels for another number of tokens than there are."""
         if int(start[-1]) != len(rows) or len(self.truth) != len(rows):
             raise ShapeError(
@@ -118,7 +118,7 @@ class ChainStructure(Protocol):
         """Expected minus observed transitions that have a weight, from products and counts."""
         ...
 
-    def observed(self, start: NDArray[np.int64], supervision: Supervision) -> Floats:
+    def observed(self, start: Int64s, supervision: Supervision) -> Floats:
         """Count transitions in sentences whose labels are all known."""
         ...
 
@@ -158,7 +158,7 @@ class FirstOrder:
     """
 
     labels: int
-    pairs: NDArray[np.int32]
+    pairs: Int32s
     forbidden: Bools
     not_first: Bools
     not_last: Bools
@@ -177,7 +177,7 @@ class FirstOrder:
     def from_labels(
         cls,
         truth: Ints,
-        start: NDArray[np.int64],
+        start: Int64s,
         labels: int,
         *,
         every: bool,
@@ -257,7 +257,7 @@ class FirstOrder:
         """Read a table of pairs where there are weights."""
         return np.asarray(table[self.pairs[:, 0], self.pairs[:, 1]], dtype=np.float64)
 
-    def observed(self, start: NDArray[np.int64], supervision: Supervision) -> Floats:
+    def observed(self, start: Int64s, supervision: Supervision) -> Floats:
         """Count the pairs of labels in a row, in sentences whose labels are all known."""
         truth = supervision.truth
         sentence = np.repeat(np.arange(len(start) - 1), np.diff(start))
@@ -299,7 +299,7 @@ def constraints_from(arrays: Mapping[str, NDArray[Any]], labels: int) -> tuple[B
     return arrays["forbidden"], arrays["not_first"], arrays["not_last"]
 
 
-def label_tuples(array: NDArray[Any], labels: int, size: int) -> NDArray[np.int32]:
+def label_tuples(array: NDArray[Any], labels: int, size: int) -> Int32s:
     """Return rows of ``size`` labels each, after checking that they are."""
     if array.dtype != np.int32 or array.ndim != 2 or array.shape[1] != size:
         raise ShapeError(f"transitions have shape {array.shape} and dtype {array.dtype}.")
@@ -307,7 +307,7 @@ def label_tuples(array: NDArray[Any], labels: int, size: int) -> NDArray[np.int3
     return array
 
 
-def neighbors(truth: Ints, start: NDArray[np.int64]) -> tuple[Ints, Ints]:
+def neighbors(truth: Ints, start: Int64s) -> tuple[Ints, Ints]:
     """Return the labels of tokens that follow one another in a sentence, where both are known."""
     inside = np.ones(max(len(truth) - 1, 0), dtype=bool)
     inside[start[1:-1] - 1] = False

@@ -21,7 +21,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.errors import ImpossibleError, InvalidArgumentError, ShapeError, TemplateError
 from factorwise.inference.base import MarginalOracle
@@ -31,7 +31,7 @@ from factorwise.model.model import Model
 from factorwise.model.template import AnyTemplate
 from factorwise.model.unrolling import unroll
 from factorwise.model.weights import SparseVector
-from factorwise.types import Bools, Floats
+from factorwise.types import Bools, Float64s, Floats
 from factorwise.variables.variable import HIDDEN, Column, Variables
 from factorwise.world.assignment import Assignment
 
@@ -81,7 +81,7 @@ class Evaluation(NamedTuple):
     """
 
     value: float
-    gradient: NDArray[np.float64]
+    gradient: Float64s
     unconverged: int
 
 
@@ -110,10 +110,7 @@ class LogLikelihood:
     """
 
     def __init__(
-        self,
-        model: Model | Sequence[Model],
-        worlds: Sequence[Assignment | Truth],
-        oracle: MarginalOracle,
+        self, model: Model | Sequence[Model], worlds: Sequence[Assignment | Truth], oracle: MarginalOracle
     ) -> None:
         self.oracle = oracle
         pairs = training_pairs(model, worlds)
@@ -156,18 +153,18 @@ class LogLikelihood:
             unconverged += found.convergence is not None and not found.convergence.converged
         return Evaluation(value, gradient, unconverged)
 
-    def value_and_gradient(self, weights: ArrayLike) -> tuple[float, NDArray[np.float64]]:
+    def value_and_gradient(self, weights: ArrayLike) -> tuple[float, Float64s]:
         """Return the log-likelihood and its gradient, to be made large."""
         found = self.evaluate(weights)
         return found.value, found.gradient
 
-    def loss(self, weights: ArrayLike) -> tuple[float, NDArray[np.float64]]:
+    def loss(self, weights: ArrayLike) -> tuple[float, Float64s]:
         """Return minus the log-likelihood and minus its gradient, to be made small by an optimizer."""
         found = self.evaluate(weights)
         return -found.value, -found.gradient
 
 
-def expected_statistics(model: Model, variables: Variables, factor: Sequence[Floats]) -> NDArray[np.float64]:
+def expected_statistics(model: Model, variables: Variables, factor: Sequence[Floats]) -> Float64s:
     """Mean of the model's statistics, from factor marginals of the graph that `unroll` makes of it."""
     total = np.zeros(model.blocks.size)
     _add_expected(model, variables, factor, 1.0, total)
@@ -245,11 +242,7 @@ def _clamped(truth: Truth) -> Variables:
 
 
 def _add_expected(
-    model: Model,
-    variables: Variables,
-    factor: Sequence[Floats],
-    scale: float,
-    out: NDArray[np.float64],
+    model: Model, variables: Variables, factor: Sequence[Floats], scale: float, out: Float64s
 ) -> None:
     first = 0
     for template, offset in model.parts():

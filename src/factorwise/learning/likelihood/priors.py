@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.arguments import check_types
 from factorwise.errors import ShapeError
-from factorwise.types import Bools, Floats
+from factorwise.types import Bools, Float64s, Floats
 from factorwise.validation import check_number
 
 
@@ -81,11 +81,11 @@ class Prior:
         w = np.asarray(weights, dtype=np.float64)
         return float(np.sum(self._prices(w) * np.abs(w)) + self.l2 * np.dot(w, w))
 
-    def smooth_gradient(self, weights: ArrayLike) -> NDArray[np.float64]:
+    def smooth_gradient(self, weights: ArrayLike) -> Float64s:
         """Gradient of the squared part, float64[n]."""
         return 2.0 * self.l2 * np.asarray(weights, dtype=np.float64)
 
-    def violation(self, weights: ArrayLike, gradient: ArrayLike) -> NDArray[np.float64]:
+    def violation(self, weights: ArrayLike, gradient: ArrayLike) -> Float64s:
         """How far each weight is from meeting the conditions of an optimum, float64[n].
 
         gradient : float64[n]
@@ -98,7 +98,7 @@ class Prior:
         shrunk: Floats = np.sign(slope) * np.maximum(np.abs(slope) - prices, 0.0)
         return np.where(w == 0.0, shrunk, slope + np.sign(w) * prices)
 
-    def _prices(self, weights: Floats) -> NDArray[np.float64]:
+    def _prices(self, weights: Floats) -> Float64s:
         if self.penalized is None:
             return np.full(weights.shape, self.l1)
         if self.penalized.shape != weights.shape:

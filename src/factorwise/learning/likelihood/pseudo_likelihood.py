@@ -13,16 +13,17 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from factorwise.errors import InvalidArgumentError
 from factorwise.learning.likelihood.marginal_likelihood import Truth, possible_constant, training_pairs
-from factorwise.model.labels.base import Float64s, Int64s, ScopedTemplate, TableGroup
+from factorwise.model.labels.base import ScopedTemplate, TableGroup
 from factorwise.model.labels.cardinality import Cardinality
 from factorwise.model.model import Model
 from factorwise.model.template import AnyTemplate
 from factorwise.model.weights import SparseVector
+from factorwise.types import Float64s, Int64s
 from factorwise.variables.variable import Variables
 from factorwise.world.assignment import Assignment
 
@@ -52,14 +53,14 @@ class PseudoLikelihood:
             together.setdefault(key, (own, []))[1].append(truth.world)
         self._terms = [_Term(own, members) for own, members in together.values()]
 
-    def value_and_gradient(self, weights: ArrayLike) -> tuple[float, NDArray[np.float64]]:
+    def value_and_gradient(self, weights: ArrayLike) -> tuple[float, Float64s]:
         """Return the log pseudo-likelihood and its gradient, to be made large."""
         flat = self.blocks.flat(weights)
         gradient = np.zeros(len(flat))
         value = sum(term.add(flat, gradient) for term in self._terms)
         return float(value), gradient
 
-    def loss(self, weights: ArrayLike) -> tuple[float, NDArray[np.float64]]:
+    def loss(self, weights: ArrayLike) -> tuple[float, Float64s]:
         """Return minus the log pseudo-likelihood and minus its gradient, to be made small by an optimizer."""
         value, gradient = self.value_and_gradient(weights)
         return -value, -gradient

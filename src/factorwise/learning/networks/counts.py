@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.errors import CountsError, InvalidArgumentError, ShapeError, require
 from factorwise.model.factor import expectation
 from factorwise.model.grounding import FactorGraph
-from factorwise.types import Floats
+from factorwise.types import Floats, Int64s
 
 # Margins of the same counts differ by rounding only; this share of the total is far above it.
 AGREEMENT = 1e-9
@@ -36,7 +36,7 @@ class CliqueCounts:
         Number, or total weight, of all records.
     """
 
-    cardinality: NDArray[np.int64]
+    cardinality: Int64s
     cliques: tuple[tuple[int, ...], ...]
     tables: tuple[Floats, ...]
     total: float
@@ -91,9 +91,7 @@ class CliqueCounts:
         return float(sum(scores)) - self.total * log_partition
 
 
-def count_table(
-    cardinality: NDArray[np.int64], scope: Sequence[int], codes: NDArray[np.int64], weights: Floats | None
-) -> Floats:
+def count_table(cardinality: Int64s, scope: Sequence[int], codes: Int64s, weights: Floats | None) -> Floats:
     """Count the settings of the variables in ``scope``, shaped by their cardinalities."""
     shape = tuple(cardinality[list(scope)].tolist())
     if not shape:
@@ -103,7 +101,7 @@ def count_table(
     return counts.astype(np.float64).reshape(shape)
 
 
-def checked_cardinality(cardinality: ArrayLike) -> NDArray[np.int64]:
+def checked_cardinality(cardinality: ArrayLike) -> Int64s:
     """Return the numbers of labels, all at least 1."""
     given = np.atleast_1d(np.asarray(cardinality))
     if given.ndim != 1 or given.dtype.kind not in "iu" or not len(given) or int(given.min()) < 1:
@@ -115,8 +113,8 @@ def checked_cardinality(cardinality: ArrayLike) -> NDArray[np.int64]:
 
 
 def checked_records(
-    cardinality: NDArray[np.int64], records: ArrayLike, weights: ArrayLike | None = None
-) -> tuple[NDArray[np.int64], Floats | None]:
+    cardinality: Int64s, records: ArrayLike, weights: ArrayLike | None = None
+) -> tuple[Int64s, Floats | None]:
     """Return records as int64[records, variables] and weights as float64[records], or refuse them."""
     codes = np.asarray(records)
     if codes.ndim != 2 or codes.shape[1] != len(cardinality):
@@ -151,9 +149,7 @@ def checked_records(
     return codes, importance
 
 
-def _checked_cliques(
-    cardinality: NDArray[np.int64], cliques: Iterable[Sequence[int]]
-) -> tuple[tuple[int, ...], ...]:
+def _checked_cliques(cardinality: Int64s, cliques: Iterable[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
     scopes = tuple(tuple(int(v) for v in clique) for clique in cliques)
     for scope in scopes:
         if len(set(scope)) < len(scope) or not all(0 <= v < len(cardinality) for v in scope):
@@ -164,7 +160,7 @@ def _checked_cliques(
     return scopes
 
 
-def _check_counts(cardinality: NDArray[np.int64], scope: tuple[int, ...], table: Floats) -> None:
+def _check_counts(cardinality: Int64s, scope: tuple[int, ...], table: Floats) -> None:
     shape = tuple(cardinality[list(scope)].tolist())
     if table.shape != shape:
         raise ShapeError(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.errors import InvalidArgumentError, ShapeError, StructureError
 from factorwise.kernels.graphs.trees import fill_uniforms
@@ -19,7 +19,7 @@ from factorwise.learning.networks.counts import checked_cardinality, checked_rec
 from factorwise.model.factor import expectation
 from factorwise.model.grounding import FactorGraph
 from factorwise.rng import Stream, as_stream
-from factorwise.types import Floats
+from factorwise.types import Floats, Int64s
 from factorwise.validation import check_count
 
 PseudoCounts: TypeAlias = float | Sequence[ArrayLike]
@@ -67,7 +67,7 @@ class TableNetwork:
             )
 
     @property
-    def cardinality(self) -> NDArray[np.int64]:
+    def cardinality(self) -> Int64s:
         """Number of labels of each variable."""
         return np.array([table.shape[-1] for table in self.tables], dtype=np.int64)
 
@@ -92,7 +92,7 @@ class TableNetwork:
         factors = ((self.scope_of(v), _log(table)) for v, table in enumerate(self.tables))
         return FactorGraph.build(self.cardinality, factors)
 
-    def sample(self, size: int, *, seed: int | np.random.Generator | Stream = 0) -> NDArray[np.int64]:
+    def sample(self, size: int, *, seed: int | np.random.Generator | Stream = 0) -> Int64s:
         """Draw independent records, int64[size, variables], parents first."""
         check_count("size", size, 0)
         stream = as_stream(seed)

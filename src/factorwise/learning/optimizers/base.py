@@ -9,13 +9,12 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.arguments import check_types
 from factorwise.errors import FactorwiseError, ShapeError, WeightError, require
-from factorwise.types import Bools
+from factorwise.types import Bools, Float64s
 
-Vector: TypeAlias = NDArray[np.float64]
+Vector: TypeAlias = Float64s
 LineSearch = Literal["MoreThuente", "Backtracking", "StrongBacktracking"]
 
 # Value and gradient at the weights; the next call may overwrite the array returned.

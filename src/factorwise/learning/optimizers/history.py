@@ -11,7 +11,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.errors import ShapeError
 from factorwise.kernels.compile.threads import Team
@@ -23,6 +22,7 @@ from factorwise.learning.optimizers.base import (
     Vector,
     checked_gradient,
 )
+from factorwise.types import Bools, Float64s
 
 # A step and a gradient change at so near a right angle tell of rounding, not of curvature.
 LEAST_COSINE = 1e-10
@@ -242,7 +242,7 @@ class PairProducts:
         self._slope_step = np.zeros(memory)
         self._slope_change = np.zeros(memory)
 
-    def add(self, slot: int, sums: NDArray[np.float64], products: NDArray[np.float64]) -> None:
+    def add(self, slot: int, sums: Float64s, products: Float64s) -> None:
         """Take in the pair in ``slot``, unless its curvature is lost in rounding."""
         self._step_change[:, slot] = products[:, 0]
         self._change_change[:, slot] = self._change_change[slot] = products[:, 1]
@@ -277,7 +277,7 @@ class PairProducts:
         return steps, self.scale * alpha, -self.scale
 
 
-def _mask(problem: Problem) -> NDArray[np.bool_]:
+def _mask(problem: Problem) -> Bools:
     penalized = problem.prior.penalized
     if penalized is None:
         return np.zeros(0, dtype=np.bool_)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.message_passing.projection import (
@@ -23,7 +22,7 @@ from factorwise.inference.message_passing.projection import (
 )
 from factorwise.learning.likelihood.priors import Prior
 from factorwise.learning.optimizers import minimize
-from factorwise.types import Floats, Ints
+from factorwise.types import Float64s, Floats, Ints
 from factorwise.validation import check_count
 
 INNER = 30  # iterations with the marginals held
@@ -130,8 +129,8 @@ def learn_feature_weights(
 
 
 def _loss(
-    groups: Sequence[LabeledChains], directions: Sequence[Floats], coefficients: NDArray[np.float64]
-) -> tuple[float, NDArray[np.float64]]:
+    groups: Sequence[LabeledChains], directions: Sequence[Floats], coefficients: Float64s
+) -> tuple[float, Float64s]:
     """Return minus the held log-likelihood, and its gradient."""
     value, gradient = 0.0, np.zeros(len(coefficients))
     for group, own in zip(groups, directions, strict=True):

@@ -32,6 +32,7 @@ from factorwise.learning.samplerank.walkers import (
 )
 from factorwise.learning.updates import Unit, UpdateArrays
 from factorwise.rng import Stream
+from factorwise.types import Float64s
 from factorwise.validation import check_count, check_number
 
 
@@ -121,7 +122,7 @@ def path_from_truth(arrays: UpdateArrays, *, persistent: bool) -> dict[str, NDAr
     }
 
 
-def enter_path(path: dict[str, NDArray[Any]], distance: NDArray[np.float64]) -> None:
+def enter_path(path: dict[str, NDArray[Any]], distance: Float64s) -> None:
     """Let the walk of a path be so far from the truth."""
     far = np.flatnonzero(distance)
     path["path"][:], path["known"][:] = distance, distance != 0.0

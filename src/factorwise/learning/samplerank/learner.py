@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from tqdm import tqdm
 
 from factorwise.arguments import check_types
@@ -31,6 +31,7 @@ from factorwise.learning.samplerank.walkers import (
 from factorwise.learning.updates import UpdateArrays, UpdateRule, as_rule, averaged
 from factorwise.model.model import Model
 from factorwise.rng import Stream, as_stream
+from factorwise.types import Float64s
 from factorwise.validation import check_count, check_number
 
 
@@ -71,9 +72,9 @@ class Learned:
         Whether Ctrl-C cut the learning short.
     """
 
-    weights: NDArray[np.float64]
-    last: NDArray[np.float64]
-    mean: NDArray[np.float64]
+    weights: Float64s
+    last: Float64s
+    mean: Float64s
     radius: float
     history: list[PassRecord]
     interrupted: bool
@@ -84,7 +85,7 @@ class Learned:
         return sum(record.updates for record in self.history)
 
 
-Callback = Callable[[PassRecord, NDArray[np.float64]], object]
+Callback = Callable[[PassRecord, Float64s], object]
 
 
 class Course(NamedTuple):
@@ -285,7 +286,7 @@ class SampleRank(WalkLearner):
         return Course(walk, walkers, arrays, steps)
 
 
-def free_weights(model: Model, fixed: Sequence[str]) -> NDArray[np.float64]:
+def free_weights(model: Model, fixed: Sequence[str]) -> Float64s:
     """Return 1 for each weight that may be learned and 0 for those in blocks that are ``fixed``."""
     free = np.ones(model.blocks.size)
     for name in fixed:

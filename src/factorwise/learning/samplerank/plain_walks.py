@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.errors import ShapeError
 from factorwise.inference.mcmc.acceptances import Acceptance, log_ratio
@@ -26,6 +25,7 @@ from factorwise.kernels.walks.loops import ACCEPTED
 from factorwise.learning.samplerank.preferences import Judge
 from factorwise.model.weights import SparseVector
 from factorwise.rng import Stream
+from factorwise.types import Float64s, Int64s
 
 BEFORE, AFTER = range(2)  # source and target of the change that stands for a diff
 
@@ -42,8 +42,8 @@ class PlainWalk:
         training: Any,
         acceptance: Acceptance,
         *,
-        weights: NDArray[np.float64],
-        clock: NDArray[np.int64],
+        weights: Float64s,
+        clock: Int64s,
         best_of: int = 1,
         journal: int = 0,
         judged: bool = False,

@@ -27,6 +27,7 @@ from factorwise.kernels.walks import accuracy
 from factorwise.kernels.walks.frames import Parts, run
 from factorwise.kernels.walks.loops import make_changes, take_back, weigh_move
 from factorwise.rng import Stream
+from factorwise.types import Int32s, Int64s
 from factorwise.validation import as_array, check_number
 from factorwise.world.assignment import Assignment
 from factorwise.world.diff import NEW, Transfer
@@ -202,9 +203,7 @@ class TruthPreference(ProgramPreference):
 
     @check_types
     def __init__(
-        self,
-        truth: Partition | Sequence[object] | NDArray[Any],
-        metric: MetricName = "pairwise",
+        self, truth: Partition | Sequence[object] | NDArray[Any], metric: MetricName = "pairwise"
     ) -> None:
         require(metric in METRICS, "metric", metric, f"one of {', '.join(map(repr, METRICS))}")
         self.metric = metric
@@ -261,7 +260,7 @@ class AccuracyPreference(ProgramPreference):
         codes = self._codes_for(parts.world)
         return Program(judge=accuracy.judge_value, **_accuracy(codes), name="accuracy")
 
-    def _codes_for(self, world: Assignment) -> NDArray[np.int64]:
+    def _codes_for(self, world: Assignment) -> Int64s:
         """Return the right code of each variable that counts in ``world``, -1 for all others."""
         if len(self.codes) != len(world.values):
             raise ShapeError(
@@ -295,7 +294,7 @@ class TargetPreference(ProgramPreference):
         return Program(judge=judge, **_accuracy(self.targets), name="right targets")
 
 
-def _accuracy(truth: NDArray[np.int64]) -> dict[str, Any]:
+def _accuracy(truth: Int64s) -> dict[str, Any]:
     """Return what preferences for right values share, -1 standing for what is unknown."""
     known = np.array([np.count_nonzero(truth >= 0)], np.int64)
     return {"value": accuracy.share_of_right, "arrays": {"truth": truth.astype(np.int32), "known": known}}
@@ -376,7 +375,7 @@ class DiffPreference(_Asking):
         return self._answer(world, diff)
 
 
-def checked_items(world: Partition, diff: Transfer) -> NDArray[np.int32]:
+def checked_items(world: Partition, diff: Transfer) -> Int32s:
     """Items that ``diff`` moves; an error where it does not fit ``world``."""
     items = np.array(diff.items, np.int32)
     inside = len(items) > 0 and items.min() >= 0 and items.max() < world.n_items
@@ -389,7 +388,7 @@ def checked_items(world: Partition, diff: Transfer) -> NDArray[np.int32]:
     return items
 
 
-def _numbered(truth: Partition | Sequence[object] | NDArray[Any]) -> NDArray[np.int32]:
+def _numbered(truth: Partition | Sequence[object] | NDArray[Any]) -> Int32s:
     """Dense entity numbers, -1 for unknown."""
     if isinstance(truth, Partition):
         return truth.dense_labels().astype(np.int32)

@@ -26,12 +26,13 @@ import math
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 from scipy.sparse import csr_array, issparse
 from scipy.special import bdtr
 
 from factorwise.errors import InvalidArgumentError, ShapeError, require
+from factorwise.types import Float64s
 from factorwise.validation import check_count, check_number
 
 ConstraintsLike: TypeAlias = Any  # float64[n, weights], an array or a SciPy sparse one, which have no types
@@ -52,9 +53,9 @@ class Separation(NamedTuple):
         weigh is as long as the margin. No direction leads by more than that on all of them.
     """
 
-    direction: NDArray[np.float64]
+    direction: Float64s
     margin: float
-    shares: NDArray[np.float64]
+    shares: Float64s
 
 
 def separable_bound(radius: float, margin: float) -> float:

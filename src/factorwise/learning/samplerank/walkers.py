@@ -15,9 +15,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError, TemplateError, require
 from factorwise.inference.mcmc.acceptances import (
@@ -42,6 +39,7 @@ from factorwise.learning.samplerank.plain_walks import PlainWalk
 from factorwise.learning.samplerank.preferences import Preference
 from factorwise.model.model import Model
 from factorwise.rng import Stream
+from factorwise.types import Float64s, Int64s
 from factorwise.validation import check_count, check_number
 from factorwise.world.kinds import check_kind
 
@@ -149,8 +147,8 @@ def make_walkers(
     *,
     acceptance: Acceptance,
     best_of: int = 1,
-    weights: NDArray[np.float64],
-    clock: NDArray[np.int64],
+    weights: Float64s,
+    clock: Int64s,
     roles: Callable[[TrainingWorld], dict[str, Program]] | None = None,
     judged: bool = False,
     journal: int = 0,
@@ -287,7 +285,7 @@ def check_tuning(training: TrainingWorld, engine: EngineName, acceptance: Accept
         )
 
 
-def distance_from_truth(training: TrainingWorld, world: Any) -> NDArray[np.float64]:
+def distance_from_truth(training: TrainingWorld, world: Any) -> Float64s:
     """Statistics of ``world`` minus those of the truth."""
     size = training.model.blocks.size
     there = training.model.statistics(training.truth).to_dense(size)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from factorwise.kernels.compile.programs import Program, check_arguments
 from factorwise.kernels.walks.loops import CLOCK, STEPS
+from factorwise.types import Float64s, Int64s
 from factorwise.validation import check_count
 
 
@@ -32,12 +33,12 @@ class UpdateArrays(NamedTuple):
         One record of the rule's settings.
     """
 
-    weights: NDArray[np.float64]
-    second: NDArray[np.float64]
-    drift: NDArray[np.float64]
-    free: NDArray[np.float64]
-    clock: NDArray[np.int64]
-    largest: NDArray[np.float64]
+    weights: Float64s
+    second: Float64s
+    drift: Float64s
+    free: Float64s
+    clock: Int64s
+    largest: Float64s
     settings: NDArray[Any]
 
 
@@ -136,7 +137,7 @@ class OwnRule(UpdateRule):
         return {"rule": self.update.__name__, **self.constants}
 
 
-def averaged(u: UpdateArrays) -> NDArray[np.float64]:
+def averaged(u: UpdateArrays) -> Float64s:
     r"""Mean of the weight vectors at the end of each step so far; the weights themselves before the first.
 
     A change :math:`\delta_t` made in step :math:`t` of :math:`T` is part of the vectors at the ends of steps

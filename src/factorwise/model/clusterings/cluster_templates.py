@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.arguments import check_types
 from factorwise.kernels.clusterings.code.functions import ClusterTerm
@@ -19,6 +18,7 @@ from factorwise.model.clusterings.program import PartitionProgram, check_items
 from factorwise.model.clusterings.restrictions import copy_with
 from factorwise.model.contributions import Contributions
 from factorwise.model.weights import SparseVector
+from factorwise.types import Float64s, Int64s
 from factorwise.variables.fields import Fields
 from factorwise.world.diff import NEW, PartitionDiff, Retype
 from factorwise.world.partition import Partition
@@ -29,7 +29,7 @@ class WholeClusterTemplate(PartitionTemplate):
 
     examined = "whole"
 
-    def of(self, items: Items, cluster_type: int = 0) -> NDArray[np.float64]:
+    def of(self, items: Items, cluster_type: int = 0) -> Float64s:
         """Return the statistics of one cluster; an empty one has none."""
         raise NotImplementedError(f"{type(self).__name__} does not say what the statistics of a cluster are")
 
@@ -46,7 +46,7 @@ class WholeClusterTemplate(PartitionTemplate):
         return SparseVector.from_dense(after - before)
 
     def contributions(
-        self, world: Partition, diff: PartitionDiff, weights: NDArray[np.float64], *, bounds: bool = False
+        self, world: Partition, diff: PartitionDiff, weights: Float64s, *, bounds: bool = False
     ) -> Contributions:
         """Examine the factors of the two clusters together and always: a diff touches few of them."""
         return Contributions.whole(self, world, diff, weights)
@@ -75,7 +75,7 @@ class ClusterTemplate(WholeClusterTemplate):
         self.function = function
         self.of(np.arange(1, dtype=np.int32), 0)
 
-    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+    def restrict_to(self, items: Int64s) -> Self:
         """Return the template of some items."""
         return copy_with(self, fields=self.fields.restrict_to(items)) if self.needs_fields else self
 
@@ -87,14 +87,14 @@ class ClusterTemplate(WholeClusterTemplate):
         columns = program.columns(self.fields, source.attributes)
         program.add_clusters(ClusterTerm(source, columns, self.size), offset, self)
 
-    def of(self, items: Items, cluster_type: int = 0) -> NDArray[np.float64]:
+    def of(self, items: Items, cluster_type: int = 0) -> Float64s:
         """Return the statistics of one cluster; an empty one has none."""
         if len(items) == 0:
             return np.zeros(self.size)
         chosen = items if self.needs_fields else np.zeros(len(items), np.int32)
         return self.statistics_of(self.fields.cluster(chosen, cluster_type))
 
-    def statistics_of(self, cluster: Any) -> NDArray[np.float64]:
+    def statistics_of(self, cluster: Any) -> Float64s:
         """Return what the function says of a cluster: its fields as attributes, ``size`` and ``type``."""
         given = f"a cluster of {cluster.size}"
         return np.array(self._checked(self._answer(given, cluster), given))

@@ -18,9 +18,7 @@ from factorwise.kernels.clusterings.counts import (
     empty_slots,
     table_bits,
 )
-
-Int32s = NDArray[np.int32]
-Int64s = NDArray[np.int64]
+from factorwise.types import Bools, Int32s, Int64s
 
 NAME_BITS = 63  # of a group and a key together
 
@@ -43,7 +41,7 @@ class CountLayout(NamedTuple):
     spans: NDArray[np.void]
     entries: NDArray[np.void]
     slots: int
-    shared: NDArray[np.bool_]
+    shared: Bools
     group_start: Int64s
     group_item: Int32s
     group_entries: Int64s

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError, ShapeError
@@ -33,11 +32,11 @@ from factorwise.model.clusterings.partition_templates import PairTemplate
 from factorwise.model.clusterings.program import check_items
 from factorwise.model.clusterings.restrictions import copy_with, refuse_repulsion
 from factorwise.model.weights import SparseVector
+from factorwise.types import Float64s, Int32s, Int64s
 from factorwise.variables.fields import Fields
 from factorwise.world.partition import Partition
 
 Feature = Literal["equal", "conflict"]
-Int32s = NDArray[np.int32]
 
 MOST_KEYS = 255
 MOST_CONFLICTS = 32
@@ -99,13 +98,7 @@ class CountedTemplate(PairTemplate):
 
     @check_types
     def __init__(
-        self,
-        name: str,
-        fields: Fields,
-        keys: Sequence[Key],
-        *,
-        constant: bool = True,
-        repels: bool = False,
+        self, name: str, fields: Fields, keys: Sequence[Key], *, constant: bool = True, repels: bool = False
     ) -> None:
         self.keys = tuple(keys)
         self._layout: KeptLayout | None = None
@@ -144,7 +137,7 @@ class CountedTemplate(PairTemplate):
                     found.append(first > 0 and second > 0 and first != second)
         return (*found, 1) if self.has_constant else tuple(found)
 
-    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+    def restrict_to(self, items: Int64s) -> Self:
         """Return the template of some items: the pairs of them."""
         refuse_repulsion(self)
         codes = [codes[items] for codes in self.codes]
@@ -171,7 +164,7 @@ class CountedTemplate(PairTemplate):
         return Source(function, text, frozenset(self.attributes))
 
     def program(
-        self, world: Partition, offset: int, weights: NDArray[np.float64], groups: Int32s | None = None
+        self, world: Partition, offset: int, weights: Float64s, groups: Int32s | None = None
     ) -> Program:
         """Return what reads gains off counts, with weights from ``offset`` on.
 
@@ -264,13 +257,13 @@ class CountedTemplate(PairTemplate):
             found = self._counted(np.zeros(world.n_items, np.int32)) - found
         return SparseVector.from_dense(found)
 
-    def _counted(self, labels: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _counted(self, labels: Int32s) -> Float64s:
         """Statistics of all pairs of items with equal labels."""
         found: list[float] = []
         for key, codes in zip(self.keys, self.codes, strict=True):
             rows = codes.reshape(len(codes), -1)
             equal = 0
-            present: NDArray[np.int64] = np.zeros(0, np.int64)
+            present: Int64s = np.zeros(0, np.int64)
             if rows.shape[1]:
                 rows = _without_repeats(rows)
                 item, column = np.nonzero(rows)
@@ -284,13 +277,13 @@ class CountedTemplate(PairTemplate):
         return np.array(found, dtype=np.float64)
 
 
-def _pairs(counts: NDArray[np.int64]) -> int:
+def _pairs(counts: Int64s) -> int:
     """Pairs of things of which there are so many of each kind."""
     wide = counts.astype(np.int64)
     return int((wide * (wide - 1) // 2).sum())
 
 
-def _without_repeats(rows: NDArray[np.int32]) -> NDArray[np.int32]:
+def _without_repeats(rows: Int32s) -> Int32s:
     """Rows in which a value that stands there twice is kept once."""
     if rows.shape[1] == 1:
         return rows
@@ -299,7 +292,7 @@ def _without_repeats(rows: NDArray[np.int32]) -> NDArray[np.int32]:
     return ordered
 
 
-def _codes(fields: Fields, key: Key) -> NDArray[np.int32]:
+def _codes(fields: Fields, key: Key) -> Int32s:
     """Values of one key, from 1 on; 0 stands for nothing."""
     columns = [fields[name].values for name in key.fields]
     for name, values in zip(key.fields, columns, strict=True):
@@ -326,7 +319,7 @@ def _codes(fields: Fields, key: Key) -> NDArray[np.int32]:
     return np.where(known, joint, 0).astype(np.int32)
 
 
-def _numbered(values: NDArray[np.int32], missing: int | None) -> NDArray[np.int32]:
+def _numbered(values: Int32s, missing: int | None) -> Int32s:
     absent = values < 0
     if missing is not None:
         absent |= values == missing

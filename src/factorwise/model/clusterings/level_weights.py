@@ -6,12 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.errors import ShapeError, require
 from factorwise.kernels.clusterings.links import CLUSTER_WEIGHT, FIXED_WEIGHTS, LINK_WEIGHT, UNLINKED_WEIGHT
-
-Floats = NDArray[np.float64]
+from factorwise.types import Float64s, Int64s, UInt8s
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +23,8 @@ class LevelWeights:
     """
 
     sizes: tuple[int, ...]
-    values: Floats
-    offsets: NDArray[np.int64] = field(init=False)
+    values: Float64s
+    offsets: Int64s = field(init=False)
 
     def __post_init__(self) -> None:
         require(all(size >= 0 for size in self.sizes), "sizes", self.sizes, "zero or more levels each")
@@ -58,7 +56,7 @@ class LevelWeights:
         """Weight of two members that are linked, whatever their levels."""
         return float(self.values[LINK_WEIGHT])
 
-    def tables(self) -> list[Floats]:
+    def tables(self) -> list[Float64s]:
         """Return for each comparison the weights of its levels, level 0 included."""
         return [np.append(0.0, self.values[part]) for part in self._parts()]
 
@@ -89,7 +87,7 @@ class LevelWeights:
         """Return weights of the steps from each level to the next, where these are of levels."""
         return self._mapped(lambda values: np.diff(values, prepend=0.0))
 
-    def link_scores(self, levels: NDArray[np.uint8]) -> Floats:
+    def link_scores(self, levels: UInt8s) -> Float64s:
         """Return the scores of links with these levels: uint8[links, comparisons]."""
         scores = np.full(len(levels), self.link)
         for column, table in enumerate(self.tables()):
@@ -100,13 +98,13 @@ class LevelWeights:
         ends = self.offsets + np.asarray(self.sizes, np.int64)
         return [slice(*bounds) for bounds in zip(self.offsets.tolist(), ends.tolist(), strict=True)]
 
-    def _mapped(self, function: Callable[[Floats], Floats]) -> LevelWeights:
+    def _mapped(self, function: Callable[[Float64s], Float64s]) -> LevelWeights:
         values = self.values.copy()
         for part in self._parts():
             values[part] = function(self.values[part])
         return LevelWeights(self.sizes, values)
 
 
-def link_offsets(sizes: Sequence[int]) -> NDArray[np.int64]:
+def link_offsets(sizes: Sequence[int]) -> Int64s:
     """Return where the weights of each comparison begin, and where the last ones end."""
     return FIXED_WEIGHTS + np.append(0, np.cumsum(sizes)).astype(np.int64)

@@ -26,15 +26,13 @@ from factorwise.model.clusterings.program import check_items
 from factorwise.model.clusterings.restrictions import copy_with
 from factorwise.model.template import Template, finite_difference
 from factorwise.model.weights import SparseVector
-from factorwise.types import Ints
+from factorwise.types import Float32s, Float64s, Int32s, Int64s, Ints, UInt8s
 from factorwise.world.diff import NEW, PartitionDiff, Retype
 from factorwise.world.links import LinkGraph
 from factorwise.world.partition import Partition
 
 #: Names of the weights that every links template has.
 FIXED_NAMES = ("two members not linked", "a cluster", "two members linked")
-
-Floats = NDArray[np.float64]
 
 
 class LinkTemplate(Template[Partition, PartitionDiff]):
@@ -108,14 +106,14 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
         if self.counts.shape != (n_items,):
             raise ShapeError(f"{n_items} items need a count each, but counts have shape {self.counts.shape}.")
         require(bool((self.counts >= 1).all()), "counts", int(self.counts.min(initial=1)), "1 or more")
-        self._scored: tuple[Floats, NDArray[np.float32]] | None = None
+        self._scored: tuple[Float64s, Float32s] | None = None
 
     @property
     def n_items(self) -> int:
         """Number of items."""
         return self.graph.n_items
 
-    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+    def restrict_to(self, items: Int64s) -> Self:
         """Return the template of some items: the links between them, and all other pairs of them."""
         graph, pairs = self.graph.restrict_to(items)
         return copy_with(
@@ -139,7 +137,7 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
         column = int(np.searchsorted(self.offsets, index, side="right")) - 1
         return f"{self.name}: {self.statistic_names[column]}, level {index - int(self.offsets[column]) + 1}"
 
-    def link_scores(self, weights: Floats) -> Floats:
+    def link_scores(self, weights: Float64s) -> Float64s:
         """Return the score of each link under the weights of this template."""
         if not self.sizes:
             return np.asarray(self.features @ weights[FIXED_WEIGHTS:] + weights[LINK_WEIGHT])
@@ -168,7 +166,7 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
         found[CLUSTER_WEIGHT] = float(diff.target == NEW) - float(len(staying) == 0)
         return SparseVector.from_dense(found)
 
-    def _statistics_of(self, pairs: Ints) -> Floats:
+    def _statistics_of(self, pairs: Ints) -> Float64s:
         found = np.zeros(self.size)
         found[LINK_WEIGHT] = len(pairs)
         for column, (first, size) in enumerate(zip(self.offsets.tolist(), self.sizes, strict=False)):
@@ -178,7 +176,7 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
             found[FIXED_WEIGHTS:] = self.features[pairs].sum(axis=0)
         return found
 
-    def program(self, world: Partition, offset: int, weights: Floats) -> Program:
+    def program(self, world: Partition, offset: int, weights: Float64s) -> Program:
         """Score by the item's own links and the number of records of each cluster."""
         check_items(self.name, self.n_items, world.n_items)
         counted = bool((self.counts != 1).any())
@@ -210,7 +208,7 @@ class LinkTemplate(Template[Partition, PartitionDiff]):
             **kept,
         )
 
-    def _scores(self, weights: Floats) -> NDArray[np.float32]:
+    def _scores(self, weights: Float64s) -> Float32s:
         """Return what each link adds beyond an unlinked pair, from both ends; the last answer is kept."""
         if self._scored is None or not np.array_equal(self._scored[0], weights):
             beyond = (self.link_scores(weights) - weights[UNLINKED_WEIGHT]).astype(np.float32)
@@ -226,7 +224,7 @@ class _Constraint(Template[Partition, PartitionDiff]):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def is_broken_by(self, members: NDArray[np.int32]) -> bool:
+    def is_broken_by(self, members: Int32s) -> bool:
         """Whether these items may not be one cluster."""
         raise NotImplementedError
 
@@ -264,11 +262,11 @@ class OnePerSourceTemplate(_Constraint):
         super().__init__(name)
         self.sources = np.asarray(sources, np.uint64)
 
-    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+    def restrict_to(self, items: Int64s) -> Self:
         """Return the constraint of some items."""
         return copy_with(self, sources=self.sources[items])
 
-    def is_broken_by(self, members: NDArray[np.int32]) -> bool:
+    def is_broken_by(self, members: Int32s) -> bool:
         """Whether two of the items share a source."""
         held = 0
         for bits in self.sources[members].tolist():
@@ -286,7 +284,7 @@ class OnePerSourceTemplate(_Constraint):
                 return -math.inf
         return 0.0
 
-    def program(self, world: Partition, offset: int, weights: Floats) -> Program:
+    def program(self, world: Partition, offset: int, weights: Float64s) -> Program:
         """Keep the sources of each cluster."""
         check_items(self.name, len(self.sources), world.n_items)
         arrays = {
@@ -314,11 +312,11 @@ class CannotLinkTemplate(_Constraint):
         self.graph = pairs if isinstance(pairs, LinkGraph) else LinkGraph.from_rows(n_items, pairs)
         check_items(name, self.graph.n_items, n_items)
 
-    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+    def restrict_to(self, items: Int64s) -> Self:
         """Return the constraint of some items: the pairs between them."""
         return copy_with(self, graph=self.graph.restrict_to(items)[0])
 
-    def is_broken_by(self, members: NDArray[np.int32]) -> bool:
+    def is_broken_by(self, members: Int32s) -> bool:
         """Whether both items of a pair are among these."""
         graph, inside = self.graph, set(members.tolist())
         return any(
@@ -331,7 +329,7 @@ class CannotLinkTemplate(_Constraint):
         broken = world.labels[self.graph.first] == world.labels[self.graph.second]
         return -math.inf if broken.any() else 0.0
 
-    def program(self, world: Partition, offset: int, weights: Floats) -> Program:
+    def program(self, world: Partition, offset: int, weights: Float64s) -> Program:
         """Look at the item's own pairs."""
         check_items(self.name, self.graph.n_items, world.n_items)
         return Program(
@@ -343,7 +341,7 @@ class CannotLinkTemplate(_Constraint):
         )
 
 
-def _levels(name: str, levels: ArrayLike) -> NDArray[np.uint8]:
+def _levels(name: str, levels: ArrayLike) -> UInt8s:
     given = np.asarray(levels)
     if given.size and not (given.min() >= 0 and given.max() <= 255):
         raise InvalidArgumentError(f"levels of template {name!r} must be whole numbers from 0 to 255.")

@@ -13,7 +13,7 @@ from itertools import combinations, product
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
@@ -29,14 +29,14 @@ from factorwise.model.model import Model
 from factorwise.model.programs import model_programs
 from factorwise.model.template import Template
 from factorwise.model.weights import SparseVector
-from factorwise.types import Ints
+from factorwise.types import Float64s, Int8s, Int32s, Int64s, Ints
 from factorwise.validation import as_numbers, check_count, check_range
 from factorwise.variables.fields import Fields
 from factorwise.world.diff import NEW, PartitionDiff, Retype, Transfer
 from factorwise.world.links import LinkGraph
 from factorwise.world.partition import Partition
 
-Items = NDArray[np.int32]
+Items = Int32s
 Numbers = Sequence[float]
 
 MANY_PAIRS = 20_000  # above this the statistics of a whole world are computed by compiled code
@@ -95,7 +95,7 @@ class PartitionTemplate(Template[Partition, PartitionDiff]):
             )
         return numbers
 
-    def _compiled_statistics(self, world: Partition) -> NDArray[np.float64] | None:
+    def _compiled_statistics(self, world: Partition) -> Float64s | None:
         """Sum over all clusters by compiled code; None for small worlds and functions it cannot compile."""
         sizes = world.arrays.size[world.cluster_ids()].astype(np.int64)
         if (sizes * (sizes - 1)).sum() < 2 * MANY_PAIRS:
@@ -105,7 +105,7 @@ class PartitionTemplate(Template[Partition, PartitionDiff]):
         except TemplateError:
             return None
 
-    def _totals(self, world: Partition) -> NDArray[np.float64]:
+    def _totals(self, world: Partition) -> Float64s:
         """Sum over all clusters by compiled code.
 
         A repulsion counts its pairs within clusters, with a minus.
@@ -125,7 +125,7 @@ def parts_of(world: Partition, diff: Transfer) -> tuple[Items, Items, Items]:
     return moving, target, source[~np.isin(source, moving)]
 
 
-def touched_pairs(world: Partition, diff: PartitionDiff) -> tuple[list[tuple[int, int]], NDArray[np.int8]]:
+def touched_pairs(world: Partition, diff: PartitionDiff) -> tuple[list[tuple[int, int]], Int8s]:
     """Return the pairs that ``diff`` joins, then those it separates, and the stratum 0 or 1 of each.
 
     Pairs run over the moving items and, for each, over the members of the target, then of those that stay.
@@ -184,7 +184,7 @@ class PairTemplate(PartitionTemplate):
         given = f"{a} and {b}"
         return self._checked(self._answer(given, a, b), given)
 
-    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+    def restrict_to(self, items: Int64s) -> Self:
         """Return the template of some items: the pairs of them."""
         refuse_repulsion(self)
         return copy_with(self, fields=self.fields.restrict_to(items))
@@ -251,7 +251,7 @@ class PairTemplate(PartitionTemplate):
         return SparseVector.from_dense(-change if self.repels else change)
 
     def contributions(
-        self, world: Partition, diff: PartitionDiff, weights: NDArray[np.float64], *, bounds: bool = False
+        self, world: Partition, diff: PartitionDiff, weights: Float64s, *, bounds: bool = False
     ) -> Contributions:
         """List the pairs joined and the pairs separated; what holds for statistics bounds a pair's score."""
         pairs, stratum = touched_pairs(world, diff)
@@ -354,14 +354,14 @@ class EdgeTemplate(PartitionTemplate):
             raise InvalidArgumentError("edges must connect two different items and name each pair once.")
         self.graph = LinkGraph.from_pairs(n_items, self.edges[:, 0], self.edges[:, 1])
 
-    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+    def restrict_to(self, items: Int64s) -> Self:
         """Return the template of some items: the edges between them."""
         refuse_repulsion(self)
         graph, pairs = self.graph.restrict_to(items)
         edges = np.column_stack([graph.first, graph.second]).astype(np.int64)
         return copy_with(self, n_items=len(items), edges=edges, features=self.features[pairs], graph=graph)
 
-    def program(self, world: Partition, offset: int, weights: NDArray[np.float64]) -> Program:
+    def program(self, world: Partition, offset: int, weights: Float64s) -> Program:
         """Score by the item's own edges, as links are scored, but for the weights of all other pairs."""
         check_items(self.name, self.n_items, world.n_items)
         features, pair = -self.features if self.repels else self.features, self.graph.pair
@@ -407,7 +407,7 @@ class EdgeTemplate(PartitionTemplate):
         return self.graph.between(moving, target), self.graph.between(moving, staying)
 
     def contributions(
-        self, world: Partition, diff: PartitionDiff, weights: NDArray[np.float64], *, bounds: bool = False
+        self, world: Partition, diff: PartitionDiff, weights: Float64s, *, bounds: bool = False
     ) -> Contributions:
         """List the edges joined and the edges separated; the largest features bound what they change."""
         made, undone = self._touched(world, diff)
@@ -420,9 +420,7 @@ class EdgeTemplate(PartitionTemplate):
         )
 
 
-def _listed_pairs(
-    rows: NDArray[np.float64], stratum: NDArray[np.int8], weights: NDArray[np.float64], bound: float
-) -> Contributions:
+def _listed_pairs(rows: Float64s, stratum: Int8s, weights: Float64s, bound: float) -> Contributions:
     """List factors by the rows of their statistics."""
     count, size = rows.shape
     listed = Contributions.weighted(
@@ -437,7 +435,7 @@ def _listed_pairs(
     return replace(listed, of_pairs=True)
 
 
-def _bounds(name: str, given: ArrayLike, size: int) -> NDArray[np.float64]:
+def _bounds(name: str, given: ArrayLike, size: int) -> Float64s:
     bounds = np.asarray(given, dtype=np.float64)
     if bounds.shape not in ((), (size,)) or not (np.isfinite(bounds) & (bounds >= 0.0)).all():
         raise InvalidArgumentError(

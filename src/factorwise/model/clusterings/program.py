@@ -24,11 +24,10 @@ from factorwise.kernels.clusterings.code.vector_code import FieldLayout
 from factorwise.kernels.compile.programs import Pointers, Program, Written
 from factorwise.kernels.numeric.int_lanes import SIXTEEN
 from factorwise.kernels.numeric.simd import LANES
+from factorwise.types import Float32s, Float64s, Int32s
 from factorwise.variables.fields import Field, Fields
 from factorwise.variables.pair_table import PairTable
 from factorwise.world.partition import Partition
-
-Floats = NDArray[np.float64]
 
 
 class PartitionProgram:
@@ -46,7 +45,7 @@ class PartitionProgram:
         self._rows: dict[tuple[int, str], FieldLayout] = {}
         self._ints: list[NDArray[Any]] = []
         self._reals: list[NDArray[Any]] = []
-        self._vectors: list[NDArray[np.float32]] = []
+        self._vectors: list[Float32s] = []
         self._pairs: list[tuple[PairKind, int, Any]] = []
         self._clusters: list[tuple[ClusterTerm, int, Any]] = []
         self._tables: list[PairTable] = []
@@ -113,7 +112,7 @@ class PartitionProgram:
         rows[world.slot] = items["item_rows"]
         return world._replace(**items, ints=ints, reals=reals, rows=rows)
 
-    def programs(self, weights: Floats) -> list[Program]:
+    def programs(self, weights: Float64s) -> list[Program]:
         """Return the programs of all templates, which score with ``weights``."""
         found = []
         if self._pairs:
@@ -124,7 +123,7 @@ class PartitionProgram:
             found.append(self._table_program(weights))
         return found
 
-    def _pair_program(self, weights: Floats) -> Program:
+    def _pair_program(self, weights: Float64s) -> Program:
         offset = np.array([offset for _, offset, _ in self._pairs], np.int64)
         plain = _PlainPairs([(template, offset) for _, offset, template in self._pairs], weights)
         terms = [term for term, _, _ in self._pairs]
@@ -133,7 +132,7 @@ class PartitionProgram:
             name="pair functions", arrays={"offset": offset, "place": offset, "weights": weights}, **functions
         )
 
-    def _cluster_program(self, weights: Floats) -> Program:
+    def _cluster_program(self, weights: Float64s) -> Program:
         offset = np.array([offset for _, offset, _ in self._clusters], np.int64)
         written = cluster_functions([term for term, _, _ in self._clusters])
         functions = _with_plain(written, _PlainClusters(self._clusters, weights))
@@ -165,7 +164,7 @@ class PartitionProgram:
             totals=clusters.clusters_totals,
         )
 
-    def _table_program(self, weights: Floats) -> Program:
+    def _table_program(self, weights: Float64s) -> Program:
         padded = [table.padded for table in self._tables]
         rows = padded[0] if len(padded) == 1 else np.hstack(padded)
         width = rows.shape[1]
@@ -202,18 +201,18 @@ def _with_plain(functions: dict[str, Written], plain: Any) -> dict[str, Any]:
 class _PlainPairs:
     """What written functions of pairs do, by the definitions of their templates."""
 
-    def __init__(self, templates: Sequence[tuple[Any, int]], weights: Floats) -> None:
+    def __init__(self, templates: Sequence[tuple[Any, int]], weights: Float64s) -> None:
         self.templates = templates
         self.weights = weights
 
-    def _statistics(self, item: int, members: NDArray[np.int32]) -> list[Floats]:
+    def _statistics(self, item: int, members: Int32s) -> list[Float64s]:
         """Statistics of each template: how those of ``members`` change when ``item`` joins them."""
         one, others = np.array([item], np.int32), members[members != item]
         signs = [-1.0 if template.repels else 1.0 for template, _ in self.templates]
         found = [template.between(one, others) for template, _ in self.templates]
         return [sign * np.asarray(value) for sign, value in zip(signs, found, strict=True)]
 
-    def _joining(self, item: int, members: NDArray[np.int32]) -> float:
+    def _joining(self, item: int, members: Int32s) -> float:
         parts = zip(self.templates, self._statistics(item, members), strict=True)
         return float(sum(self.weights[at : at + t.size] @ value for (t, at), value in parts))
 
@@ -244,11 +243,11 @@ class _PlainPairs:
 class _PlainClusters:
     """What written functions of clusters do, by the definitions of their templates."""
 
-    def __init__(self, terms: Sequence[tuple[ClusterTerm, int, Any]], weights: Floats) -> None:
+    def __init__(self, terms: Sequence[tuple[ClusterTerm, int, Any]], weights: Float64s) -> None:
         self.terms = terms
         self.weights = weights
 
-    def _statistics(self, world: Any, mine: Any) -> Iterator[tuple[int, Floats]]:
+    def _statistics(self, world: Any, mine: Any) -> Iterator[tuple[int, Float64s]]:
         """Yield the statistics of the members at some slots, and where their weights begin."""
         lo, hi, kind = (int(number) for number in mine.span)
         for term, offset, template in self.terms:
@@ -270,9 +269,9 @@ class _PlainClusters:
             gradient.value[at : at + len(value)] += mine.sign[0] * value
 
 
-def _members(world: Any, cluster: int) -> NDArray[np.int32]:
+def _members(world: Any, cluster: int) -> Int32s:
     start = int(world.start[cluster])
-    members: NDArray[np.int32] = world.members[start : start + int(world.size[cluster])].copy()
+    members: Int32s = world.members[start : start + int(world.size[cluster])].copy()
     return members
 
 

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError
@@ -22,6 +21,7 @@ from factorwise.model.clusterings.partition_templates import Items
 from factorwise.model.clusterings.program import PartitionProgram, check_items
 from factorwise.model.clusterings.restrictions import copy_with
 from factorwise.model.weights import SparseVector
+from factorwise.types import Float64s, Int64s
 from factorwise.variables.pair_table import PairTable
 from factorwise.world.partition import Partition
 
@@ -66,7 +66,7 @@ class PairTableTemplate(WholeClusterTemplate):
         """Return a template for each aggregate, in the order of the weights."""
         return [PairTableTemplate(f"{self.name}: {a}", self.table, (a,)) for a in self.aggregates]
 
-    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+    def restrict_to(self, items: Int64s) -> Self:
         """Return the template of some items: the table of their pairs."""
         return copy_with(self, table=self.table.restrict_to(items))
 
@@ -75,7 +75,7 @@ class PairTableTemplate(WholeClusterTemplate):
         program.check_items(self.name, self.table.n_items)
         program.add_table(self.table, [AGGREGATE_CODES[a] for a in self.aggregates], offset)
 
-    def of(self, items: Items, cluster_type: int = 0) -> NDArray[np.float64]:
+    def of(self, items: Items, cluster_type: int = 0) -> Float64s:
         """Return the statistics of one cluster."""
         if len(items) < 2:
             return np.zeros(self.size)

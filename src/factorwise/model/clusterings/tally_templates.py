@@ -18,7 +18,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
@@ -30,11 +29,10 @@ from factorwise.model.clusterings.partition_templates import Items
 from factorwise.model.clusterings.program import check_items
 from factorwise.model.clusterings.restrictions import copy_with
 from factorwise.model.weights import SparseVector
+from factorwise.types import Float64s, Int32s, Int64s
 from factorwise.variables.bags import UNIT, Bags
 from factorwise.variables.sparse_rows import take_rows
 from factorwise.world.partition import Partition
-
-Floats = NDArray[np.float64]
 
 _TRIED = 64  # counts from 0 on that a part is tried with, and as many of the largest
 _LARGEST_SUM = 2**62  # of parts, in units
@@ -143,7 +141,7 @@ class TallyTemplate(WholeClusterTemplate):
         answer = self._answer(given, total * self.unit, size)
         return self._checked((answer,) if self.single else answer, given)
 
-    def restrict_to(self, items: NDArray[np.int64]) -> Self:
+    def restrict_to(self, items: Int64s) -> Self:
         """Return the template of some items and the keys that they have."""
         _, entries = take_rows(self.keys.start, items)
         keys = self.keys.restrict_to(items)
@@ -151,7 +149,7 @@ class TallyTemplate(WholeClusterTemplate):
         return copy_with(self, keys=keys, _layout=layout, _parts=self._parts[entries])
 
     def program(
-        self, world: Partition, offset: int, weights: Floats, groups: NDArray[np.int32] | None = None
+        self, world: Partition, offset: int, weights: Float64s, groups: Int32s | None = None
     ) -> Program:
         """Return what walks compiled, with weights from ``offset`` on.
 
@@ -172,7 +170,7 @@ class TallyTemplate(WholeClusterTemplate):
         functions: dict[str, Any] = tally_functions(self.part, self.function, self.unit, self.single)
         return Program(name=f"tally {self.name!r}", arrays=arrays, **functions)
 
-    def of(self, items: Items, cluster_type: int = 0) -> Floats:
+    def of(self, items: Items, cluster_type: int = 0) -> Float64s:
         """Return the statistics of one cluster; an empty one has none."""
         if len(items) == 0:
             return np.zeros(self.size)

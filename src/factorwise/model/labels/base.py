@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.model.contributions import Contributions
@@ -21,14 +21,11 @@ from factorwise.model.labels.program import LabelProgram
 from factorwise.model.labels.statistics import Crossed, StatisticRows, written_out
 from factorwise.model.template import Template, finite_difference
 from factorwise.model.weights import SparseVector
-from factorwise.types import Floats
+from factorwise.types import Bools, Float64s, Floats, Int64s
 from factorwise.validation import as_array, as_numbers
 from factorwise.variables.sparse_rows import take_rows
 from factorwise.variables.variable import Column, Variables
 from factorwise.world.assignment import Assignment, Relabel
-
-Int64s = NDArray[np.int64]
-Float64s = NDArray[np.float64]
 
 
 class TableGroup(NamedTuple):
@@ -87,7 +84,7 @@ class ScopedTemplate(Template[Assignment, Relabel]):
         """Whether there is a score that no weight multiplies."""
         return type(self).constants is not ScopedTemplate.constants
 
-    def hard(self, factors: Int64s) -> NDArray[np.bool_]:
+    def hard(self, factors: Int64s) -> Bools:
         """Return which of ``factors`` can forbid a setting; such factors are never left out of a sample."""
         return np.zeros(len(factors), dtype=np.bool_)
 

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
 from factorwise.model.contributions import Contributions
-from factorwise.model.labels.base import Float64s, Int64s, column_start, log_potentials, ranges
+from factorwise.model.labels.base import column_start, log_potentials, ranges
 from factorwise.model.labels.program import LabelProgram
 from factorwise.model.template import Template, finite_difference
 from factorwise.model.weights import SparseVector
-from factorwise.types import Floats
+from factorwise.types import Float64s, Floats, Int64s
 from factorwise.validation import check_count
 from factorwise.variables.variable import Column, Variables
 from factorwise.world.assignment import Assignment, Relabel

@@ -13,11 +13,11 @@ from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
 from factorwise.kernels.assignments.touched import touched_functions
 from factorwise.kernels.compile.programs import Program
-from factorwise.model.labels.base import Float64s, Int64s, ScopedTemplate, TableGroup, scope_array
+from factorwise.model.labels.base import ScopedTemplate, TableGroup, scope_array
 from factorwise.model.labels.statistics import StatisticRows
 from factorwise.model.template import Template
 from factorwise.model.weights import SparseVector
-from factorwise.types import Floats
+from factorwise.types import Float64s, Floats, Int64s
 from factorwise.variables.domain import Codes
 from factorwise.variables.variable import Variables
 from factorwise.world.assignment import Assignment, Relabel

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Int64s = NDArray[np.int64]
+from factorwise.types import Int64s
 
 
 class Incidence(NamedTuple):

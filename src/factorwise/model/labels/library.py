@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.model.labels.base import (
-    Float64s,
-    Int64s,
     ScopedTemplate,
     TableGroup,
     log_potentials,
@@ -24,7 +22,7 @@ from factorwise.model.labels.base import (
 )
 from factorwise.model.labels.statistics import Crossed
 from factorwise.model.weights import SparseVector
-from factorwise.types import Floats
+from factorwise.types import Bools, Float64s, Floats, Int64s
 from factorwise.validation import as_numbers, is_rising
 from factorwise.variables.features import Features
 from factorwise.variables.variable import Column, Variables
@@ -300,7 +298,7 @@ class Tables(ScopedTemplate):
         entry = np.ravel_multi_index(tuple(labels.T), self.shape)
         return np.asarray(self.stack[self.which[factors], entry])
 
-    def hard(self, factors: Int64s) -> NDArray[np.bool_]:
+    def hard(self, factors: Int64s) -> Bools:
         """Find the factors whose tables hold -inf."""
         return np.asarray((self.stack == -np.inf).any(axis=1))[self.which[factors]]
 

@@ -17,14 +17,13 @@ from factorwise.kernels.assignments import gradients
 from factorwise.kernels.compile.programs import Program
 from factorwise.model.labels.incidence import Incidence, incidence, starts_of
 from factorwise.model.labels.statistics import Crossed, StatisticRows, joined_rows
+from factorwise.types import Float64s, Int64s
 
 if TYPE_CHECKING:
     from factorwise.model.labels.base import ScopedTemplate, TableGroup
     from factorwise.model.labels.cardinality import Cardinality
     from factorwise.world.assignment import Assignment
 
-Int64s = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 MOST_TURNED = 1 << 13  # entries of tables that are kept a second time, turned: they should stay in the cache
 
@@ -53,7 +52,7 @@ class LabelProgram:
         """Return the arrays of a world as they are: the programs keep what they need."""
         return arrays
 
-    def programs(self, weights: Floats) -> list[Program]:
+    def programs(self, weights: Float64s) -> list[Program]:
         """Return the programs of all templates for walks during which ``weights`` stay as they are."""
         groups = [
             group
@@ -63,7 +62,7 @@ class LabelProgram:
         counts = [(t, t.potentials(weights[offset : offset + t.size])) for t, offset in self._counts]
         return self._scored(groups, counts)
 
-    def learning_programs(self, weights: Floats) -> list[Program]:
+    def learning_programs(self, weights: Float64s) -> list[Program]:
         """Return the programs of all templates for walks that change ``weights``."""
         groups = [
             group
@@ -81,7 +80,7 @@ class LabelProgram:
             found.append(self._counted_program(counted, weights))
         return found
 
-    def _scored(self, groups: list[TableGroup], counts: list[tuple[Cardinality, Floats]]) -> list[Program]:
+    def _scored(self, groups: list[TableGroup], counts: list[tuple[Cardinality, Float64s]]) -> list[Program]:
         """Return one program for tables and counts, if there are any."""
         if not groups and not counts:
             return []
@@ -110,7 +109,7 @@ class LabelProgram:
         functions["fetch"] = scored.fetch_pairs
         return [Program(name="factors over labels", arrays={"at": at, **arrays}, **functions)]
 
-    def _summed(self, groups: list[TableGroup]) -> tuple[Int64s, Floats]:
+    def _summed(self, groups: list[TableGroup]) -> tuple[Int64s, Float64s]:
         """Return the sum of the factors of single variables: where each begins, and the scores of labels."""
         start = starts_of(self.cardinality)
         scores = np.zeros(int(start[-1]))
@@ -120,7 +119,7 @@ class LabelProgram:
             np.add.at(scores, place, group.tables[group.which])
         return start, scores
 
-    def _pairs(self, groups: list[TableGroup]) -> tuple[_Seen, Floats]:
+    def _pairs(self, groups: list[TableGroup]) -> tuple[_Seen, Float64s]:
         """Return factors of two variables, and their tables, a second time turned where there is room."""
         seen = incidence(self.cardinality, [group.scopes for group in groups])
         tables, table = _table_starts(groups)
@@ -151,13 +150,13 @@ class LabelProgram:
         records["other"], records["other_stride"] = seen.other, other_stride
         return _Seen(seen, records), tables
 
-    def _large(self, groups: list[TableGroup], first: int) -> tuple[_Seen, Floats]:
+    def _large(self, groups: list[TableGroup], first: int) -> tuple[_Seen, Float64s]:
         """Return factors of more than two variables, and their tables, which begin at ``first``."""
         seen = incidence(self.cardinality, [group.scopes for group in groups])
         tables, table = _table_starts(groups)
         return _Seen(seen, _large_records(seen, first + table)), tables
 
-    def _weighted_program(self, templates: list[tuple[ScopedTemplate, int]], weights: Floats) -> Program:
+    def _weighted_program(self, templates: list[tuple[ScopedTemplate, int]], weights: Float64s) -> Program:
         """Return the program of all statistics of fixed tuples of variables."""
         features: list[tuple[Int64s, Crossed]] = []
         pairs: list[tuple[Int64s, Crossed]] = []
@@ -201,7 +200,7 @@ class LabelProgram:
             gains=gradients.weighted_gains,
         )
 
-    def _features(self, parts: list[tuple[Int64s, Crossed]]) -> tuple[Int64s, Int64s, Floats]:
+    def _features(self, parts: list[tuple[Int64s, Crossed]]) -> tuple[Int64s, Int64s, Float64s]:
         """Return the features of single variables, variable after variable."""
         owner, base, value = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
         for scopes, crossed in parts:
@@ -219,7 +218,7 @@ class LabelProgram:
 
     def _crossed_pairs(
         self, parts: list[tuple[Int64s, Crossed]]
-    ) -> tuple[Incidence, NDArray[np.void], Int64s, Floats]:
+    ) -> tuple[Incidence, NDArray[np.void], Int64s, Float64s]:
         """Return factors of two variables, and the features that they share."""
         seen = incidence(self.cardinality, [scopes for scopes, _ in parts])
         low, high, done = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
@@ -235,7 +234,7 @@ class LabelProgram:
         base = np.concatenate([np.zeros(0, np.int64), *(crossed.base for _, crossed in parts)])
         return seen, records, base, np.concatenate([np.zeros(0), *(crossed.value for _, crossed in parts)])
 
-    def _counted_program(self, templates: list[tuple[Cardinality, int]], weights: Floats) -> Program:
+    def _counted_program(self, templates: list[tuple[Cardinality, int]], weights: Float64s) -> Program:
         """Return the program of all statistics of counts."""
         members = _Members(len(self.cardinality), self.variables, [template for template, _ in templates])
         parts = []
@@ -299,7 +298,7 @@ class _Members:
         return {"member": self.member, "group": group, "count": np.zeros(len(group), np.int64)}
 
 
-def _table_starts(groups: list[TableGroup]) -> tuple[Floats, Int64s]:
+def _table_starts(groups: list[TableGroup]) -> tuple[Float64s, Int64s]:
     """Return the tables of all groups, and where that of each factor begins."""
     starts, base = [np.zeros(0, np.int64)], 0
     for group in groups:

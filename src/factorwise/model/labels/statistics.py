@@ -11,10 +11,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Int64s = NDArray[np.int64]
-Float64s = NDArray[np.float64]
+from factorwise.types import Float64s, Int64s
 
 
 class Crossed(NamedTuple):

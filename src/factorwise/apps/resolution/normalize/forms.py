@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,9 @@ class Frequencies(NamedTuple):
 
     counts: NDArray[np.int64]
     present: int
+
+
+V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,56 +177,58 @@ class Lists:
 Form: TypeAlias = Strings | Numbers | Lists | Vectors | PairValues
 
 
-class NormalField(Mapping[str, Form]):
+class _Named(Mapping[str, V]):
+    """What is looked up by its name; a subclass says what is wrong with a name that is not there."""
+
+    _named: Mapping[str, V]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._named
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._named)
+
+    def __len__(self) -> int:
+        return len(self._named)
+
+
+class NormalField(_Named[Form]):
     """The normal forms of one field, by name."""
 
     def __init__(self, name: str, kind: str, forms: Mapping[str, Form]) -> None:
         self.name = name
         self.kind = kind
-        self._forms = forms
+        self._named = forms
 
     def __getitem__(self, form: str) -> Form:
-        if form not in self._forms:
+        if form not in self._named:
             raise InvalidArgumentError(
                 f"field {self.name!r} of kind {self.kind} has no form {form!r}; it has {', '.join(self)}."
             )
-        return self._forms[form]
-
-    def __contains__(self, form: object) -> bool:
-        return form in self._forms
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._forms)
-
-    def __len__(self) -> int:
-        return len(self._forms)
+        return self._named[form]
 
     def strings(self, form: str) -> Strings:
         """Return a form that is one of strings."""
-        found = self[form]
-        if not isinstance(found, Strings):
-            raise InvalidArgumentError(self._other(form, "Strings"))
-        return found
+        return self._of_kind(form, Strings)
 
     def numbers(self, form: str) -> Numbers:
         """Return a form that is one of numbers."""
-        found = self[form]
-        if not isinstance(found, Numbers):
-            raise InvalidArgumentError(self._other(form, "Numbers"))
-        return found
+        return self._of_kind(form, Numbers)
 
     def lists(self, form: str) -> Lists:
         """Return a form that is one of lists."""
+        return self._of_kind(form, Lists)
+
+    def _of_kind(self, form: str, kind: type[V]) -> V:
         found = self[form]
-        if not isinstance(found, Lists):
-            raise InvalidArgumentError(self._other(form, "Lists"))
+        if not isinstance(found, kind):
+            raise InvalidArgumentError(
+                f"form {form!r} of field {self.name!r} is {type(found).__name__}, not {kind.__name__}."
+            )
         return found
 
-    def _other(self, form: str, wanted: str) -> str:
-        return f"form {form!r} of field {self.name!r} is {type(self[form]).__name__}, not {wanted}."
 
-
-class NormalTable(Mapping[str, NormalField]):
+class NormalTable(_Named[NormalField]):
     """The normal forms of all fields of a table: ``normal[field][form]``.
 
     derived
@@ -239,21 +244,12 @@ class NormalTable(Mapping[str, NormalField]):
         self.columns = columns
         self.derived: MutableMapping[tuple[str, str], Form] = {}
         self.neighbors: dict[tuple[str, int, bytes], Any] = {}
-        self._fields = dict(fields)
+        self._named = dict(fields)
 
     def __getitem__(self, field: str) -> NormalField:
-        if field not in self._fields:
+        if field not in self._named:
             raise InvalidArgumentError(f"there is no field {field!r}; there are {', '.join(self)}.")
-        return self._fields[field]
-
-    def __contains__(self, field: object) -> bool:
-        return field in self._fields
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._fields)
-
-    def __len__(self) -> int:
-        return len(self._fields)
+        return self._named[field]
 
     def rows(self, rows: Ints) -> NormalTable:
         """Return the normal forms of some rows."""

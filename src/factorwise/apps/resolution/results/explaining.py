@@ -66,8 +66,30 @@ class Weighed(NamedTuple):
         return cls(step.field, step.form, "level", None, step.level, step.meaning, step.weight)
 
 
+class _Odds:
+    """What has a gain and a temperature has odds, of being together against being apart."""
+
+    __slots__ = ()
+    temperature: float
+
+    @property
+    def gain(self) -> float:
+        """What the score gains if they are put together."""
+        raise NotImplementedError
+
+    @property
+    def log_odds(self) -> float:
+        """Log of the odds of together against apart."""
+        return self.gain / self.temperature
+
+    @property
+    def probability(self) -> float:
+        """Probability of together, as far as nothing else is looked at."""
+        return _sigmoid(self.log_odds)
+
+
 @dataclass(frozen=True, slots=True)
-class PairExplanation:
+class PairExplanation(_Odds):
     """What keeps two records together or apart.
 
     candidates
@@ -114,19 +136,9 @@ class PairExplanation:
         """What the score gains if the two, each by itself, are put together."""
         return self.score - self.cluster + sum(value for _, value in self.further)
 
-    @property
-    def log_odds(self) -> float:
-        """Log of the odds of together against apart."""
-        return self.gain / self.temperature
-
-    @property
-    def probability(self) -> float:
-        """Probability of together, as far as nothing but the two is looked at."""
-        return _sigmoid(self.log_odds)
-
 
 @dataclass(frozen=True, slots=True)
-class Placing:
+class Placing(_Odds):
     """What a record gains in an entity, against being by itself.
 
     linked
@@ -153,16 +165,6 @@ class Placing:
             return 0.0
         pairs = sum(score for _, score in self.linked) + self.others * self.unlinked
         return pairs - self.cluster + sum(value for _, value in self.further)
-
-    @property
-    def log_odds(self) -> float:
-        """Log of the odds of being there against being by itself."""
-        return self.gain / self.temperature
-
-    @property
-    def probability(self) -> float:
-        """Probability of being there, if it were there or by itself."""
-        return _sigmoid(self.log_odds)
 
 
 class Explainer:

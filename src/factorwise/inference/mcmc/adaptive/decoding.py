@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from tqdm import tqdm
 
 from factorwise.errors import InvalidArgumentError, require
@@ -24,6 +23,7 @@ from factorwise.kernels.compile.programs import Bound, Program
 from factorwise.kernels.walks.frames import run
 from factorwise.model.model import Model
 from factorwise.rng import Stream, as_stream
+from factorwise.types import Float64s
 from factorwise.validation import check_count, check_number
 from factorwise.world.partition import Partition
 
@@ -58,7 +58,7 @@ class Decoded:
     score: float
     value: float
     weights: JumpWeights
-    trace: NDArray[np.float64]
+    trace: Float64s
     factors_seen: int
     odds_seen: int
     converged: bool

@@ -7,13 +7,13 @@ from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from factorwise.inference.cross_entropy.fitting import climb
 from factorwise.inference.mcmc.adaptive.jumps import Jump, Jumps
 from factorwise.kernels.clusterings.adaptive.jump_odds import MERGE, MOVE, SPLIT
 from factorwise.rng import Stream
+from factorwise.types import Float32s, Float64s, Int64s
 
 ROUND_STEPS = 40  # of L-BFGS in a round; the next iteration goes on from where they end
 LAST_STEPS = 300  # of a fit that nothing follows
@@ -23,9 +23,9 @@ SMALLEST_VARIANCE = 1e-3  # of a feature that hardly differs between the choices
 class Choice(NamedTuple):
     """One choice among rows of features, made by the split weights or by the merge weights."""
 
-    rows: NDArray[np.float32]
-    chosen: NDArray[np.int64]
-    shares: NDArray[np.float64]
+    rows: Float32s
+    chosen: Int64s
+    shares: Float64s
     of_merge: bool
 
 
@@ -51,7 +51,7 @@ class JumpFamily:
         """Split weights and merge weights."""
         return 2 * self.width
 
-    def scales(self) -> NDArray[np.float64]:
+    def scales(self) -> Float64s:
         """Variance of each feature among the choices: a ridge in these units treats all features alike."""
         parts = [
             rows.var(axis=0, dtype=np.float64) if len(rows) > 1 else np.ones(self.width)
@@ -59,34 +59,26 @@ class JumpFamily:
         ]
         return np.asarray(np.maximum(np.concatenate(parts), SMALLEST_VARIANCE))
 
-    def sample(self, parameters: NDArray[np.float64], count: int, stream: Stream) -> list[Jump]:
+    def sample(self, parameters: Float64s, count: int, stream: Stream) -> list[Jump]:
         """Draw jumps from the world at these weights, which the proposer then has."""
         self._jumps.weights = self._jumps.weights.with_vector(parameters)
         return self._jumps.draw(stream, count)
 
-    def log_prob(self, parameters: NDArray[np.float64], samples: Sequence[Jump]) -> NDArray[np.float64]:
+    def log_prob(self, parameters: Float64s, samples: Sequence[Jump]) -> Float64s:
         """Log-probability of each jump, given its kind and the parts that it moves."""
         return np.array([_likelihood(self.choices([jump], np.ones(1)), parameters)[0] for jump in samples])
 
-    def log_prob_gradient(
-        self, parameters: NDArray[np.float64], samples: Sequence[Jump], shares: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def log_prob_gradient(self, parameters: Float64s, samples: Sequence[Jump], shares: Float64s) -> Float64s:
         """Gradient of the shared sum of log-probabilities."""
         return _likelihood(self.choices(samples, shares), parameters)[1]
 
-    def fit(
-        self,
-        samples: Sequence[Jump],
-        shares: NDArray[np.float64],
-        previous: NDArray[np.float64],
-        ridge: float,
-    ) -> NDArray[np.float64]:
+    def fit(self, samples: Sequence[Jump], shares: Float64s, previous: Float64s, ridge: float) -> Float64s:
         """Weights under which the jumps are most likely, with a ridge in units of `scales`."""
         return fit_choices(
             self.choices(samples, shares), previous, ridge * self.scales(), steps=ROUND_STEPS, quiet=True
         )
 
-    def choices(self, samples: Sequence[Jump], shares: NDArray[np.float64]) -> list[Choice]:
+    def choices(self, samples: Sequence[Jump], shares: Float64s) -> list[Choice]:
         """Gather the choices behind the jumps, those among the same rows together."""
         merges = [
             (jump.row, share) for jump, share in zip(samples, shares, strict=True) if jump.kind == MERGE
@@ -103,7 +95,7 @@ class JumpFamily:
                 found.append(_choice(rows, [(target, share)], of_merge=True))
         return found
 
-    def _targets(self, jump: Jump) -> tuple[NDArray[np.float32], int]:
+    def _targets(self, jump: Jump) -> tuple[Float32s, int]:
         """Features of the part that moves with each cluster but its own, and the row of the target."""
         ids = self._jumps.clusters(1)
         rows = self._jumps.part_features(jump)[ids != jump.source]
@@ -118,8 +110,8 @@ class Lesson(NamedTuple):
     """
 
     choices: list[Choice]
-    scales: NDArray[np.float64]
-    kinds: NDArray[np.float64]
+    scales: Float64s
+    kinds: Float64s
 
     @classmethod
     def of(cls, family: JumpFamily, jumps: Sequence[Jump]) -> Lesson:
@@ -132,12 +124,12 @@ class Lesson(NamedTuple):
 
 def fit_choices(
     choices: Sequence[Choice],
-    previous: NDArray[np.float64],
-    ridge: NDArray[np.float64],
+    previous: Float64s,
+    ridge: Float64s,
     *,
     steps: int = LAST_STEPS,
     quiet: bool = False,
-) -> NDArray[np.float64]:
+) -> Float64s:
     """Weights under which choices are most likely, with a ridge around zero.
 
     Implements: rohanimanesh2009inference, Eq. 2.
@@ -152,14 +144,12 @@ def _linear_algebra() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _choice(rows: NDArray[np.float32], made: Sequence[tuple[int, float]], *, of_merge: bool) -> Choice:
+def _choice(rows: Float32s, made: Sequence[tuple[int, float]], *, of_merge: bool) -> Choice:
     chosen, shares = zip(*made, strict=True)
     return Choice(rows, np.array(chosen, np.int64), np.array(shares), of_merge)
 
 
-def _likelihood(
-    choices: Sequence[Choice], parameters: NDArray[np.float64]
-) -> tuple[float, NDArray[np.float64]]:
+def _likelihood(choices: Sequence[Choice], parameters: Float64s) -> tuple[float, Float64s]:
     """Shared sum of the log-probabilities of choices, and its gradient."""
     half = len(parameters) // 2
     value, gradient = 0.0, np.zeros(len(parameters))

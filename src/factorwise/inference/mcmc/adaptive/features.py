@@ -15,13 +15,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError
 from factorwise.kernels.compile.programs import Frame, Framed, Program
 from factorwise.model.model import Model
 from factorwise.model.programs import model_programs
 from factorwise.model.template import AnyTemplate
+from factorwise.types import Int64s
 from factorwise.world.partition import Partition
 
 
@@ -97,5 +97,5 @@ class SeenStatistics(NamedTuple):
 
     templates: Sequence[Program]
     frame: Frame
-    at: NDArray[np.int64]
-    place: NDArray[np.int64]
+    at: Int64s
+    place: Int64s

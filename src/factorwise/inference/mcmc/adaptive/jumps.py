@@ -27,6 +27,7 @@ from factorwise.kernels.walks.frames import run
 from factorwise.kernels.walks.layouts import CHANGE
 from factorwise.kernels.walks.loops import ACCEPT, DRAW, EPISODE, KEPT, UPDATE
 from factorwise.rng import Stream
+from factorwise.types import Float32s, Float64s, Int64s
 from factorwise.world.diff import NEW, Transfer
 
 
@@ -169,9 +170,7 @@ class Jumps:
         self._given.arrays["count"][0] = len(jump.items)
         self._run(Stream(0), 1, self._given, self._always, self.walk.parts.walk.score)
 
-    def _run(
-        self, stream: Stream, steps: int, draw: _Part, accept: _Part, score: NDArray[np.float64]
-    ) -> None:
+    def _run(self, stream: Stream, steps: int, draw: _Part, accept: _Part, score: Float64s) -> None:
         """Make steps of the walk's loop with another proposer and acceptance, learning nothing."""
         parts, walk = self.walk.parts, self.walk.parts.walk
         plan = walk.plan.copy()
@@ -189,7 +188,7 @@ class Jumps:
         finally:
             parts.walk = walk
 
-    def clusters(self, least: int) -> NDArray[np.int64]:
+    def clusters(self, least: int) -> Int64s:
         """Return the ids of all clusters of so many members or more, ascending.
 
         Weighing a jump makes it and takes it back, which leaves ids as they are but not their order in
@@ -197,7 +196,7 @@ class Jumps:
         """
         return np.flatnonzero(self.walk.view.arrays.size >= least)
 
-    def features(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def features(self) -> tuple[Float32s, Float32s]:
         """Return the features of all pairs of clusters and of all clusters of two or more.
 
         The pair at positions (a, b) of the ids in ascending order, with a > b, is row a (a - 1) / 2 + b; the
@@ -209,7 +208,7 @@ class Jumps:
         self._look(write_features, clusters=clusters, large=large, between=between, within=within)
         return between, within
 
-    def part_features(self, jump: Jump) -> NDArray[np.float32]:
+    def part_features(self, jump: Jump) -> Float32s:
         """Return the features of a part of a cluster with each cluster, its own as if it had left it."""
         clusters = self.clusters(1)
         out = np.empty((len(clusters), self.proposer.features.size), np.float32)

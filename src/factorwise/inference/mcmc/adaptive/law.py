@@ -18,9 +18,10 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.errors import InvalidArgumentError, ShapeError, require
+from factorwise.types import Float64s
 from factorwise.validation import check_number
 
 Parts = Literal["uniform", "guided"]
@@ -39,8 +40,8 @@ class JumpWeights:
     """
 
     names: tuple[str, ...]
-    split: NDArray[np.float64]
-    merge: NDArray[np.float64]
+    split: Float64s
+    merge: Float64s
     kinds: tuple[float, float, float] = (0.5, 0.5, 0.0)
 
     def __post_init__(self) -> None:
@@ -68,7 +69,7 @@ class JumpWeights:
         return replace(self, split=given[: len(self.names)], merge=given[len(self.names) :])
 
     @property
-    def vector(self) -> NDArray[np.float64]:
+    def vector(self) -> Float64s:
         """Split weights, then merge weights (a copy)."""
         return np.concatenate([self.split, self.merge])
 

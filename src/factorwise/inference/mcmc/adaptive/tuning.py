@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.inference.cross_entropy import elite_of
 from factorwise.inference.mcmc.adaptive.family import JumpFamily, Lesson
@@ -16,6 +15,7 @@ from factorwise.inference.mcmc.adaptive.law import JumpWeights
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.kernels.clusterings.adaptive.jump_odds import MOVE
 from factorwise.rng import Stream
+from factorwise.types import Float64s
 from factorwise.validation import check_count, check_number
 
 By = Literal["score", "truth"]
@@ -77,13 +77,7 @@ class Round(NamedTuple):
     lesson: Lesson
 
 
-def tune(
-    walk: Walk | Jumps,
-    tuning: Tuning,
-    stream: Stream,
-    *,
-    by: By = "score",
-) -> Round:
+def tune(walk: Walk | Jumps, tuning: Tuning, stream: Stream, *, by: By = "score") -> Round:
     """Tune the proposer of a walk to the jumps from where it stands; the walk stays there.
 
     by
@@ -133,7 +127,7 @@ def _fitted(family: JumpFamily, weights: JumpWeights, elite: Sequence[Jump], tun
     return with_kinds(fitted, counts)
 
 
-def with_kinds(weights: JumpWeights, shares: NDArray[np.float64]) -> JumpWeights:
+def with_kinds(weights: JumpWeights, shares: Float64s) -> JumpWeights:
     """Return the same with kinds as often as they were good: no one dies, none that was never drawn lives."""
     allowed = np.array(weights.kinds) > 0
     kinds = np.where(allowed, np.maximum(shares, SMALLEST_KIND), 0.0)

@@ -10,13 +10,11 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.model.contributions import Contributions
 from factorwise.rng import Stream
-
-Float64s = NDArray[np.float64]
-Int64s = NDArray[np.int64]
+from factorwise.types import Bools, Float64s, Int8s
 
 _NO_MULTIPLIERS = np.zeros(0)
 
@@ -59,9 +57,7 @@ class Evaluator(Protocol):
 class FactorSampler(Protocol):
     """An evaluator that weighs the factors it samples: what Gibbs sampling and SampleRank can use."""
 
-    def multipliers(
-        self, stream: Stream, changes: Float64s, stratum: NDArray[np.int8], certain: NDArray[np.bool_]
-    ) -> Float64s:
+    def multipliers(self, stream: Stream, changes: Float64s, stratum: Int8s, certain: Bools) -> Float64s:
         """Sample factors and return what each is multiplied by.
 
         changes : float64[alternatives, factors]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from factorwise.inference.mcmc.evaluators.base import Estimate, Float64s
+from factorwise.inference.mcmc.evaluators.base import Estimate
 from factorwise.model.contributions import Contributions, as_contributions
 from factorwise.rng import Stream
+from factorwise.types import Bools, Float64s, Int8s
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +22,7 @@ class Exact:
         """No."""
         return False
 
-    def multipliers(
-        self, stream: Stream, changes: Float64s, stratum: NDArray[np.int8], certain: NDArray[np.bool_]
-    ) -> Float64s:
+    def multipliers(self, stream: Stream, changes: Float64s, stratum: Int8s, certain: Bools) -> Float64s:
         """Return 1 for each factor."""
         return np.ones(changes.shape[1])
 

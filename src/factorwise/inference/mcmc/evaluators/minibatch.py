@@ -34,10 +34,11 @@ from numpy.typing import ArrayLike
 
 from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, TemplateError, require
-from factorwise.inference.mcmc.evaluators.base import Estimate, Float64s, Int64s
+from factorwise.inference.mcmc.evaluators.base import Estimate
 from factorwise.kernels.walks.library import tempered
 from factorwise.model.contributions import Contributions, as_contributions
 from factorwise.rng import Stream
+from factorwise.types import Float64s, Int64s
 from factorwise.validation import check_number
 
 _ROUNDING = 1e-9  # by how much, relatively, a change may exceed its bound

@@ -20,16 +20,17 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.arguments import check_types
 from factorwise.errors import require
-from factorwise.inference.mcmc.evaluators.base import Estimate, Float64s, Int64s
+from factorwise.inference.mcmc.evaluators.base import Estimate
 from factorwise.inference.mcmc.evaluators.programs import Sampled, sampled_programs
 from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.kernels.clusterings.samples import confidence_gain, uniform_gain
 from factorwise.model.contributions import Contributions, as_contributions
 from factorwise.rng import Stream
+from factorwise.types import Bools, Float64s, Int8s, Int64s
 from factorwise.validation import check_number
 
 EstimateName = Literal["sum", "mean"]
@@ -48,9 +49,7 @@ class PairSampler(ABC):
         """Return a walk's templates with one that samples pairs."""
 
     @abstractmethod
-    def multipliers(
-        self, stream: Stream, changes: Float64s, stratum: NDArray[np.int8], certain: NDArray[np.bool_]
-    ) -> Float64s:
+    def multipliers(self, stream: Stream, changes: Float64s, stratum: Int8s, certain: Bools) -> Float64s:
         """Draw a sample; return what each factor is multiplied by."""
 
     def programs(self, parts: Surroundings, *, balanced: bool) -> dict[str, Any]:
@@ -97,9 +96,7 @@ class UniformSample(PairSampler):
         """Return how many of ``factors`` are sampled."""
         return factors if factors < 2 else max(1, math.floor(self.share * factors + 0.5))
 
-    def multipliers(
-        self, stream: Stream, changes: Float64s, stratum: NDArray[np.int8], certain: NDArray[np.bool_]
-    ) -> Float64s:
+    def multipliers(self, stream: Stream, changes: Float64s, stratum: Int8s, certain: Bools) -> Float64s:
         """Draw the sample."""
         pool = np.flatnonzero(~certain)
         order = np.arange(len(pool))
@@ -195,9 +192,7 @@ class ConfidenceSample(PairSampler):
             widest = max(widest, float((variance[:, None] + variance - 2.0 * covariance).max()))
         return 2.0 * self.z * math.sqrt(widest)
 
-    def multipliers(
-        self, stream: Stream, changes: Float64s, stratum: NDArray[np.int8], certain: NDArray[np.bool_]
-    ) -> Float64s:
+    def multipliers(self, stream: Stream, changes: Float64s, stratum: Int8s, certain: Bools) -> Float64s:
         """Draw until the interval is narrow enough."""
         pools = self.pools(stratum, certain)
         populations = [len(pool) for pool in pools]
@@ -216,7 +211,7 @@ class ConfidenceSample(PairSampler):
         drawn = tuple(tuple(o[:n].tolist()) for o, n in zip(orders, sizes, strict=True))
         return multipliers_of(self.estimate, certain, pools, drawn)
 
-    def pools(self, stratum: NDArray[np.int8], certain: NDArray[np.bool_]) -> list[Int64s]:
+    def pools(self, stratum: Int8s, certain: Bools) -> list[Int64s]:
         """Return the populations that are sampled, those of one factor or none left out."""
         if self.pooled:
             return [np.flatnonzero(~certain)]
@@ -235,9 +230,7 @@ def _require_estimate(name: str) -> None:
     require(name in ("sum", "mean"), "estimate", name, "'sum' or 'mean'")
 
 
-def multipliers_of(
-    name: EstimateName, certain: NDArray[np.bool_], pools: list[Int64s], drawn: Drawn
-) -> Float64s:
+def multipliers_of(name: EstimateName, certain: Bools, pools: list[Int64s], drawn: Drawn) -> Float64s:
     """Return what each factor is multiplied by if those ``drawn`` from each pool are examined."""
     multiplier = certain.astype(np.float64)
     for pool, chosen in zip(pools, drawn, strict=True):

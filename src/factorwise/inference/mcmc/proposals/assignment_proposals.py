@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError
@@ -24,7 +23,7 @@ from factorwise.kernels.walks.frames import make_adapters
 from factorwise.kernels.walks.library import pick_share, room_for, take_shares
 from factorwise.model.labels.incidence import starts_of
 from factorwise.model.model import Model
-from factorwise.types import Ints
+from factorwise.types import Float64s, Ints
 from factorwise.validation import check_count, check_number
 from factorwise.world.assignment import Assignment, Relabel
 
@@ -41,7 +40,7 @@ class JointScores(NamedTuple):
     """
 
     settings: list[tuple[int, ...]]
-    scores: NDArray[np.float64]
+    scores: Float64s
     current: int
 
 
@@ -64,13 +63,13 @@ def _gains(
     variables: tuple[int, ...],
     settings: list[tuple[int, ...]],
     present: tuple[int, ...],
-) -> NDArray[np.float64]:
+) -> Float64s:
     return np.array(
         [0.0 if new == present else model.gain(world, Relabel(variables, present, new)) for new in settings]
     )
 
 
-def pick(chance: float, scores: NDArray[np.float64]) -> int:
+def pick(chance: float, scores: Float64s) -> int:
     """Return the position at which ``chance``, uniform in [0, 1), falls when drawing from exp(scores)."""
     count, share = len(scores), np.zeros(len(scores))
     return int(pick_share(share, count, chance * take_shares(share, scores, count, 1.0, -1)))

@@ -12,6 +12,7 @@ from factorwise.errors import ShapeError, require
 from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
 from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.structures import hierarchies
+from factorwise.types import Int64s
 from factorwise.validation import check_range, check_starts
 from factorwise.world.hierarchy import Hierarchy
 from factorwise.world.links import LinkGraph
@@ -43,7 +44,7 @@ class RegraftToCandidate(ProgramProposer):
 
     worlds = (Hierarchy,)
 
-    start: NDArray[np.int64]
+    start: Int64s
     candidate: NDArray[np.integer[Any]]
 
     @classmethod

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.mcmc.parts import Surroundings
@@ -18,11 +17,12 @@ from factorwise.kernels.clusterings.link_moves import draw_linked_jump, offer_li
 from factorwise.kernels.compile.programs import Pointers, Program
 from factorwise.kernels.walks.acceptances import choose_by_score
 from factorwise.model.model import Model
+from factorwise.types import Int32s
 from factorwise.world.links import LinkGraph
 from factorwise.world.partition import Partition
 
 
-def _no_items() -> NDArray[np.int32]:
+def _no_items() -> Int32s:
     return np.zeros(0, np.int32)
 
 
@@ -44,7 +44,7 @@ class LinkedGibbs:
     model: Model
     links: LinkGraph
     strict: bool = True
-    items: NDArray[np.int32] = field(default_factory=_no_items)
+    items: Int32s = field(default_factory=_no_items)
     choose: Program = field(default_factory=lambda: Program(choose=choose_by_score, name="Gibbs"))
 
     changes = "one"

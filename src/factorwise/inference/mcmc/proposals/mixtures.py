@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError
@@ -22,6 +21,7 @@ from factorwise.inference.mcmc.kernel import Proposal
 from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
 from factorwise.kernels.compile.programs import Pointers, Program
 from factorwise.kernels.walks.mixtures import draw_mixture
+from factorwise.types import Float64s, Int32s
 
 
 @check_types
@@ -89,9 +89,9 @@ class Mixture(ProgramProposer):
             if hasattr(move, "check"):
                 move.check(world)
 
-    def groups(self, world: Any) -> NDArray[np.int32] | None:
+    def groups(self, world: Any) -> Int32s | None:
         """Return numbers such that only items of one number can come together; None where any two may."""
-        found: NDArray[np.int32] | None = None
+        found: Int32s | None = None
         for move, _ in self.parts():
             joins = hasattr(move, "groups")
             if joins and found is None:
@@ -115,7 +115,7 @@ class Mixture(ProgramProposer):
         arrays = {"shares": self._shares(), "parts": Pointers(programs, ("draw",))}
         return Program(draw=draw_mixture, arrays=arrays, name="a mixture of proposers")
 
-    def _shares(self) -> NDArray[np.float64]:
+    def _shares(self) -> Float64s:
         weights = np.array([weight for _, weight in self.parts()])
         return np.asarray(np.cumsum(weights) / weights.sum())
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError
@@ -17,7 +17,7 @@ from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
 from factorwise.kernels.clusterings import jumps, relocations
 from factorwise.kernels.compile.programs import Pointers, Program
 from factorwise.kernels.graphs.components import component_numbers
-from factorwise.types import Ints
+from factorwise.types import Int32s, Int64s, Ints
 from factorwise.validation import as_ints, check_permutation, check_range, check_starts
 from factorwise.world.links import LinkGraph
 from factorwise.world.partition import Partition
@@ -44,9 +44,9 @@ class Blocks:
         The items of block b are ``item[start[b]:start[b + 1]]``; ``of[i]`` is the block of item i.
     """
 
-    start: NDArray[np.int64]
-    item: NDArray[np.int32]
-    of: NDArray[np.int32]
+    start: Int64s
+    item: Int32s
+    of: Int32s
 
     def __post_init__(self) -> None:
         for name, dtype in (("start", np.int64), ("item", np.int32), ("of", np.int32)):
@@ -142,7 +142,7 @@ class Relocate(PartitionMove):
         if self.candidates is not None:
             check_range("candidate", self.candidates.candidate, world.n_items)
 
-    def groups(self, world: Partition) -> NDArray[np.int32] | None:
+    def groups(self, world: Partition) -> Int32s | None:
         """Return numbers such that only items of one number can come together; None where any two may."""
         if self.blocks is not None:
             return self.blocks.of
@@ -246,7 +246,7 @@ class RelocateToCandidate(Relocate):
     """
 
     @check_types
-    def __init__(self, start: NDArray[np.int64], candidate: Ints) -> None:
+    def __init__(self, start: Int64s, candidate: Ints) -> None:
         object.__setattr__(self, "start", as_ints("start", start))
         given = np.asarray(candidate)  # many: they keep the type they have
         kept = given.dtype if given.dtype.kind == "i" else np.int64
@@ -254,7 +254,7 @@ class RelocateToCandidate(Relocate):
         check_starts("start", self.start, len(self.candidate))
         super().__init__(to_candidate=1.0, candidates=self)
 
-    start: NDArray[np.int64]
+    start: Int64s
     candidate: Ints
 
     @classmethod

@@ -10,14 +10,13 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.base import MarginalOracle
 from factorwise.inference.message_passing.projection.layout import Layout
 from factorwise.inference.message_passing.wiring import ragged, starts
 from factorwise.model.grounding import FactorGraph
-from factorwise.types import Floats
+from factorwise.types import Floats, Int64s
 
 
 class Answer(NamedTuple):
@@ -47,7 +46,7 @@ class BaseModel(Protocol):
         """Return the shifted scores of all variables and factors."""
         ...
 
-    def best(self, shift: Floats) -> NDArray[np.int64]:
+    def best(self, shift: Floats) -> Int64s:
         """Return a most probable setting at the shifted scores."""
         ...
 
@@ -109,7 +108,7 @@ class GraphBase:
         scores[: len(shift)] -= shift
         return scores
 
-    def best(self, shift: Floats) -> NDArray[np.int64]:
+    def best(self, shift: Floats) -> Int64s:
         """Return a most probable setting at the shifted scores, if the oracle can find one."""
         find = getattr(self.oracle, "best", None)
         if find is None:
@@ -117,7 +116,7 @@ class GraphBase:
                 f"{type(self.oracle).__name__} gives marginals but no best setting: use an oracle that has"
                 " both, such as TreeOracle() or JunctionTree()."
             )
-        values: NDArray[np.int64] = find(self.graph(shift)).values
+        values: Int64s = find(self.graph(shift)).values
         return values
 
     def _asked(self, shift: Floats) -> tuple[Floats, float]:

@@ -6,13 +6,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.errors import ImpossibleError, InvalidArgumentError, ShapeError
 from factorwise.inference.message_passing.projection.bases import Answer, check_shift
 from factorwise.inference.message_passing.projection.layout import Layout
 from factorwise.kernels.chains import chains, dense_chains
-from factorwise.types import Floats
+from factorwise.types import Floats, Int64s
 
 
 class ChainBase:
@@ -78,7 +78,7 @@ class ChainBase:
         node, edge = self._shifted(shift)
         return np.concatenate([node.ravel(), self._spread(edge).ravel()])
 
-    def best(self, shift: Floats) -> NDArray[np.int64]:
+    def best(self, shift: Floats) -> Int64s:
         """Return a best path at the shifted scores."""
         check_shift(self.layout, shift)
         node, edge = self._shifted(shift)

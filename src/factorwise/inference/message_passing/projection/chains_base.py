@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.message_passing.projection.bases import Answer, check_shift
@@ -19,7 +19,7 @@ from factorwise.inference.message_passing.projection.layout import Layout
 from factorwise.inference.message_passing.wiring import starts
 from factorwise.kernels.chains.dense_chains import chains_range
 from factorwise.kernels.compile.threads import Team
-from factorwise.types import Floats
+from factorwise.types import Floats, Int64s
 
 
 class ChainsBase:
@@ -105,7 +105,7 @@ class ChainsBase:
         """Return the shifted scores of all variables and pairs."""
         return self._joined([base.scores(own) for base, own in self._split(shift)])
 
-    def best(self, shift: Floats) -> NDArray[np.int64]:
+    def best(self, shift: Floats) -> Int64s:
         """Return best paths at the shifted scores, one after the other."""
         return np.concatenate([base.best(own) for base, own in self._split(shift)])
 

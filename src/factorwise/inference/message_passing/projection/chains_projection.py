@@ -11,7 +11,6 @@ from functools import reduce
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.message_passing.projection.bases import Answer
@@ -20,7 +19,7 @@ from factorwise.inference.message_passing.projection.mirror_descent import Mirro
 from factorwise.inference.message_passing.projection.nearest import NearestParts
 from factorwise.inference.message_passing.projection.problem import Problem
 from factorwise.inference.message_passing.projection.rda import RDA
-from factorwise.types import Floats
+from factorwise.types import Floats, Int64s
 from factorwise.validation import check_count
 
 SETTLED = 1e-9  # a shift this near to the slope is at a stationary point
@@ -47,7 +46,7 @@ class ChainProjections:
     objective: Floats = field(repr=False)
     trace: Floats = field(repr=False)
 
-    def best(self) -> NDArray[np.int64]:
+    def best(self) -> Int64s:
         """Return best paths at the shifted scores, one after the other: the prediction."""
         return self.base.best(self.energy.measurement.adjoint(self.shift))
 

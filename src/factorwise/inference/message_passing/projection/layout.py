@@ -8,11 +8,10 @@ from functools import cached_property
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.message_passing.wiring import starts
-from factorwise.types import Floats
+from factorwise.types import Floats, Int64s
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +25,7 @@ class Layout:
         Variables of each factor; its entries stand in C order.
     """
 
-    cardinality: NDArray[np.int64]
+    cardinality: Int64s
     scopes: tuple[tuple[int, ...], ...]
 
     @classmethod
@@ -35,12 +34,12 @@ class Layout:
         return cls(np.full(length, labels), tuple((place, place + 1) for place in range(length - 1)))
 
     @cached_property
-    def node_start(self) -> NDArray[np.int64]:
+    def node_start(self) -> Int64s:
         """Where the labels of each variable begin, and the end of the last."""
         return starts(self.cardinality)
 
     @cached_property
-    def factor_start(self) -> NDArray[np.int64]:
+    def factor_start(self) -> Int64s:
         """Where the entries of each factor begin, and the end of the last."""
         return self.node_size + starts([prod(self.shape(factor)) for factor in range(len(self.scopes))])
 

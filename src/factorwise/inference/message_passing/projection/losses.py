@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.errors import CountsError, InvalidArgumentError, ShapeError
 from factorwise.kernels.numeric import univariate_losses as kernels
@@ -36,7 +36,7 @@ from factorwise.kernels.numeric.univariate_losses import (
     SMOOTHED_HINGE,
     SQUARED,
 )
-from factorwise.types import Bools, Floats
+from factorwise.types import Bools, Floats, Int64s
 
 NAMES = {
     HINGE: "hinge",
@@ -61,7 +61,7 @@ class Losses:
         The width h; one where the loss has none.
     """
 
-    kind: NDArray[np.int64]
+    kind: Int64s
     target: Floats
     width: Floats
 

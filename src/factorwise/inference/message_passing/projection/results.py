@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.errors import require
 from factorwise.inference.message_passing.projection.problem import Iterate, Point, Problem
-from factorwise.types import Floats
+from factorwise.types import Floats, Int64s
 from factorwise.validation import check_count, check_number
 
 Ended = Literal["converged", "iterations", "time", "callback", "interrupted", "stalled"]
@@ -111,7 +110,7 @@ class Projection:
         """Shifted scores of all variables and factors, rho; at the optimum, theta less the gradient."""
         return self.problem.base.scores(self._moved)
 
-    def best(self) -> NDArray[np.int64]:
+    def best(self) -> Int64s:
         """Return a most probable setting at the shifted scores: the prediction."""
         return self.problem.base.best(self._moved)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.message_passing.projection.chain_base import ChainBase
@@ -27,7 +27,7 @@ from factorwise.inference.message_passing.wiring import starts
 from factorwise.kernels.chains.projected_chains import CONVERGED, LOST, Outcome, best_range, project_range
 from factorwise.kernels.chains.shifted_chains import LANES, Chains, Measured, Work
 from factorwise.kernels.compile.threads import Team
-from factorwise.types import Bools, Floats, Ints
+from factorwise.types import Bools, Floats, Int64s, Ints
 
 FEW_PAIRS = 1 / 10  # of all: where fewer occur, they are summed one by one
 
@@ -81,7 +81,7 @@ class SequenceProjections:
     converged: Bools
     _batch: _Batch = field(repr=False)
 
-    def best(self, team: Team | None = None) -> NDArray[np.int64]:
+    def best(self, team: Team | None = None) -> Int64s:
         """Return best paths at the shifted scores, int64[places], one after the other: the prediction."""
         return self._batch.best(self.shift, team or Team(1))
 
@@ -215,7 +215,7 @@ class _Batch:
             self,
         )
 
-    def best(self, shift: Floats, team: Team) -> NDArray[np.int64]:
+    def best(self, shift: Floats, team: Team) -> Int64s:
         """Viterbi at shifted scores, for all."""
         path = np.zeros(int(self.start[-1]), dtype=np.int64)
 

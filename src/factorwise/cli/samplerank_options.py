@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
 
-from factorwise.cli.learned import pass_text
+from factorwise.cli.learned_weights import pass_text
 from factorwise.cli.numbers import Real, Whole
 from factorwise.cli.options import Options
 
@@ -54,50 +54,35 @@ def learning_options(*, temperature: float, metric: MetricName, steps: int, per:
             "--update",
             type=click.Choice(UPDATES),
             default="mira",
-            show_default=True,
             help="How a wrong ranking corrects the weights.",
         ),
         click.option(
             "--cap",
             type=Real(min=0, min_open=True),
             default=0.01,
-            show_default=True,
             help="Largest multiple of a gradient that one update adds, of mira, pa-i and pa-ii.",
         ),
         click.option(
             "--accept",
             type=click.Choice(ACCEPTANCES),
             default="metropolis",
-            show_default=True,
             help="How the walk decides about a step.",
         ),
         click.option(
             "--temperature",
             type=Real(min=0, min_open=True),
             default=temperature,
-            show_default=True,
             help="At which metropolis and unbalanced decide: the lower, the greedier.",
         ),
         click.option(
             "--metric",
             type=click.Choice(METRICS),
             default=metric,
-            show_default=True,
             help="Whose gains say which of two neighboring worlds is better.",
         ),
+        click.option("--passes", type=Whole(min=1), default=10, help="Times to walk over the training data."),
         click.option(
-            "--passes",
-            type=Whole(min=1),
-            default=10,
-            show_default=True,
-            help="Times to walk over the training data.",
-        ),
-        click.option(
-            "--steps",
-            type=Whole(min=1),
-            default=steps,
-            show_default=True,
-            help=f"Steps of a walk for each {per}, in each pass.",
+            "--steps", type=Whole(min=1), default=steps, help=f"Steps of a walk for each {per}, in each pass."
         ),
     )
 

@@ -4,38 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from factorwise.cli.output import aligned
-from factorwise.errors import ModelFileError
-from factorwise.io.models.files import read_model
 
 #: How many weights are listed unless all are asked for.
 TOP = 20
-
-RESOLUTION = "resolution"  # the kind of model files, named here too: its own module loads the compiler
-
-#: The group of verbs for each kind of model file.
-VERB_OF_KIND = {
-    "alignment": "align",
-    "chain-crf": "tag",
-    "collective": "flows",
-    "coreference": "coref",
-    RESOLUTION: "resolve",
-}
-
-
-def check_kind(path: Path, kind: str) -> None:
-    """Refuse a model file of another kind, naming the verbs that it is for."""
-    found = read_model(path).kind
-    if found != kind:
-        other = VERB_OF_KIND.get(found)
-        use = f"Use it with `factorwise {other}`" if other else "See what it holds with `factorwise inspect`"
-        raise ModelFileError(
-            f"{path}: holds a model of kind {found!r}, but {kind!r} was asked for. {use}, or train one with"
-            f" `factorwise {VERB_OF_KIND[kind]} fit`."
-        )
 
 
 def curve(history: Iterable[NamedTuple]) -> list[dict[str, Any]]:
@@ -46,6 +20,12 @@ def curve(history: Iterable[NamedTuple]) -> list[dict[str, Any]]:
 def largest(weights: Mapping[str, float], top: int | None) -> list[dict[str, Any]]:
     """Return the first ``top`` weights, the largest in size first, as JSON values; None for all of them."""
     return [{"name": name, "weight": weight} for name, weight in list(weights.items())[:top]]
+
+
+def weights_entry(weights: Mapping[str, float], top: int | None) -> dict[str, Any]:
+    """Return how many weights there are, how many are not zero, and the largest ``top`` (None for all)."""
+    active = sum(value != 0.0 for value in weights.values())
+    return {"all": len(weights), "active": active, "largest": largest(weights, top)}
 
 
 def curve_lines(passes: Sequence[Mapping[str, Any]], metric: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from factorwise.cli.coref.scores import METRICS
-from factorwise.cli.reports import (
+from factorwise.cli.report_sections import (
     MOST_MEMBERS,
     Page,
     facts_of,

@@ -14,7 +14,7 @@ import numpy as np
 
 from factorwise import __version__
 from factorwise.cli.files import check_target, files_among, unwritten
-from factorwise.cli.options import Options
+from factorwise.cli.options import Options, path_option
 from factorwise.cli.output import size_text
 from factorwise.cli.progress import cost_rows
 from factorwise.io.models.provenance import provenance, public_command
@@ -36,11 +36,8 @@ def report_options(command: Callable[..., Any]) -> Callable[..., Any]:
             is_flag=True,
             help="Leave what records or texts say out of the report; ids and figures stay.",
         ),
-        click.option(
-            "--report",
-            type=click.Path(path_type=Path),
-            metavar="FILE.html",
-            help="Write a page to look at: one file that needs no network.",
+        path_option(
+            "--report", metavar="FILE.html", help="Write a page to look at: one file that needs no network."
         ),
     ):
         command = option(command)
@@ -202,8 +199,3 @@ def write_page(page: Page, title: str, subtitle: str, sections: list[Section]) -
     except OSError as error:
         raise unwritten(page.path, error) from error
     return {"file": page.path.name, "bytes": size}
-
-
-def report_row(entry: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    """Return the line of the summary that names the report."""
-    return [] if entry is None else [("report", f"{entry['file']}  ({size_text(entry['bytes'])})")]

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from factorwise.cli.reports import Page, facts_of, probability_bars, run_facts, write_page
-from factorwise.cli.resolve.report import convergence, entities_of, pairs_with_steps, sizes_of
-from factorwise.report import Facts, Section
+from factorwise.cli.report_sections import Page, facts_of, run_facts, write_page
+from factorwise.cli.resolve.report import pairs_with_steps, result_sections
 from factorwise.types import Ints
 
 if TYPE_CHECKING:  # numba takes its time to load
@@ -38,7 +37,6 @@ def write_cluster_report(
     table
         What the records say, without their ids; no columns where that is not known.
     """
-    sizes = np.unique(found.labels, return_counts=True)[1]
 
     def steps_of(one: Ints, two: Ints) -> Steps:
         low, high = np.minimum(one, two), np.maximum(one, two)
@@ -48,29 +46,12 @@ def write_cluster_report(
         scores = np.where(key[place] == wanted, scored.log_odds[place], 0.0).tolist()
         return [[("score of the pair", score), ("offset", constants.offset)] for score in scores]
 
-    sections: list[Section] = [
-        Facts(
-            title="Result",
-            rows=[
-                ("records", document["records"]),
-                ("scored pairs", document["scored_pairs"]),
-                ("entities", document["entities"]),
-                ("largest entity", int(sizes.max(initial=0))),
-                ("uncertain pairs, 1 to 99 %", document["uncertain_pairs"]),
-            ],
-        ),
-        facts_of("Constants", document["constants"], "In natural logarithms of odds."),
-        convergence(rounds),
-        sizes_of(found),
-        probability_bars(
-            "Confidence",
-            found.confidence,
-            "confidence, from",
-            "records",
-            "The probability of each record's entity, given those of all others.",
-        ),
-        entities_of(table, found, values=values),
+    facts = [
+        ("scored pairs", document["scored_pairs"]),
+        ("uncertain pairs, 1 to 99 %", document["uncertain_pairs"]),
     ]
+    about = [facts_of("Constants", document["constants"], "In natural logarithms of odds.")]
+    sections = result_sections(facts, about, table, found, rounds, values=values)
     if found.posterior is not None:
         sections.append(pairs_with_steps(table, found, steps_of, constants.temperature, values=values))
     sections.append(run_facts(page, document, {"pairs": ", ".join(document["columns"])}))
