@@ -21,7 +21,7 @@ import numpy as np
 import factorwise.apps.alignment
 from factorwise.apps.alignment.estimator import OntologyAligner
 from factorwise.apps.alignment.general import learn_general_weights
-from factorwise.apps.alignment.matching import Candidates
+from factorwise.apps.alignment.matching import ConceptPairs
 from factorwise.datasets.local import find_data
 from factorwise.io.ontologies.alignments import read_alignment
 from factorwise.io.ontologies.ontology import Ontology, read_ontology
@@ -64,7 +64,7 @@ def weights_from(tracks: list[Track]) -> dict[str, float]:
     """Learn general weights from the matches of tracks."""
     parts = []
     for track in tracks:
-        candidates = Candidates.of(track.left, track.right)
+        candidates = ConceptPairs.of(track.left, track.right)
         ids = [*track.left.by_id, *track.right.by_id]
         known = set(track.reference)
         true = np.array([(ids[a], ids[b]) in known for a, b in candidates.edges.tolist()])

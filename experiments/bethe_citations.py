@@ -41,7 +41,7 @@ from citation_chains import (
 )
 
 from factorwise.apps.tagging import ChainCRF
-from factorwise.apps.tagging.cross_fitting import Judged
+from factorwise.apps.tagging.cross_fitting import JudgedSentences
 from factorwise.apps.tagging.global_constraints import ConstraintSet
 from factorwise.apps.tagging.global_tagger import TAGGING, GlobalTagger, LearnedConstraints, learn_constraints
 from factorwise.inference.message_passing.projection import RDA, project_sequences
@@ -61,7 +61,7 @@ DEAREST = 100  # constraints that gradients are compared on
 class Row:
     """One way to learn: the chain, the chain with energies, and what it took."""
 
-    def __init__(self, crf: ChainCRF, judged: list[Judged], team: Team) -> None:
+    def __init__(self, crf: ChainCRF, judged: list[JudgedSentences], team: Team) -> None:
         began, spent = time.perf_counter(), time.process_time()
         candidates = ConstraintSet.generated([str(label) for label in crf.classes_])
         self.learned: LearnedConstraints = learn_constraints(crf.tagger_, candidates, judged, team=team)

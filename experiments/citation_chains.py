@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from factorwise.apps.tagging import ChainCRF
-from factorwise.apps.tagging.cross_fitting import Judged, cross_fitted
+from factorwise.apps.tagging.cross_fitting import JudgedSentences, cross_fitted
 from factorwise.apps.tagging.features.encoders import as_sentences
 from factorwise.apps.tagging.global_constraints import ConstraintSet
 from factorwise.apps.tagging.global_tagger import (
@@ -25,7 +25,7 @@ from factorwise.apps.tagging.global_tagger import (
     transition_table,
 )
 from factorwise.apps.tagging.tagger import ChainTagger
-from factorwise.apps.tagging.training import Sentences
+from factorwise.apps.tagging.training import EncodedSentences
 from factorwise.datasets.local import find_data
 from factorwise.inference.exact.chain import chain_k_best
 from factorwise.inference.message_passing.projection import SequenceEnergy, project_sequences
@@ -91,15 +91,15 @@ class Part:
         """Return the micro-averaged F1 of segments, in percent."""
         return 100.0 * self.counter.scores(self.truth, path.astype(np.int32), self.start).micro.f1
 
-    def judged(self, tagger: ChainTagger) -> Judged:
+    def judged(self, tagger: ChainTagger) -> JudgedSentences:
         """Return the citations to a chain that has not learned from them."""
-        return Judged(tagger, self.rows, self.start, self.truth)
+        return JudgedSentences(tagger, self.rows, self.start, self.truth)
 
 
-def cross_fitted_by(crf: ChainCRF, citations: Citations) -> list[Judged]:
+def cross_fitted_by(crf: ChainCRF, citations: Citations) -> list[JudgedSentences]:
     """Return the citations that a chain was trained on, each with a chain trained on others."""
     part = Part(crf, citations)
-    sentences = Sentences(part.rows, part.start, Supervision(part.truth), crf.encoder_.slots())
+    sentences = EncodedSentences(part.rows, part.start, Supervision(part.truth), crf.encoder_.slots())
     return cross_fitted(sentences, list(crf.classes_), crf.training_config(), threads=THREADS)
 
 
@@ -108,7 +108,7 @@ def with_constraints(tagger: ChainTagger, constraints: ConstraintSet) -> GlobalT
 
 
 def learned_again(
-    tagger: GlobalTagger, judged: Sequence[Judged], dearest: int, way: Differentiate, team: Team
+    tagger: GlobalTagger, judged: Sequence[JudgedSentences], dearest: int, way: Differentiate, team: Team
 ) -> tuple[GlobalTagger, float]:
     """Learn the costs of the dearest constraints alone, from zero, by one pass; return also the seconds."""
     few = ConstraintSet(tagger.constraints.constraints[:dearest])
@@ -119,7 +119,7 @@ def learned_again(
 
 
 def learned_jointly(
-    tagger: GlobalTagger, judged: Sequence[Judged], part: Part, team: Team, *, energies: bool = True
+    tagger: GlobalTagger, judged: Sequence[JudgedSentences], part: Part, team: Team, *, energies: bool = True
 ) -> Ints:
     """Learn scores of labels and transitions on top of the chain's together with the costs; predict.
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from factorwise.apps.alignment.estimator import entities_of, to_learn_from
 from factorwise.apps.alignment.matching import (
     CROWDING,
-    Candidates,
+    ConceptPairs,
     best_matching,
     starting_weights,
 )
@@ -110,7 +110,7 @@ def anatomy() -> Task:
     random.Random(0).shuffle(reference)
     fifth, third = len(reference) // 5, len(reference) * 3 // 10
     train, others = reference[:fifth], {"dev": reference[fifth:third], "test": reference[third:]}
-    everything = Candidates.of(left, right)
+    everything = ConceptPairs.of(left, right)
     candidates, entity = to_learn_from(everything, entities_of(left, right, train), complete=False)
     ours, theirs = list(left.by_id), list(right.by_id)
 
@@ -144,8 +144,8 @@ def web_directories() -> Task:
     leisure = matches("dmoz_Freizeit-Google_Freizeit")
     shops, web = sides("Google.Lebensmittel.v2", "web.Lebensmittel.v2")
     pairs = {
-        "dev": (dmoz, google, Candidates.of(dmoz, google), leisure),
-        "test": (shops, web, Candidates.of(shops, web), matches("Google_Lebensmittel-web_Lebensmittel")),
+        "dev": (dmoz, google, ConceptPairs.of(dmoz, google), leisure),
+        "test": (shops, web, ConceptPairs.of(shops, web), matches("Google_Lebensmittel-web_Lebensmittel")),
     }
     candidates, entity = to_learn_from(pairs["dev"][2], entities_of(dmoz, google, leisure), complete=True)
 
@@ -163,7 +163,7 @@ def web_directories() -> Task:
 
 def _alignment(
     name: str,
-    candidates: Candidates,
+    candidates: ConceptPairs,
     entity: NDArray[np.int64],
     judge: Callable[[NDArray[np.float64], str], dict[str, float]],
 ) -> Task:

@@ -48,7 +48,7 @@ from factorwise.distributed.ray_executor import RayExecutor
 from factorwise.distributed.search import entities_of
 from factorwise.distributed.stepping import step_shard
 from factorwise.inference.mcmc.shards.link_walk import LinkGraph, LinkWalk
-from factorwise.inference.mcmc.shards.search import LinkSearch, Progress
+from factorwise.inference.mcmc.shards.search import LinkSearch, SearchProgress
 from factorwise.kernels.compile.threads import Team
 from factorwise.metrics.clustering import b_cubed
 
@@ -86,7 +86,7 @@ class Problem(NamedTuple):
 
     def in_shards(self, search: LinkSearch, sharding: Sharding, seed: int, threads: int) -> Outcome:
         """Search in shards, in threads."""
-        walk, executor, told = self.linked.walk, LocalExecutor(threads), list[Progress]()
+        walk, executor, told = self.linked.walk, LocalExecutor(threads), list[SearchProgress]()
         rows = shard_walk(walk, sharding.shards, seed)
         found = search_shards(
             executor, rows, search, sharding, model=shard_model(walk), seed=seed, watch=told.append
@@ -233,7 +233,7 @@ def engine(options: argparse.Namespace) -> dict[str, Any]:
     marks: list[tuple[float, float, float]] = []
     with Timed("local", options.threads) as executor:
 
-        def mark(_: Progress | None = None) -> None:
+        def mark(_: SearchProgress | None = None) -> None:
             marks.append((family_seconds(), executor.shard_seconds, time.perf_counter()))
 
         mark()

@@ -20,7 +20,7 @@ from factorwise.cli.resolve.fit import bottleneck
 from factorwise.cli.resolve.progress import progress_text
 from factorwise.inference.mcmc.shards import component_search
 from factorwise.inference.mcmc.shards import search as linkage_search
-from factorwise.inference.mcmc.shards.search import Progress
+from factorwise.inference.mcmc.shards.search import SearchProgress
 from factorwise.io.models.files import read_model
 from factorwise.io.tables.reading import read_table
 from factorwise.metrics.clustering import b_cubed
@@ -478,8 +478,8 @@ def test_verbose_tells_of_each_round(run, folder, tmp_path):
 
 
 def test_the_time_left_is_that_of_the_rounds_left():
-    first = Progress(1, 40, 0.5, 10.0, 7, 1_000, 9.0)
-    now = Progress(5, 40, 0.1, 20.0, 6, 4_001_000, 11.0)
+    first = SearchProgress(1, 40, 0.5, 10.0, 7, 1_000, 9.0)
+    now = SearchProgress(5, 40, 0.1, 20.0, 6, 4_001_000, 11.0)
     text = progress_text(now, first, 20, None)
     assert text == "score 20.0, 6 clusters, 2.0M proposals a second, 8 s left"
     assert progress_text(now, first, 20, 14.0).endswith(" 3 s left")
@@ -488,8 +488,8 @@ def test_the_time_left_is_that_of_the_rounds_left():
 
 
 def test_of_groups_the_time_left_is_that_of_all_which_are_left():
-    first = Progress(1, 40, 0.02, 10.0, 7, 0, 9.0, "group")
-    now = Progress(21, 40, 0.02, 20.0, 6, 0, 29.0, "group")
+    first = SearchProgress(1, 40, 0.02, 10.0, 7, 0, 9.0, "group")
+    now = SearchProgress(21, 40, 0.02, 20.0, 6, 0, 29.0, "group")
     assert progress_text(now, first, 12, None) == "score 20.0, 6 clusters, 19 s left"
     assert progress_text(now._replace(round=5), first, 12, None).endswith("clusters, 175 s left")
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # numba and Arrow take their time to load
     from factorwise.apps.resolution.scored_pairs.clusterer import PairClusterer
     from factorwise.apps.resolution.scored_pairs.splink_models import SplinkModel
     from factorwise.apps.resolution.scored_pairs.tables import ScoredPairs
-    from factorwise.inference.mcmc.shards.search import Progress
+    from factorwise.inference.mcmc.shards.search import SearchProgress
 
 KIND_TEXTS = {
     "probability": "probabilities",
@@ -45,7 +45,7 @@ INTERRUPTED = 130  # the exit code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class ClusterRequest:
     """What the user asked for; the fields are the options of the verb."""
 
     file: str
@@ -162,7 +162,7 @@ def command(options: Options, **given: Any) -> None:
     no threshold is needed, and one false pair seldom chains two entities. The offset of the scores and the
     weight of pairs without a score are learned from --labels, or estimated from the pairs; both are printed.
     """
-    request = Request(**given)
+    request = ClusterRequest(**given)
     request.check()
     document = cluster(options, request)
     emit(document, _lines(document), as_json=options.json)
@@ -170,7 +170,7 @@ def command(options: Options, **given: Any) -> None:
         raise click.exceptions.Exit(INTERRUPTED)
 
 
-def cluster(options: Options, request: Request) -> dict[str, Any]:
+def cluster(options: Options, request: ClusterRequest) -> dict[str, Any]:
     """Read, find the constants and the entities, write, and return the summary."""
     clock = Clock()
     with clock.part("reading"):
@@ -202,7 +202,7 @@ def cluster(options: Options, request: Request) -> dict[str, Any]:
     with clock.part("constants"), speaking_of(request.labels):
         clusterer.fit(scored, labels, constraints=limits, on_message=telling(options))
     _report_pairs(options, request, scored)  # when nothing of the input is left that may be wrong
-    rounds: list[Progress] = []
+    rounds: list[SearchProgress] = []
     with clock.part("walk"):
         found = _walk(options, request, clusterer, scored, limits, rounds)
     reason = found.found.reason
@@ -252,7 +252,7 @@ def _read_model(path: str) -> SplinkModel:
         return read_splink_model(path)
 
 
-def _read_pairs(request: Request, model: SplinkModel | None) -> ScoredPairs:
+def _read_pairs(request: ClusterRequest, model: SplinkModel | None) -> ScoredPairs:
     """Read the scored pairs; sources must be known where one record of each is asked for."""
     from factorwise.apps.resolution.scored_pairs.tables import read_scored_pairs
     from factorwise.io.tables.names import require_columns
@@ -287,7 +287,7 @@ def _read_pairs(request: Request, model: SplinkModel | None) -> ScoredPairs:
     return scored
 
 
-def _report_pairs(options: Options, request: Request, scored: ScoredPairs) -> None:
+def _report_pairs(options: Options, request: ClusterRequest, scored: ScoredPairs) -> None:
     """Report what was recognised in the pairs, and what was left out."""
     names = scored.columns
     if request.score_kind is None:
@@ -301,25 +301,25 @@ def _report_pairs(options: Options, request: Request, scored: ScoredPairs) -> No
 
 def _walk(
     options: Options,
-    request: Request,
+    request: ClusterRequest,
     clusterer: PairClusterer,
     scored: ScoredPairs,
     limits: Constraints,
-    rounds: list[Progress],
+    rounds: list[SearchProgress],
 ) -> Resolution:
     """Find the entities, showing the rounds, which are also added to ``rounds``."""
     from factorwise.apps.resolution.scored_pairs.clusterer import ROUNDS
 
     with WalkBar(options, request.rounds or ROUNDS, request.seconds) as bar:
 
-        def on_round(progress: Progress) -> None:
+        def on_round(progress: SearchProgress) -> None:
             rounds.append(progress)
             bar(progress)
 
         return clusterer.cluster(scored, constraints=limits, on_round=on_round)
 
 
-def _write(request: Request, found: Resolution) -> list[str]:
+def _write(request: ClusterRequest, found: Resolution) -> list[str]:
     """Write all tables asked for and return the names of all but the first one."""
     made: dict[str, Callable[[], pa.Table]] = {"--output": found.table, "--entities": found.entities}
     if found.posterior is not None:
@@ -335,7 +335,7 @@ def _count_pairs(found: Resolution) -> int:
     return int((sizes * (sizes - 1) // 2).sum())
 
 
-def _content(request: Request, scored: ScoredPairs) -> pa.Table:
+def _content(request: ClusterRequest, scored: ScoredPairs) -> pa.Table:
     """Return what the records say, for the report: nothing where they were not given."""
     import pyarrow as pa
 

@@ -31,7 +31,7 @@ import click
 NOT_IN_FILES = frozenset({"config", "help", "version", "pair"})  # a pair is input, as arguments are
 
 
-class Key(NamedTuple):
+class SettingKey(NamedTuple):
     """What a key sets: an option, or the opposite of a flag, as ``partial`` of ``--complete/--partial``."""
 
     option: click.Option
@@ -57,13 +57,13 @@ def apply_config(context: click.Context, _parameter: click.Parameter, path: Path
     return path
 
 
-def keys_of(command: click.Command) -> dict[str, Key]:
+def keys_of(command: click.Command) -> dict[str, SettingKey]:
     """Return what a file may set of a verb, by the names of its long options, with ``-`` between words."""
-    found: dict[str, Key] = {}
+    found: dict[str, SettingKey] = {}
     for option in command.params:
         if isinstance(option, click.Option) and option.name not in NOT_IN_FILES:
             for opposite, names in ((False, option.opts), (True, option.secondary_opts)):
-                found |= {name[2:]: Key(option, opposite) for name in names if name.startswith("--")}
+                found |= {name[2:]: SettingKey(option, opposite) for name in names if name.startswith("--")}
     return found
 
 
@@ -92,7 +92,7 @@ def _defaults(
     path: Path,
     place: str,
     given: Mapping[str, Any],
-    keys: Mapping[str, Key],
+    keys: Mapping[str, SettingKey],
     known: Collection[str],
 ) -> dict[str, Any]:
     found: dict[str, Any] = {}

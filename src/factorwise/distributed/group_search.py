@@ -24,7 +24,7 @@ from factorwise.inference.mcmc.shards.component_search import (
     LinkWeights,
     search_group,
 )
-from factorwise.inference.mcmc.shards.search import Found, LinkSearch, Progress
+from factorwise.inference.mcmc.shards.search import Found, LinkSearch, SearchProgress
 from factorwise.io.checkpoints import restoring
 from factorwise.io.shard_files import Manifest, PartFile
 from factorwise.types import Int32s, Ints
@@ -64,7 +64,7 @@ def search_groups(
     seed: int,
     *,
     keeping: ShardKeeping | None = None,
-    watch: Callable[[Progress], None] | None = None,
+    watch: Callable[[SearchProgress], None] | None = None,
 ) -> tuple[Int32s, Found]:
     """Return the cluster of each item, named by its smallest member, and how the search ended.
 
@@ -102,7 +102,7 @@ class _Run:
 
     groups: ComponentGroups
     search: LinkSearch
-    watch: Callable[[Progress], None] | None
+    watch: Callable[[SearchProgress], None] | None
     labels: dict[int, Int32s] = field(default_factory=dict)
     ends: dict[int, Found] = field(default_factory=dict)
     files: dict[int, PartFile] = field(default_factory=dict)
@@ -144,7 +144,7 @@ class _Run:
         if self.watch is not None and answer.found.reason != "interrupted":
             spent = time.monotonic() - self.begun
             done = len(self.labels), len(self.groups)
-            self.watch(Progress(*done, self.search.cold, self.score, self.clusters, 0, spent, "group"))
+            self.watch(SearchProgress(*done, self.search.cold, self.score, self.clusters, 0, spent, "group"))
 
     def _take(self, number: int, labels: Int32s, found: Found) -> None:
         self.labels[number], self.ends[number] = labels, found

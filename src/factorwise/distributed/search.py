@@ -12,7 +12,7 @@ from factorwise.distributed.shard_models import ShardModel
 from factorwise.distributed.shard_rows import Checksum, ShardRows, check_shards
 from factorwise.distributed.stepping import Exchange, ShardReport, ShardStep, step_shard
 from factorwise.errors import InvalidArgumentError, LostItemsError, require
-from factorwise.inference.mcmc.shards.search import Found, LinkSearch, Progress, Standing
+from factorwise.inference.mcmc.shards.search import Found, LinkSearch, SearchProgress, SearchStanding
 from factorwise.io.checkpoints import restoring
 from factorwise.io.shard_files import Manifest, ShardStore
 from factorwise.types import Int64s
@@ -66,7 +66,7 @@ def search_shards(
     model: ShardModel,
     seed: int,
     keeping: ShardKeeping | None = None,
-    watch: Callable[[Progress], None] | None = None,
+    watch: Callable[[SearchProgress], None] | None = None,
     function: Step = step_shard,
 ) -> Found:
     """Search for the best clustering of the items of all shards; the executor holds what was found.
@@ -93,9 +93,9 @@ def search_shards(
             raise InvalidArgumentError(f"{len(shards)} shards were given instead of {sharding.shards}.")
         stage.expected = check_shards(shards)
         executor.load(shards)
-        begin = Standing(0, False, np.nan)  # known after the first round
+        begin = SearchStanding(0, False, np.nan)  # known after the first round
 
-    def keep(standing: Standing) -> None:
+    def keep(standing: SearchStanding) -> None:
         if keeping is not None and standing.round % keeping.every == 0:
             files = executor.checkpoint(keeping.store)
             stage.check(sum((Checksum(file.items, file.hashes) for file in files), Checksum(0, 0)))
@@ -105,7 +105,7 @@ def search_shards(
     return search.follow(stage, begin=begin, watch=watch, keep=keep)
 
 
-def _restore(stage: _ShardRounds, saved: Manifest, search: LinkSearch, sharding: Sharding) -> Standing:
+def _restore(stage: _ShardRounds, saved: Manifest, search: LinkSearch, sharding: Sharding) -> SearchStanding:
     """Set a stage to where the run of a manifest stood; return that."""
     state, rounds = saved.state, search.rounds + search.extra
     if len(saved.files) != sharding.shards:
@@ -114,7 +114,7 @@ def _restore(stage: _ShardRounds, saved: Manifest, search: LinkSearch, sharding:
     stage.score = float(state["score"])
     stage.proposals = as_whole("proposals", state["proposals"])
     stage.n_clusters = as_whole("entities", state["entities"])
-    return Standing(as_whole("round", state["round"], 0, rounds), state["settled"] is True, stage.score)
+    return SearchStanding(as_whole("round", state["round"], 0, rounds), state["settled"] is True, stage.score)
 
 
 class _ShardRounds:

@@ -12,7 +12,7 @@ from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, TemplateError
 from factorwise.model.contributions import Contributions
 from factorwise.model.template import AnyTemplate, Template
-from factorwise.model.weights import Blocks, SparseVector
+from factorwise.model.weights import SparseVector, WeightBlocks
 from factorwise.types import Float64s
 from factorwise.validation import is_rising
 from factorwise.views import html_table
@@ -41,7 +41,7 @@ class Model:
                     f"{template!r} is not a template: make one of a function with PairTemplate,"
                     " ClusterTemplate or TupleTemplate, or derive from Template."
                 )
-        self.blocks = Blocks(
+        self.blocks = WeightBlocks(
             tuple(template.name for template in self.templates),
             tuple(template.size for template in self.templates),
         )

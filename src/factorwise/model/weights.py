@@ -72,7 +72,7 @@ class SparseVector:
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks:
+class WeightBlocks:
     """Where each template's weights lie in the flat vector."""
 
     names: tuple[str, ...]

@@ -12,7 +12,7 @@ from factorwise.apps.alignment.coherence import ConflictTemplate, Disjointness
 from factorwise.apps.alignment.matching import (
     CROWDING,
     MATCHES,
-    Candidates,
+    ConceptPairs,
     annealed_matching,
     best_matching,
     matching_model,
@@ -72,7 +72,7 @@ def ontologies(draw):
     score = st.one_of(st.integers(-1, 3), st.integers(-100, 500)).map(lambda k: k / 8.0)
     scores = draw(st.lists(score, min_size=len(edges), max_size=len(edges)))
     ends, values = np.array(edges, np.int64).reshape(-1, 2), np.array(scores).reshape(-1, 1)
-    return Candidates(*sizes, ends, values, ("score",), Disjointness(tuple(parents), tuple(disjoint)))
+    return ConceptPairs(*sizes, ends, values, ("score",), Disjointness(tuple(parents), tuple(disjoint)))
 
 
 def allowed(candidates):
@@ -113,7 +113,7 @@ EDGES = np.array([[1, 5], [2, 7], [3, 7], [2, 6]])
 
 
 def animals(scores):
-    return Candidates(4, 4, EDGES, np.array(scores).reshape(-1, 1), ("score",), ANIMALS)
+    return ConceptPairs(4, 4, EDGES, np.array(scores).reshape(-1, 1), ("score",), ANIMALS)
 
 
 @pytest.mark.parametrize(

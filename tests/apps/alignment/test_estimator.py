@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 import factorwise
 from factorwise import OntologyAligner
 from factorwise.apps.alignment.estimator import KIND, Match, entities_of, to_learn_from
-from factorwise.apps.alignment.matching import CROWDING, FORBIDDEN, Candidates, best_matching
+from factorwise.apps.alignment.matching import CROWDING, FORBIDDEN, ConceptPairs, best_matching
 from factorwise.errors import InvalidArgumentError, ModelFileError
 from factorwise.io.models.files import ModelFile, read_model, write_model
 from factorwise.io.ontologies.ontology import Concept, Ontology
@@ -118,7 +118,7 @@ def test_a_model_survives_pickling():
 def test_matches_that_can_be_learned_are_learned(update, one_to_one):
     model = fitted(update=update, one_to_one=one_to_one)
     assert model.score(LEFT, RIGHT, REFERENCE) == 1.0
-    concepts = np.unique(Candidates.of(LEFT, RIGHT).edges)
+    concepts = np.unique(ConceptPairs.of(LEFT, RIGHT).edges)
     assert [record.steps for record in model.history_] == [50 * len(concepts)] * 3
 
 
@@ -150,7 +150,7 @@ def test_a_higher_score_is_a_higher_confidence(update):
     model = fitted(update=update)
     slope, intercept = model.calibration_
     assert slope > 0.0
-    candidates = Candidates.of(LEFT, RIGHT)
+    candidates = ConceptPairs.of(LEFT, RIGHT)
     scores = candidates.features @ model.weights_[: len(candidates.names)]
     names = list(LEFT.by_id), [None] * candidates.n_left + list(RIGHT.by_id)
     by_pair = {
@@ -170,7 +170,7 @@ def test_a_higher_score_is_a_higher_confidence(update):
 def test_confidences_tell_right_pairs_from_wrong_ones():
     """Over all candidate pairs, not only those that are matched."""
     model = fitted()
-    candidates = Candidates.of(LEFT, RIGHT)
+    candidates = ConceptPairs.of(LEFT, RIGHT)
     slope, intercept = model.calibration_
     sure = expit(slope * (candidates.features @ model.weights_[: len(candidates.names)]) + intercept)
     right = candidates.edges[:, 1] - candidates.n_left == candidates.edges[:, 0]
@@ -269,7 +269,7 @@ def test_a_match_that_is_given_twice_counts_once():
 def hand_made(features):
     """Two concepts on the left, three on the right; the reference names the first of each side."""
     edges = np.array([(0, 2), (0, 3), (1, 2), (1, 3), (1, 4)])
-    return Candidates(2, 3, edges, np.array(features, dtype=np.float64).reshape(-1, 1), ("f",))
+    return ConceptPairs(2, 3, edges, np.array(features, dtype=np.float64).reshape(-1, 1), ("f",))
 
 
 def test_a_part_of_the_matches_says_nothing_about_pairs_that_it_does_not_name():

@@ -14,7 +14,7 @@ from factorwise.apps.alignment.matching import (
     DISCOURAGED,
     FORBIDDEN,
     MATCHES,
-    Candidates,
+    ConceptPairs,
     annealed_matching,
     best_matching,
     concept_mover,
@@ -33,7 +33,7 @@ def graph(n_left, n_right, edges, scores):
     """Candidates of one feature, the score itself."""
     values = np.array(scores, dtype=np.float64).reshape(-1, 1)
     ends = np.array(edges, dtype=np.int64).reshape(-1, 2)
-    return Candidates(n_left, n_right, ends, values, ("score",))
+    return ConceptPairs(n_left, n_right, ends, values, ("score",))
 
 
 def model_of(candidates, weight=1.0, crowding=FORBIDDEN):
@@ -196,7 +196,7 @@ def ontology(prefix, *labels):
 
 
 def test_candidates_number_the_right_side_after_the_left_and_end_with_the_bias():
-    found = Candidates.of(ontology("a", "heart", "upper lip"), ontology("b", "lip", "zebra", "heart"))
+    found = ConceptPairs.of(ontology("a", "heart", "upper lip"), ontology("b", "lip", "zebra", "heart"))
     assert (found.n_left, found.n_right, found.n_concepts) == (2, 3, 5)
     assert {tuple(edge) for edge in found.edges.tolist()} >= {(0, 4), (1, 2)}
     assert found.edges[:, 0].max() < 2 <= found.edges[:, 1].min()
@@ -206,7 +206,7 @@ def test_candidates_number_the_right_side_after_the_left_and_end_with_the_bias()
 
 
 def test_ontologies_with_nothing_in_common_have_no_candidates():
-    found = Candidates.of(ontology("a", "zebra"), ontology("b", "fjord"))
+    found = ConceptPairs.of(ontology("a", "zebra"), ontology("b", "fjord"))
     assert found.edges.shape == (0, 2)
     assert found.features.shape == (0, len(found.names))
 

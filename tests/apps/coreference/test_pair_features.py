@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from coreference_cases import discourse
 from factorwise.apps.coreference import pair_table
-from factorwise.apps.coreference.pairs import Pairs, coded, shared
+from factorwise.apps.coreference.pairs import MentionPairs, coded, shared
 
 
 def told(text, first=0, second=1, *more, scope="document"):
@@ -311,7 +311,7 @@ def test_any_text_gives_a_table_of_truth_values(parts):
 
 
 def test_ranks_count_from_the_nearest():
-    pairs = Pairs(discourse("< Ann >PER < Bob >PER < Cid >PER < Dan >PER"))
+    pairs = MentionPairs(discourse("< Ann >PER < Bob >PER < Cid >PER < Dan >PER"))
     among = pairs.earlier != 1
     ranks = {(i, j): r for i, j, r in zip(pairs.later, pairs.earlier, pairs.rank(among), strict=True)}
     assert [ranks[3, j] for j in (0, 1, 2)] == [2, 0, 1]

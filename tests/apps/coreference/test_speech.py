@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from factorwise.apps.coreference.speech import Span, is_address, speech_of
+from factorwise.apps.coreference.speech import SpeechSpan, is_address, speech_of
 
 
 def heard(text, *spans):
@@ -9,7 +9,7 @@ def heard(text, *spans):
     parts = [part.split() for part in text.split("|")]
     tokens = [token for part in parts for token in part]
     sentence = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-    return speech_of(tokens, sentence, [Span(start, end, is_pronoun=False) for start, end in spans])
+    return speech_of(tokens, sentence, [SpeechSpan(start, end, is_pronoun=False) for start, end in spans])
 
 
 def quoted(speech, text):

@@ -6,7 +6,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from factorwise.apps.tagging.constraints import SCHEMES, Constraints
+from factorwise.apps.tagging.constraints import SCHEMES, LabelConstraints
 from factorwise.errors import ImpossibleError, InvalidArgumentError
 from factorwise.learning.chains.structure import Supervision
 
@@ -57,14 +57,14 @@ def test_the_grammars_cover_every_scheme():
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_scheme_allows_exactly_the_valid_sequences(scheme):
     labels = labels_of(scheme)
-    rules = Constraints.of_scheme(labels, scheme)
+    rules = LabelConstraints.of_scheme(labels, scheme)
     for length in (1, 2, 3):
         for path in product(range(len(labels)), repeat=length):
             assert allows(rules, path) == is_valid(scheme, [labels[code] for code in path]), path
 
 
 def test_a_scheme_leaves_other_labels_alone():
-    rules = Constraints.of_scheme(["O", "PAD", "B-X", "I-X", ""], "BIO")
+    rules = LabelConstraints.of_scheme(["O", "PAD", "B-X", "I-X", ""], "BIO")
     assert rules.forbidden.tolist() == [
         [False, False, False, True, False],
         [False, False, False, True, False],
@@ -76,7 +76,7 @@ def test_a_scheme_leaves_other_labels_alone():
 
 
 def test_types_may_contain_dashes_and_be_left_out():
-    rules = Constraints.of_scheme(["B-X-1", "I-X-1", "I-X-2", "B", "I"], "BIO")
+    rules = LabelConstraints.of_scheme(["B-X-1", "I-X-1", "I-X-2", "B", "I"], "BIO")
     may_follow = ~rules.forbidden
     assert may_follow[:, 1].tolist() == [True, True, False, False, False]
     assert may_follow[:, 2].tolist() == [False, False, True, False, False]
@@ -85,17 +85,17 @@ def test_types_may_contain_dashes_and_be_left_out():
 
 def test_labels_of_another_scheme_are_refused():
     with pytest.raises(InvalidArgumentError, match=r"'S-X' is no label of the scheme BIO.*another scheme"):
-        Constraints.of_scheme(["O", "B-X", "S-X"], "BIO")
+        LabelConstraints.of_scheme(["O", "B-X", "S-X"], "BIO")
 
 
 def test_an_unknown_scheme_is_refused_with_the_known_ones():
     with pytest.raises(InvalidArgumentError, match=r"BIO, IOB2, .*but 'BOI'"):
-        Constraints.of_scheme(["O"], "BOI")
+        LabelConstraints.of_scheme(["O"], "BOI")
 
 
 def test_pairs_add_to_what_is_forbidden_and_none_is_the_edge_of_a_sentence():
     labels = ["O", "B-X", "I-X"]
-    before = Constraints.of_scheme(labels, "BIO")
+    before = LabelConstraints.of_scheme(labels, "BIO")
     rules = before.with_pairs(labels, [("B-X", "B-X"), (None, "O"), ("B-X", None)])
     assert rules.forbidden.tolist() == [[False, False, True], [False, True, False], [False, False, False]]
     assert rules.not_first.tolist() == [True, False, True]
@@ -112,7 +112,7 @@ def test_pairs_add_to_what_is_forbidden_and_none_is_the_edge_of_a_sentence():
 )
 def test_pairs_that_name_no_label_are_refused(pair, message):
     with pytest.raises(InvalidArgumentError, match=message):
-        Constraints.none(2).with_pairs(["O", "B-X"], [pair])
+        LabelConstraints.none(2).with_pairs(["O", "B-X"], [pair])
 
 
 @pytest.mark.parametrize(
@@ -125,14 +125,14 @@ def test_pairs_that_name_no_label_are_refused(pair, message):
 )
 def test_training_labels_that_break_the_rules_are_refused_with_their_place(sentences, message):
     labels = ["O", "B", "I"]
-    rules = Constraints.of_scheme(labels, "BIO").with_pairs(labels, [("B", None)])
+    rules = LabelConstraints.of_scheme(labels, "BIO").with_pairs(labels, [("B", None)])
     with pytest.raises(InvalidArgumentError, match=f"{message}.*mend the label"):
         rules.check(labels, *supervision(*sentences))
 
 
 def test_labels_that_keep_the_rules_pass_and_sentences_do_not_touch_each_other():
     labels = ["O", "B", "I"]
-    rules = Constraints.of_scheme(labels, "BIO").with_pairs(labels, [("O", "B")])
+    rules = LabelConstraints.of_scheme(labels, "BIO").with_pairs(labels, [("O", "B")])
     rules.check(labels, *supervision([0, 0], [1, 2, None, 2], [{1, 2}, None]))
     with pytest.raises(InvalidArgumentError, match="after 'O'"):
         rules.check(labels, *supervision([0, 0, 1, 2]))
@@ -141,10 +141,10 @@ def test_labels_that_keep_the_rules_pass_and_sentences_do_not_touch_each_other()
 @pytest.mark.parametrize("known", [[0, {2}], [{0, 2}, 2], [None, {0}, {2}], [{2}, None]])
 def test_partly_known_labels_none_of_which_keep_the_rules_are_refused(known):
     labels = ["O", "B", "I"]
-    rules = Constraints.of_scheme(labels, "BIO")
+    rules = LabelConstraints.of_scheme(labels, "BIO")
     with pytest.raises(ImpossibleError, match=r"sentence 1 obey the constraints: allow more"):
         rules.check(labels, *supervision([0, None], known))
 
 
 def test_without_rules_anything_passes():
-    Constraints.none(3).check(["O", "B", "I"], *supervision([2, 2], [None, {2}]))
+    LabelConstraints.none(3).check(["O", "B", "I"], *supervision([2, 2], [None, {2}]))

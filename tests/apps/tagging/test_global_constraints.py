@@ -13,7 +13,7 @@ from factorwise.apps.tagging.global_constraints import GENERATED, KINDS, Constra
 from factorwise.apps.tagging.global_tagger import GlobalTagger
 from factorwise.apps.tagging.label_counts import LabelCounts
 from factorwise.apps.tagging.model_file import read_tagger
-from factorwise.apps.tagging.training import Sentences, train
+from factorwise.apps.tagging.training import EncodedSentences, train
 from factorwise.errors import DataFileError, ImpossibleError, InvalidArgumentError, ModelFileError
 from factorwise.inference.message_passing.projection import TiedMeasurement
 from factorwise.io.models.files import read_model, write_model
@@ -253,7 +253,7 @@ def cross_fitted_citations(folds, y=None):
     crf = ChainCRF().fit(X, labels)
     rows, start = crf.encoder_.encode(as_sentences(X))
     truth = np.array([crf.classes_.index(label) for each in labels for label in each], dtype=np.int32)
-    sentences = Sentences(rows, start, Supervision(truth if y is None else np.full_like(truth, y)))
+    sentences = EncodedSentences(rows, start, Supervision(truth if y is None else np.full_like(truth, y)))
     return sentences, cross_fitted(sentences, crf.classes_, crf.training_config(), folds=folds)
 
 

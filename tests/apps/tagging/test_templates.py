@@ -8,7 +8,7 @@ from factorwise.apps.tagging.features.templates import (
     VALUES,
     WORD_ONLY,
     FeatureTemplateError,
-    Part,
+    TemplatePart,
     TemplateSet,
     default_templates,
     function_named,
@@ -22,13 +22,13 @@ def parts(text, columns=("w", "p")):
 
 
 def test_a_template_is_a_conjunction_of_functions_of_columns_at_distances():
-    assert parts("w[0]") == (Part("", 0, 0),)
-    assert parts("p[-12]") == (Part("", 1, -12),)
-    assert parts("c7[+1]") == (Part("", 7, 1),)
+    assert parts("w[0]") == (TemplatePart("", 0, 0),)
+    assert parts("p[-12]") == (TemplatePart("", 1, -12),)
+    assert parts("c7[+1]") == (TemplatePart("", 7, 1),)
     assert parts("suffix3(w[-1])|first|is_title(p[2])") == (
-        Part("suffix3", 0, -1),
-        Part("first", -1, 0),
-        Part("is_title", 1, 2),
+        TemplatePart("suffix3", 0, -1),
+        TemplatePart("first", -1, 0),
+        TemplatePart("is_title", 1, 2),
     )
     assert parts("bias") == ()
 
@@ -39,9 +39,9 @@ def test_blanks_and_comments_do_not_matter():
 
 
 def test_columns_take_the_names_that_the_user_gives():
-    assert parts("word[0]|ner[1]", ["word", "pos", "ner"]) == (Part("", 0, 0), Part("", 2, 1))
-    assert parts("ner[0]|c1[0]", {"ner": 3}) == (Part("", 3, 0), Part("", 1, 0))
-    assert parts("größe[0]", ["größe"]) == (Part("", 0, 0),)
+    assert parts("word[0]|ner[1]", ["word", "pos", "ner"]) == (TemplatePart("", 0, 0), TemplatePart("", 2, 1))
+    assert parts("ner[0]|c1[0]", {"ner": 3}) == (TemplatePart("", 3, 0), TemplatePart("", 1, 0))
+    assert parts("größe[0]", ["größe"]) == (TemplatePart("", 0, 0),)
     assert TemplateSet.parse("c1[0]", ["word", "pos"]).lines() == ("pos[0]",)
 
 

@@ -16,7 +16,7 @@ from factorwise.apps.tagging.config import (
     online_rule,
     prior_of,
 )
-from factorwise.apps.tagging.constraints import Constraints
+from factorwise.apps.tagging.constraints import LabelConstraints
 from factorwise.apps.tagging.features.encoders import choose_encoder
 from factorwise.apps.tagging.labels import LabelEncoder
 from factorwise.apps.tagging.supervision import (
@@ -26,7 +26,7 @@ from factorwise.apps.tagging.supervision import (
     sentence_weights,
     supervision_of,
 )
-from factorwise.apps.tagging.training import HeldOut, Sentences, repeated_rows, train
+from factorwise.apps.tagging.training import EncodedSentences, HeldOutSentences, repeated_rows, train
 from factorwise.errors import ImpossibleError, InvalidArgumentError, ShapeError
 from factorwise.learning.chains.likelihood import ChainLikelihood
 from factorwise.learning.chains.online import (
@@ -49,7 +49,9 @@ def encoded(X, y, sample_weight=None, class_weight=None, labels=BIO):
     encoder = LabelEncoder(labels)
     known = encoder.fit_encode(y, start)
     return (
-        Sentences(rows, start, supervision_of(known, encoder.labels, start, sample_weight, class_weight)),
+        EncodedSentences(
+            rows, start, supervision_of(known, encoder.labels, start, sample_weight, class_weight)
+        ),
         encoder.labels,
     )
 
@@ -142,7 +144,7 @@ def test_a_sentence_that_counts_twice_is_a_sentence_given_twice():
     encoder = LabelEncoder(BIO)
     sizes = np.diff(start)[repeated]
     known = encoder.fit_encode([y[k] for k in repeated], np.cumsum([0, *sizes]))
-    twice = Sentences(
+    twice = EncodedSentences(
         repeated_rows(rows, chosen), np.cumsum([0, *sizes], dtype=np.int64), Supervision(known.codes)
     )
     repeated_fit = train(twice, BIO, config)
@@ -254,7 +256,7 @@ def test_the_held_out_score_is_span_f1_or_accuracy_where_labels_name_no_spans(al
     for labels in (("B-X", "I-X", "O"), ("N", "V", "D")):
         X, y = separable(labels)
         sentences, names = encoded(X, y, labels=())
-        held_out = HeldOut(sentences.rows, sentences.start, sentences.supervision.truth)
+        held_out = HeldOutSentences(sentences.rows, sentences.start, sentences.supervision.truth)
         trained = train(
             sentences, names, TrainingConfig(algorithm=algorithm, max_iterations=20), held_out=held_out
         )
@@ -299,7 +301,7 @@ def test_a_random_share_is_of_those_that_are_able_and_depends_on_the_seed():
 
 def test_labels_that_the_constraints_make_impossible_are_refused_before_training():
     sentences, labels = encoded([[["a"], ["b"]], [["a"]]], [["O", "B-X"], [{"B-X", "I-X"}]])
-    rules = Constraints.of_scheme(labels, "BIO").with_pairs(labels, [(None, "B-X")])
+    rules = LabelConstraints.of_scheme(labels, "BIO").with_pairs(labels, [(None, "B-X")])
     with pytest.raises(ImpossibleError, match="sentence 1"):
         train(sentences, labels, TrainingConfig(), constraints=rules)
 

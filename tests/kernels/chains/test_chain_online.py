@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from chain_cases import KINDS, problem
 from factorwise.kernels.chains import chain_descent, chain_online
-from factorwise.kernels.chains.chain_online import Step
+from factorwise.kernels.chains.chain_online import OnlineStep
 from factorwise.kernels.chains.rows import groups_of, keep_where, load_row, square_root, store_row
 from factorwise.kernels.compile.compiler import lean_kernel
 from factorwise.learning.chains.passes import Corrections, Descent, LaidOut, SquaredDescent
@@ -84,7 +84,7 @@ def run(passes, case):
 
 
 def assert_corrects_like_its_twin(case, kind, dtype, *, by_errors=True, bound=0.7, start=None):
-    step = Step(RULES[kind], bound, by_errors)
+    step = OnlineStep(RULES[kind], bound, by_errors)
     variance = 0.6 if kind == "arow" else None
     last = Corrections(laid_out(case, start, dtype), step, averaging=False, variance=variance)
     mean = Corrections(laid_out(case, start, dtype), step, averaging=True, variance=variance)

@@ -17,7 +17,7 @@ from factorwise.kernels.clusterings.counts import (
     take_count,
 )
 from factorwise.kernels.compile.compiler import lean_kernel
-from factorwise.kernels.walks.layouts import Records
+from factorwise.kernels.walks.layouts import WalkRecords
 
 
 @lean_kernel
@@ -46,7 +46,7 @@ CHANGES = st.lists(st.tuples(st.integers(0, 2**31 - 1) | st.integers(0, 30), st.
 @given(CHANGES, st.integers(3, 5), st.booleans())
 def test_a_table_counts_like_a_dictionary(changes, bits, compiled):
     slots = empty_slots((1 << bits) + 3)
-    given_slots = slots if compiled else Records(slots)
+    given_slots = slots if compiled else WalkRecords(slots)
     add = compiled_add if compiled else add_count
     take = compiled_take if compiled else take_count
     how_many = compiled_count if compiled else count_of

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from chain_cases import any_rows, sparse, templates
 from factorwise.learning.chains import layout as chain_layout
-from factorwise.learning.chains.layout import SEGMENTS, Bundles, Layout, StateFeatures
+from factorwise.learning.chains.layout import SEGMENTS, Bundles, StateFeatures, WeightLayout
 from factorwise.variables.sparse_rows import SparseRows
 from reference import attribute_layout as reference
 
@@ -173,7 +173,7 @@ def test_entries_are_the_tokens_without_the_attributes_that_have_no_weight(value
     rng = np.random.default_rng(seed)
     rows, truth = any_rows(rng, 30, valued), rng.integers(0, 3, 30).astype(np.int32)
     features = StateFeatures.observed(rows, truth, 3, 1.5)
-    layout = Layout.of(features)
+    layout = WeightLayout.of(features)
     weights = features.per_attribute
     assert {0, 1} < set(weights.tolist())
     assert layout.rows.tolist() == np.flatnonzero(weights > 1).tolist()
@@ -184,7 +184,7 @@ def test_entries_are_the_tokens_without_the_attributes_that_have_no_weight(value
 def test_entries_name_bundles_after_the_rows(seed):
     rng = np.random.default_rng(seed)
     rows, slot = templates(rng, 40)
-    layout = Layout.of(StateFeatures.observed(rows, rng.integers(0, 3, 40).astype(np.int32), 3))
+    layout = WeightLayout.of(StateFeatures.observed(rows, rng.integers(0, 3, 40).astype(np.int32), 3))
     bundles = Bundles.find(rows, slot)
     count = len(bundles.contents)
     assert count > 0
@@ -199,7 +199,7 @@ def test_members_are_the_entries_by_attribute(valued, block, seed, monkeypatch):
     monkeypatch.setattr(chain_layout, "BLOCK", block)
     rng = np.random.default_rng(seed)
     rows, truth = any_rows(rng, 30, valued), rng.integers(0, 3, 30).astype(np.int32)
-    layout = Layout.of(StateFeatures.observed(rows, truth, 3))
+    layout = WeightLayout.of(StateFeatures.observed(rows, truth, 3))
     entries = layout.entries(rows)
     members = layout.members(entries, len(layout.rows) + 2)  # two bundles that no token has
     assert members.pair_start.shape == (-(-30 // block), SEGMENTS + 1)
@@ -226,7 +226,7 @@ def test_members_are_the_entries_by_attribute(valued, block, seed, monkeypatch):
 def test_segments_of_the_members_part_the_columns(seed):
     rng = np.random.default_rng(seed)
     rows = any_rows(rng, 30)
-    layout = Layout.of(StateFeatures.all_pairs(rows.width, 3))
+    layout = WeightLayout.of(StateFeatures.all_pairs(rows.width, 3))
     members = layout.members(layout.entries(rows), len(layout.rows))
     of_segment = [
         set(members.pair_column[a:b].tolist()) for start in members.pair_start for a, b in pairwise(start)
@@ -235,10 +235,10 @@ def test_segments_of_the_members_part_the_columns(seed):
 
 
 def test_a_layout_of_no_tokens_and_one_of_no_attributes_are_empty():
-    layout = Layout.of(StateFeatures.all_pairs(4, 2))
+    layout = WeightLayout.of(StateFeatures.all_pairs(4, 2))
     members = layout.members(layout.entries(EMPTY), 4)
     assert members.pair_start.shape == (0, SEGMENTS + 1)
-    bare = Layout.of(StateFeatures.all_pairs(0, 2))
+    bare = WeightLayout.of(StateFeatures.all_pairs(0, 2))
     entries = bare.entries(sparse([[], []], 0, valued=False))
     assert entries.dense_start.tolist() == entries.single_start.tolist() == [0, 0, 0]
     assert len(bare.members(entries, 0).pair_column) == 0

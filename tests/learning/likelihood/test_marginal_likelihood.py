@@ -13,7 +13,11 @@ from factorwise.errors import (
 )
 from factorwise.inference.exact import ChainOracle, Enumeration, JunctionTree, TreeOracle
 from factorwise.inference.message_passing import BeliefPropagation, TreeReweighted
-from factorwise.learning.likelihood.marginal_likelihood import LogLikelihood, Truth, expected_statistics
+from factorwise.learning.likelihood.marginal_likelihood import (
+    LogLikelihood,
+    ObservedLabels,
+    expected_statistics,
+)
 from factorwise.model.labels.base import ScopedTemplate, TableGroup
 from factorwise.model.labels.cardinality import Cardinality
 from factorwise.model.labels.custom import TupleTemplate
@@ -255,7 +259,7 @@ def test_what_is_unknown_is_summed_over(name):
     for world in worlds:
         known = rng.random(len(variables)) < 0.5
         known[rng.choice(variables.hidden, 2, replace=False)] = [True, False]
-        truths.append(Truth(world, known))
+        truths.append(ObservedLabels(world, known))
     objective = LogLikelihood(model, [*truths, worlds[0]], JunctionTree())
     every, total = all_worlds(variables), 0.0
     for truth in truths:
@@ -274,10 +278,10 @@ def test_a_truth_is_read_from_labels_with_gaps():
     tag = Column.of("tag", TAG, ["N", "V", "O"], observed=[False, True, False])
     bit = Column.hidden("bit", BIT, 2)
     variables = Variables([tag, bit])
-    truth = Truth.from_labels(variables, {"tag": [None, "V", "O"]})
+    truth = ObservedLabels.from_labels(variables, {"tag": [None, "V", "O"]})
     assert truth.known.tolist() == [False, True, True, False, False]
     assert truth.world.values[1:3].tolist() == [1, 2]
-    assert Truth.from_labels(variables, {"bit": ["on", None]}).known.tolist() == [0, 1, 0, 1, 0]
+    assert ObservedLabels.from_labels(variables, {"bit": ["on", None]}).known.tolist() == [0, 1, 0, 1, 0]
 
 
 def test_the_fitted_network_has_the_marginals_of_the_data():
@@ -415,7 +419,7 @@ def observed_world():
 def small(labels=(0, 1), **truth):
     tag = Column.hidden("tag", TAG, 2)
     world = Assignment(Variables([tag]), labels)
-    return Model([Transitions(tag)]), [Truth(world, **truth) if truth else world]
+    return Model([Transitions(tag)]), [ObservedLabels(world, **truth) if truth else world]
 
 
 def forbidden_truth():
@@ -512,7 +516,7 @@ def test_weights_of_the_wrong_number_are_refused():
 )
 def test_bad_labels_of_a_truth_are_refused_with_a_remedy(labels, error, message):
     with pytest.raises(error, match=message):
-        Truth.from_labels(Variables([Column.hidden("tag", TAG, 2)]), labels)
+        ObservedLabels.from_labels(Variables([Column.hidden("tag", TAG, 2)]), labels)
 
 
 def test_counts_in_groups_of_several_sizes_are_added_up():

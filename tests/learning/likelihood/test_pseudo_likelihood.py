@@ -6,7 +6,7 @@ from scipy.stats import chi2
 from assignment_cases import BIT, CASES, TAG, all_worlds, exact_distribution, with_random_weights
 from factorwise.errors import ImpossibleError, InvalidArgumentError, TemplateError
 from factorwise.inference.exact import Enumeration, JunctionTree
-from factorwise.learning.likelihood.marginal_likelihood import LogLikelihood, Truth
+from factorwise.learning.likelihood.marginal_likelihood import LogLikelihood, ObservedLabels
 from factorwise.learning.likelihood.pseudo_likelihood import PseudoLikelihood
 from factorwise.model.labels.cardinality import Cardinality
 from factorwise.model.labels.custom import DynamicTemplate, TupleTemplate
@@ -244,10 +244,10 @@ def test_a_forbidden_truth_is_refused():
 
 def test_a_missing_label_is_named_with_a_remedy():
     model, variables = hidden_tags()
-    truth = Truth.from_labels(variables, {"tag": ["N", None]})
+    truth = ObservedLabels.from_labels(variables, {"tag": ["N", None]})
     with pytest.raises(InvalidArgumentError, match=r"row 1 of column 'tag' in world 0 .*LogLikelihood"):
         PseudoLikelihood(model, [truth])
-    complete = Truth.from_labels(variables, {"tag": ["N", "V"]})
+    complete = ObservedLabels.from_labels(variables, {"tag": ["N", "V"]})
     assert PseudoLikelihood(model, [complete]).value_and_gradient(np.zeros(3))[0] == pytest.approx(
         -2 * np.log(3)
     )

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from factorwise.learning.optimizers.line_search import (
     ENOUGH,
     USED_UP,
+    LineTrial,
     Search,
-    Trial,
     backtracking,
     more_thuente,
 )
@@ -31,9 +31,9 @@ def search_on(function, first, noise=0.0, most=30):
 
     def evaluate(step):
         tried.append(step)
-        return Trial(step, *function(step))
+        return LineTrial(step, *function(step))
 
-    return Search(evaluate, Trial(0.0, *function(0.0)), first, noise, most), tried
+    return Search(evaluate, LineTrial(0.0, *function(0.0)), first, noise, most), tried
 
 
 def bowl(step):

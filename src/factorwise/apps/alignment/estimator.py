@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from factorwise.apps.alignment.general import general_weights, self_trained
 from factorwise.apps.alignment.matching import (
     CROWDING,
-    Candidates,
+    ConceptPairs,
     annealed_matching,
     best_matching,
     matching_model,
@@ -48,7 +48,7 @@ class Match(NamedTuple):
     confidence: float
 
 
-class Explanation(NamedTuple):
+class MatchExplanation(NamedTuple):
     """Why two concepts match, or do not.
 
     probability
@@ -167,7 +167,7 @@ class OntologyAligner(LearnedEstimator):
         parts = []
         for left, right, reference in pairs:
             entity = entities_of(left, right, list(reference))
-            parts.append(to_learn_from(Candidates.of(left, right), entity, self.complete))
+            parts.append(to_learn_from(ConceptPairs.of(left, right), entity, self.complete))
         if not parts:
             raise InvalidArgumentError("there are no ontologies to learn from: give at least one pair.")
         learner = SampleRank(
@@ -215,7 +215,7 @@ class OntologyAligner(LearnedEstimator):
 
     def fit_unlabelled(self, left: Ontology, right: Ontology) -> Self:
         """Adapt the weights that come with the package to two ontologies of which no match is known."""
-        candidates = Candidates.of(left, right)
+        candidates = ConceptPairs.of(left, right)
         weights = self_trained(candidates, self._general(candidates.names))
         model = matching_model(candidates)
         flat = model.blocks.flat(starting_weights(weights, one_to_one=self.one_to_one))
@@ -244,7 +244,7 @@ class OntologyAligner(LearnedEstimator):
             for (a, b), confidence in zip(candidates.edges[chosen].tolist(), sure, strict=True)
         ]
 
-    def explain(self, left: Ontology, right: Ontology, ours: str, theirs: str) -> Explanation:
+    def explain(self, left: Ontology, right: Ontology, ours: str, theirs: str) -> MatchExplanation:
         """Say why a concept of the left and one of the right, given by their ids, match or do not."""
         for side, one in ((left, ours), (right, theirs)):
             if one not in side.by_id:
@@ -254,7 +254,7 @@ class OntologyAligner(LearnedEstimator):
         edges = candidates.edges - np.array([0, candidates.n_left])
         at = np.flatnonzero((edges == number).all(axis=1))
         if not len(at):
-            return Explanation(
+            return MatchExplanation(
                 0.0, False, [("nothing in common, so that they are not compared", 0.0)], [], []
             )
         row = candidates.features[at[0]] * self.weights_[: len(candidates.names)]
@@ -273,14 +273,14 @@ class OntologyAligner(LearnedEstimator):
             for numbers in (beside.tolist(), dict.fromkeys(broken))
         )
         probability = float(self._probability(scores[at[0]]))
-        return Explanation(probability, at[0] in chosen, reasons, rivals, conflicts)
+        return MatchExplanation(probability, at[0] in chosen, reasons, rivals, conflicts)
 
     def _matched(
         self, left: Ontology, right: Ontology
-    ) -> tuple[Candidates, NDArray[np.float64], NDArray[np.int64]]:
+    ) -> tuple[ConceptPairs, NDArray[np.float64], NDArray[np.int64]]:
         """Return the candidate pairs, their scores, and the numbers of those that match."""
         self._check_fitted()
-        candidates = Candidates.of(left, right)
+        candidates = ConceptPairs.of(left, right)
         model = matching_model(candidates)
         self._give_weights(model)
         scores = self._scores(candidates)
@@ -319,7 +319,7 @@ class OntologyAligner(LearnedEstimator):
         made.calibration_ = (slope, intercept)
         return made
 
-    def _scores(self, candidates: Candidates) -> NDArray[np.float64]:
+    def _scores(self, candidates: ConceptPairs) -> NDArray[np.float64]:
         return np.asarray(candidates.features @ self.weights_[: len(candidates.names)])
 
     def _probability(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -356,8 +356,8 @@ def entities_of(left: Ontology, right: Ontology, reference: Sequence[tuple[str, 
 
 
 def to_learn_from(
-    everything: Candidates, entity: NDArray[np.int64], complete: bool
-) -> tuple[Candidates, NDArray[np.int64]]:
+    everything: ConceptPairs, entity: NDArray[np.int64], complete: bool
+) -> tuple[ConceptPairs, NDArray[np.int64]]:
     """Return the candidate pairs whose truth is known, and the entities of their concepts.
 
     A concept with a known match has no other, so its pairs are known; those of two concepts that are not

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
-from factorwise.apps.alignment.matching import Candidates, best_matching
+from factorwise.apps.alignment.matching import ConceptPairs, best_matching
 
 SURE = 0.9  # probability from which on a match teaches others
 ROUNDS = 2  # of self-training
@@ -35,7 +35,7 @@ def general_weights() -> Mapping[str, float]:
 
 
 def learn_general_weights(
-    tracks: Sequence[tuple[Candidates, NDArray[np.bool_]]],
+    tracks: Sequence[tuple[ConceptPairs, NDArray[np.bool_]]],
 ) -> dict[str, float]:
     """Learn weights from the candidate pairs of several tracks and whether each is a match.
 
@@ -49,7 +49,7 @@ def learn_general_weights(
     return dict(zip(tracks[0][0].names, weights.round(4).tolist(), strict=True))
 
 
-def self_trained(candidates: Candidates, general: NDArray[np.float64]) -> NDArray[np.float64]:
+def self_trained(candidates: ConceptPairs, general: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the weights that two ontologies without known matches are aligned by.
 
     general : float64[features]

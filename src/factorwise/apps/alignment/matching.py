@@ -44,7 +44,7 @@ FORBIDDEN = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Candidates:
+class ConceptPairs:
     """Pairs of concepts that may match, with their features.
 
     n_left, n_right
@@ -67,7 +67,7 @@ class Candidates:
     disjointness: Disjointness | None = None
 
     @classmethod
-    def of(cls, left: Ontology, right: Ontology) -> Candidates:
+    def of(cls, left: Ontology, right: Ontology) -> ConceptPairs:
         """Find the candidate pairs of two ontologies and describe them."""
         ours, theirs = ConceptTable.of(left), ConceptTable.of(right)
         pairs = np.asarray(candidate_pairs(ours, theirs), dtype=np.int64).reshape(-1, 2)
@@ -82,12 +82,12 @@ class Candidates:
             return []
         return [chosen[list(some)] for some in self.disjointness.conflicts(self.edges[chosen])]
 
-    def taken(self, chosen: NDArray[np.bool_]) -> tuple[Candidates, NDArray[np.int64]]:
+    def taken(self, chosen: NDArray[np.bool_]) -> tuple[ConceptPairs, NDArray[np.int64]]:
         """Keep some of the pairs and the concepts they name; return also which concepts those are."""
         edges = self.edges[chosen]
         concepts = np.unique(edges)
         n_left = int(np.searchsorted(concepts, self.n_left))
-        kept = Candidates(
+        kept = ConceptPairs(
             n_left,
             len(concepts) - n_left,
             np.searchsorted(concepts, edges).astype(np.int64),
@@ -102,7 +102,7 @@ class Candidates:
         return self.n_left + self.n_right
 
 
-def matching_model(candidates: Candidates) -> Model:
+def matching_model(candidates: ConceptPairs) -> Model:
     """Return the model of two ontologies, with weights of zero."""
     side = np.repeat([0, 1], [candidates.n_left, candidates.n_right])
     return Model(
@@ -120,7 +120,7 @@ def _crowding(cluster: Any) -> tuple[Any, ...]:
     return max(cluster.size - right - 1, 0), max(right - 1, 0)
 
 
-def concept_mover(candidates: Candidates) -> PartitionMixture:
+def concept_mover(candidates: ConceptPairs) -> PartitionMixture:
     """Move a random concept: to the cluster of one of its candidates, or to one of its own."""
     to_candidate = RelocateToCandidate.from_pairs(candidates.n_concepts, candidates.edges)
     return PartitionMixture([to_candidate, RelocateToNew()], [0.7, 0.3])
@@ -132,7 +132,7 @@ def starting_weights(matches: NDArray[np.float64], *, one_to_one: bool) -> dict[
 
 
 def training_world(
-    candidates: Candidates, entity: NDArray[np.int64], *, metric: MetricName = "pairwise"
+    candidates: ConceptPairs, entity: NDArray[np.int64], *, metric: MetricName = "pairwise"
 ) -> TrainingWorld:
     """Return two ontologies to learn from; concepts of the same ``entity`` match."""
     return TrainingWorld(
@@ -145,7 +145,7 @@ def training_world(
     )
 
 
-def best_matching(candidates: Candidates, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+def best_matching(candidates: ConceptPairs, scores: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the pairs, by number, of the one-to-one matching with the highest sum of scores: the exact MAP.
 
     No class is unsatisfiable by it. A matching that is the best of all under some of the factors for
@@ -161,7 +161,7 @@ def best_matching(candidates: Candidates, scores: NDArray[np.float64]) -> NDArra
 
 
 def _best_under(
-    candidates: Candidates, scores: NDArray[np.float64], conflicts: Sequence[NDArray[np.int64]]
+    candidates: ConceptPairs, scores: NDArray[np.float64], conflicts: Sequence[NDArray[np.int64]]
 ) -> NDArray[np.int64]:
     """Return the best one-to-one matching that has no conflict whole.
 
@@ -226,7 +226,7 @@ def _programmed(
     return np.flatnonzero(solved.x > 0.5)
 
 
-def annealed_matching(candidates: Candidates, model: Model, *, steps: int, seed: int) -> NDArray[np.int64]:
+def annealed_matching(candidates: ConceptPairs, model: Model, *, steps: int, seed: int) -> NDArray[np.int64]:
     """Return the pairs, by number, that are together in the best clustering that annealing finds.
 
     No class is unsatisfiable by it: factors for the conflicts that are met are added, and the search begins
@@ -244,7 +244,7 @@ def annealed_matching(candidates: Candidates, model: Model, *, steps: int, seed:
         conflicts += broken
 
 
-def _with_conflicts(model: Model, candidates: Candidates, conflicts: Sequence[NDArray[np.int64]]) -> Model:
+def _with_conflicts(model: Model, candidates: ConceptPairs, conflicts: Sequence[NDArray[np.int64]]) -> Model:
     """Return a model with a factor for each conflict."""
     if not conflicts:
         return model

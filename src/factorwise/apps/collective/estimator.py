@@ -16,7 +16,7 @@ from factorwise.apps.collective.counts import Counts
 from factorwise.apps.collective.features import TransitionFeatures, by_distance, read_distances, staying
 from factorwise.apps.collective.flows import Flows
 from factorwise.apps.collective.learning import Callback, CollectiveProblem, Parameters, Pass, hard_em
-from factorwise.apps.collective.model_file import Learned, read_learned, write_learned
+from factorwise.apps.collective.model_file import LearnedFlows, read_learned, write_learned
 from factorwise.apps.collective.noise import NUMBER_OF, Noise, NoiseKind
 from factorwise.apps.collective.truth import flows_like, true_flows
 from factorwise.errors import ConvergenceWarning, InvalidArgumentError, require
@@ -204,7 +204,7 @@ class CollectiveModel(BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         settings = {name: getattr(self, name) for name in SETTINGS}
         parameters = Parameters(self.weights_, self.initial_)
-        learned = Learned(
+        learned = LearnedFlows(
             self.places_, self.feature_names_, parameters, settings, self.history_, self.features_
         )
         write_learned(path, learned, data)

@@ -21,7 +21,7 @@ KIND = "collective"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Learned:
+class LearnedFlows:
     """Parameters, the settings they were learned with, and features if they hold for any sequence.
 
     places, names
@@ -39,7 +39,7 @@ class Learned:
 
 
 def write_learned(
-    path: str | os.PathLike[str], learned: Learned, data: Sequence[str | os.PathLike[str]] = ()
+    path: str | os.PathLike[str], learned: LearnedFlows, data: Sequence[str | os.PathLike[str]] = ()
 ) -> None:
     """Write a model file; its provenance names the files in ``data``."""
     features = learned.features
@@ -58,7 +58,7 @@ def write_learned(
     write_model(path, ModelFile(kind=KIND, metadata=metadata, arrays=arrays, provenance=record))
 
 
-def read_learned(path: str | os.PathLike[str], needed: Sequence[str] = ()) -> Learned:
+def read_learned(path: str | os.PathLike[str], needed: Sequence[str] = ()) -> LearnedFlows:
     """Read a model file.
 
     needed
@@ -86,7 +86,7 @@ def read_learned(path: str | os.PathLike[str], needed: Sequence[str] = ()) -> Le
         history = [Pass(int(number), *map(float, rest)) for number, *rest in saved["history"]]
         settings = dict(saved["settings"])
         _check_settings({name: settings[name] for name in needed})
-        return Learned(places, names, parameters, settings, history, features)
+        return LearnedFlows(places, names, parameters, settings, history, features)
     except (AttributeError, LookupError, TypeError, ValueError, FactorwiseError) as error:
         raise ModelFileError(
             f"{os.fspath(path)}: its places, features and weights do not fit together ({error}). The file is"

@@ -9,7 +9,7 @@ import numpy as np
 
 from factorwise.apps.coreference import lexicon as lex
 from factorwise.apps.coreference.mentions import ADDRESSED, PRONOUN, SAYS_I, SAYS_YOU, SPEAKS
-from factorwise.apps.coreference.pairs import Pairs, coded, shared
+from factorwise.apps.coreference.pairs import MentionPairs, coded, shared
 from factorwise.apps.coreference.word_features import content_words
 from factorwise.types import Bools, Floats
 
@@ -18,7 +18,7 @@ _UNLIKE, _ALIKE = 0.04, 0.15  # cosines of documents
 _LITTLE, _MUCH = 0.12, 0.3  # cosines of sentences
 
 
-def speech_features(pairs: Pairs) -> dict[str, Bools]:
+def speech_features(pairs: MentionPairs) -> dict[str, Bools]:
     """Tell who is I and who is you in quoted speech, and who is said to speak."""
     m = pairs.mentions
     says_i, says_you, speaks, addressed = (m.voice == code for code in (SAYS_I, SAYS_YOU, SPEAKS, ADDRESSED))
@@ -46,7 +46,7 @@ def speech_features(pairs: Pairs) -> dict[str, Bools]:
     }
 
 
-def topic_features(pairs: Pairs) -> dict[str, Bools]:
+def topic_features(pairs: MentionPairs) -> dict[str, Bools]:
     """Compare the documents and the sentences of two mentions by their rarer words."""
     m = pairs.mentions
     across = ~pairs.same_document
@@ -79,7 +79,7 @@ def topic_features(pairs: Pairs) -> dict[str, Bools]:
     }
 
 
-def _rarity(pairs: Pairs) -> dict[str, float]:
+def _rarity(pairs: MentionPairs) -> dict[str, float]:
     """Log of the inverse share of documents that have a word; function words are left out."""
     documents = pairs.discourse.documents
     counts = Counter(word for document in documents for word in {t.lower() for t in document.tokens})
@@ -90,7 +90,7 @@ def _rarity(pairs: Pairs) -> dict[str, float]:
     }
 
 
-def _document_likeness(pairs: Pairs, rarity: dict[str, float]) -> Floats:
+def _document_likeness(pairs: MentionPairs, rarity: dict[str, float]) -> Floats:
     documents = pairs.discourse.documents
     columns = {word: column for column, word in enumerate(rarity)}
     table = np.zeros((len(documents), max(1, len(columns))), dtype=np.float32)
@@ -105,7 +105,7 @@ def _document_likeness(pairs: Pairs, rarity: dict[str, float]) -> Floats:
     return answer
 
 
-def _sentence_likeness(pairs: Pairs, rarity: dict[str, float]) -> Floats:
+def _sentence_likeness(pairs: MentionPairs, rarity: dict[str, float]) -> Floats:
     """Cosine of the sentences around two mentions, their own words left out."""
     around: list[frozenset[str]] = []
     for (d, number), own in zip(pairs.discourse.places, content_words(pairs), strict=True):
@@ -120,7 +120,7 @@ def _sentence_likeness(pairs: Pairs, rarity: dict[str, float]) -> Floats:
     return answer
 
 
-def _neighbors(pairs: Pairs) -> tuple[Bools, Bools]:
+def _neighbors(pairs: MentionPairs) -> tuple[Bools, Bools]:
     """Whether the same word, no function word, follows both mentions, and whether it precedes both."""
     following, preceding = [], []
     for d, number in pairs.discourse.places:

@@ -6,14 +6,14 @@ import numpy as np
 
 from factorwise.apps.coreference import lexicon as lex
 from factorwise.apps.coreference.mentions import NAME, PRONOUN
-from factorwise.apps.coreference.pairs import FAR, Pairs, coded
+from factorwise.apps.coreference.pairs import FAR, MentionPairs, coded
 from factorwise.types import Bools, Ints
 
 _FINE = ((0, 0), (1, 1), (2, 2), (3, 5), (6, 12), (13, FAR - 1))
 _COARSE = ((0, 0), (1, 2), (3, 12), (13, FAR - 1))
 
 
-def distance_features(pairs: Pairs) -> dict[str, Bools]:
+def distance_features(pairs: MentionPairs) -> dict[str, Bools]:
     """Cut the number of sentences between two mentions of one type into bins, by what the two are."""
     m = pairs.mentions
     pronoun = m.kind == PRONOUN
@@ -33,7 +33,7 @@ def distance_features(pairs: Pairs) -> dict[str, Bools]:
     }
 
 
-def antecedent_features(pairs: Pairs) -> dict[str, Bools]:
+def antecedent_features(pairs: MentionPairs) -> dict[str, Bools]:
     """Rank the compatible mentions before a pronoun of the third person, nearest first.
 
     All of them together, then the subjects, the names, those that are no pronouns, and the pronouns of the
@@ -66,7 +66,7 @@ def antecedent_features(pairs: Pairs) -> dict[str, Bools]:
     }
 
 
-def focus_features(pairs: Pairs) -> dict[str, Bools]:
+def focus_features(pairs: MentionPairs) -> dict[str, Bools]:
     """Compare what pronouns of the third person stand for at first sight.
 
     That is the last name before them, or the last subject that is no pronoun, with which they agree.
@@ -90,7 +90,7 @@ def focus_features(pairs: Pairs) -> dict[str, Bools]:
     }
 
 
-def spoken_features(pairs: Pairs) -> dict[str, Bools]:
+def spoken_features(pairs: MentionPairs) -> dict[str, Bools]:
     """Compare the names behind a spoken I or you, of the speaker or of whoever is addressed, with others."""
     spoken, name = pairs.mentions.alias >= 0, pairs.mentions.kind == NAME
     same, other = _compared(pairs, _names_behind(pairs))
@@ -103,14 +103,14 @@ def spoken_features(pairs: Pairs) -> dict[str, Bools]:
     }
 
 
-def _third(pairs: Pairs) -> Bools:
+def _third(pairs: MentionPairs) -> Bools:
     """Whether a mention is one of the pronouns he, she, it and they."""
     families = (lex.HE, lex.SHE, lex.IT, lex.THEY)
     answer: Bools = (pairs.mentions.kind == PRONOUN) & np.isin(pairs.mentions.family, families)
     return answer
 
 
-def _names_behind(pairs: Pairs) -> Ints:
+def _names_behind(pairs: MentionPairs) -> Ints:
     """Code of the name that each mention is or, at first sight, stands for; -1 for none."""
     m = pairs.mentions
     heads = coded([one.head for one in m.described])
@@ -123,7 +123,7 @@ def _heads_of(items: Ints, heads: Ints) -> Ints:
     return np.where(items >= 0, heads[items], -1)
 
 
-def _compared(pairs: Pairs, codes: Ints) -> tuple[Bools, Bools]:
+def _compared(pairs: MentionPairs, codes: Ints) -> tuple[Bools, Bools]:
     known = pairs.both(codes >= 0) & pairs.same_document
     same = pairs.same(codes)
     return known & same, known & ~same

@@ -6,14 +6,14 @@ import numpy as np
 
 from factorwise.apps.coreference import lexicon as lex
 from factorwise.apps.coreference.mentions import INDEFINITE, NAME, NOMINAL, PRONOUN
-from factorwise.apps.coreference.pairs import FAR, Pairs
+from factorwise.apps.coreference.pairs import FAR, MentionPairs
 from factorwise.types import Bools
 
 _NEAR = 4  # most tokens between two mentions that a copula or an apposition joins
 _BREAKS = frozenset({",", ";", ":", "--", "—"})
 
 
-def agreement_features(pairs: Pairs) -> dict[str, Bools]:
+def agreement_features(pairs: MentionPairs) -> dict[str, Bools]:
     """Tell whether types, numbers and genders of the two agree."""
     m = pairs.mentions
     pronoun = m.kind == PRONOUN
@@ -35,7 +35,7 @@ def agreement_features(pairs: Pairs) -> dict[str, Bools]:
     }
 
 
-def pronoun_features(pairs: Pairs) -> dict[str, Bools]:
+def pronoun_features(pairs: MentionPairs) -> dict[str, Bools]:
     """Tell which pronouns the two are, and with what others they are paired."""
     m = pairs.mentions
     family, quoted = m.family, m.quotation >= 0
@@ -71,7 +71,7 @@ def pronoun_features(pairs: Pairs) -> dict[str, Bools]:
     }
 
 
-def sentence_features(pairs: Pairs) -> dict[str, Bools]:
+def sentence_features(pairs: MentionPairs) -> dict[str, Bools]:
     """Tell how the two stand to one another within a sentence: nested, joined, in one clause."""
     m = pairs.mentions
     pronoun = m.kind == PRONOUN
@@ -110,7 +110,7 @@ def sentence_features(pairs: Pairs) -> dict[str, Bools]:
     }
 
 
-def _joints(pairs: Pairs) -> dict[str, Bools]:
+def _joints(pairs: MentionPairs) -> dict[str, Bools]:
     """Look at the tokens between two mentions of a sentence that stand close by."""
     m = pairs.mentions
     found = {
@@ -139,7 +139,7 @@ def _joint(between: list[str]) -> str:
     return "joined by a conjunction" if joined else ""
 
 
-def _same_clause(pairs: Pairs) -> Bools:
+def _same_clause(pairs: MentionPairs) -> Bools:
     """Whether no comma, conjunction or the like stands between the heads of two mentions of a sentence."""
     m = pairs.mentions
     clause = [

@@ -11,7 +11,7 @@ import numpy as np
 
 from factorwise.apps.coreference import lexicon as lex
 from factorwise.apps.coreference.documents import Discourse, Document, Mention
-from factorwise.apps.coreference.speech import Span, Speech, is_address, speech_of
+from factorwise.apps.coreference.speech import Speech, SpeechSpan, is_address, speech_of
 from factorwise.types import Bools, Ints
 
 PRONOUN, NOMINAL, NAME = 0, 1, 2
@@ -117,7 +117,7 @@ def mention_table(discourse: Discourse) -> MentionTable:
         text = Text.of(document)
         found = _share_gender([describe(text, mention) for mention in mentions])
         spans = [
-            Span(mention.start, mention.end, one.kind == PRONOUN)
+            SpeechSpan(mention.start, mention.end, one.kind == PRONOUN)
             for mention, one in zip(mentions, found, strict=True)
         ]
         speech = speech_of(document.tokens, text.sentence, spans)

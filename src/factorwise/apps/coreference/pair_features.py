@@ -19,12 +19,12 @@ from factorwise.apps.coreference.grammar_features import (
     pronoun_features,
     sentence_features,
 )
-from factorwise.apps.coreference.pairs import Pairs
+from factorwise.apps.coreference.pairs import MentionPairs
 from factorwise.apps.coreference.word_features import name_features, nominal_features, time_features
 from factorwise.types import Bools
 from factorwise.variables.pair_table import PairTable
 
-Family = Callable[[Pairs], dict[str, Bools]]
+Family = Callable[[MentionPairs], dict[str, Bools]]
 
 _COMMON: tuple[Family, ...] = (
     agreement_features,
@@ -49,7 +49,7 @@ def pair_table(discourse: Discourse) -> PairTable:
     Within a document speech is looked at, in a topic the likeness of documents and sentences: the names of
     the features depend on the scope and on nothing else.
     """
-    pairs = Pairs(discourse)
+    pairs = MentionPairs(discourse)
     found: dict[str, Bools] = {}
     for family in FAMILIES[discourse.scope]:
         found |= family(pairs)

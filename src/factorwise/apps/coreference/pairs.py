@@ -16,7 +16,7 @@ from factorwise.types import Bools, Floats, Ints
 FAR = 10_000  # sentences or tokens between mentions of different documents
 
 
-class Pairs:
+class MentionPairs:
     """The pairs of n mentions, each once.
 
     mentions

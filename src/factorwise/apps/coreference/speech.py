@@ -32,7 +32,7 @@ class Quotation(NamedTuple):
     side: int
 
 
-class Span(NamedTuple):
+class SpeechSpan(NamedTuple):
     """A mention as far as speech is concerned."""
 
     start: int
@@ -57,7 +57,7 @@ class Speech:
     speaker: Ints
 
 
-def speech_of(tokens: Sequence[str], sentence: Ints, mentions: Sequence[Span]) -> Speech:
+def speech_of(tokens: Sequence[str], sentence: Ints, mentions: Sequence[SpeechSpan]) -> Speech:
     """Find the quotations of a document and their speakers; ``sentence`` numbers each token's sentence."""
     spans = _spans(tokens, sentence)
     of_token = np.full(len(tokens), -1, dtype=np.int64)
@@ -111,7 +111,7 @@ def _opens(tokens: Sequence[str], sentence: Ints, place: int) -> bool:
 
 
 def _speaker_after(
-    tokens: Sequence[str], of_token: Ints, end: int, starting: dict[int, int], mentions: Sequence[Span]
+    tokens: Sequence[str], of_token: Ints, end: int, starting: dict[int, int], mentions: Sequence[SpeechSpan]
 ) -> int:
     """Find ``" ... " said X`` or ``" ... " X said``."""
     for place in range(end + 1, min(end + _REACH, len(tokens))):

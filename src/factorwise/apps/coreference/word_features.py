@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from factorwise.apps.coreference.mentions import DEFINITE, DEMONSTRATIVE, INDEFINITE, NAME, NOMINAL, PRONOUN
-from factorwise.apps.coreference.pairs import Pairs, coded, shared
+from factorwise.apps.coreference.pairs import MentionPairs, coded, shared
 from factorwise.types import Bools
 
 
-def name_features(pairs: Pairs) -> dict[str, Bools]:
+def name_features(pairs: MentionPairs) -> dict[str, Bools]:
     """Compare two names of one type: the same, one the shorter form, an acronym, or nothing in common."""
     m, described = pairs.mentions, pairs.mentions.described
     names = pairs.both(m.kind == NAME) & pairs.same_type
@@ -32,7 +32,7 @@ def name_features(pairs: Pairs) -> dict[str, Bools]:
     }
 
 
-def nominal_features(pairs: Pairs) -> dict[str, Bools]:
+def nominal_features(pairs: MentionPairs) -> dict[str, Bools]:
     """Compare two nominals of one type, and a name with a nominal: heads, modifiers, determiners."""
     m, described = pairs.mentions, pairs.mentions.described
     nominal, name = m.kind == NOMINAL, m.kind == NAME
@@ -72,7 +72,7 @@ def nominal_features(pairs: Pairs) -> dict[str, Bools]:
     }
 
 
-def time_features(pairs: Pairs) -> dict[str, Bools]:
+def time_features(pairs: MentionPairs) -> dict[str, Bools]:
     """Compare two times: the same word, a word shared, or none."""
     described = pairs.mentions.described
     times = pairs.both(pairs.mentions.is_time)
@@ -85,14 +85,14 @@ def time_features(pairs: Pairs) -> dict[str, Bools]:
     }
 
 
-def content_words(pairs: Pairs) -> list[frozenset[str]]:
+def content_words(pairs: MentionPairs) -> list[frozenset[str]]:
     """Head and modifiers of each mention; nothing of a pronoun."""
     return [
         one.modifiers | {one.head} if one.kind != PRONOUN else frozenset() for one in pairs.mentions.described
     ]
 
 
-def _acronyms(pairs: Pairs) -> Bools:
+def _acronyms(pairs: MentionPairs) -> Bools:
     """Whether one is made of the initials of the other."""
     described = pairs.mentions.described
     brief = [

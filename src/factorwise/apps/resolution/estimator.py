@@ -57,7 +57,7 @@ from factorwise.arguments import check_types
 from factorwise.distributed.executors import Executor
 from factorwise.distributed.mixing import Mixer
 from factorwise.errors import InvalidArgumentError, ShapeError
-from factorwise.inference.mcmc.shards.search import LinkSearch, Progress
+from factorwise.inference.mcmc.shards.search import LinkSearch, SearchProgress
 from factorwise.io.tables.reading import ids_of, read_table
 from factorwise.kernels.compile.threads import Team, thread_count
 from factorwise.learning.samplerank.learner import PassRecord
@@ -311,7 +311,7 @@ class EntityResolver(ParameterEstimator):
         memory: int | str | None = None,
         planned: Callable[[MemoryPlan], None] = lambda plan: None,
         linked: Callable[[Linked], None] | None = None,
-        watch: Callable[[Progress], None] | None = None,
+        watch: Callable[[SearchProgress], None] | None = None,
     ) -> Resolution:
         """Find the entities.
 

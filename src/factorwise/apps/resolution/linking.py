@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.blocking import Candidates
-from factorwise.apps.resolution.comparisons import Comparer, HasPairs, Pairs
+from factorwise.apps.resolution.comparisons import Comparer, HasPairs, OverlapPairs
 from factorwise.apps.resolution.comparisons.plan import chunks
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.context.features import PairContext
@@ -324,8 +324,10 @@ def score_pairs(
     """
     if knowledge.unlabelled is not None:
         return knowledge.unlabelled.scores(normal, first, second, team, sources)
-    comparer = Comparer(normal, knowledge.comparisons, among=Pairs(first, second) if among is None else among)
-    return _weigh(comparer, knowledge, Pairs(first, second), team, executor)
+    comparer = Comparer(
+        normal, knowledge.comparisons, among=OverlapPairs(first, second) if among is None else among
+    )
+    return _weigh(comparer, knowledge, OverlapPairs(first, second), team, executor)
 
 
 def joined(

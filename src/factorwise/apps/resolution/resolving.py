@@ -23,7 +23,7 @@ from factorwise.inference.mcmc.shards.component_search import (
     search_group,
 )
 from factorwise.inference.mcmc.shards.link_walk import LinkWalk
-from factorwise.inference.mcmc.shards.search import Found, LinkSearch, Progress, SearchState
+from factorwise.inference.mcmc.shards.search import Found, LinkSearch, SearchProgress, SearchState
 from factorwise.inference.merge_trees import LinkPosterior
 from factorwise.io.checkpoints import (
     Checkpoint,
@@ -91,7 +91,7 @@ def searched(
     team: Team,
     executor: Executor | None = None,
     keeping: Keeping | None = None,
-    watch: Callable[[Progress], None] | None = None,
+    watch: Callable[[SearchProgress], None] | None = None,
 ) -> Found:
     """Search from every item by itself, or from the checkpoint of the same run, and place the items.
 
@@ -121,7 +121,7 @@ def _search_one(
     team: Team,
     keeping: Keeping | None,
     mark: str,
-    watch: Callable[[Progress], None] | None,
+    watch: Callable[[SearchProgress], None] | None,
 ) -> GroupFound:
     """Search the only group, and keep checkpoints under a ``mark`` that tells the run from others."""
     group, weights = groups.take(0), groups.links.weights

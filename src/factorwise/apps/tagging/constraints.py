@@ -28,7 +28,7 @@ SCHEMES = ("BIO", "IOB2", "IOB1", "IOE2", "BIOES", "IOBES", "BILOU")
 
 
 @dataclass(frozen=True, eq=False)
-class Constraints:
+class LabelConstraints:
     """Pairs of labels that must not follow one another, and labels that must not begin or end a sentence."""
 
     forbidden: Bools
@@ -36,13 +36,13 @@ class Constraints:
     not_last: Bools
 
     @classmethod
-    def none(cls, labels: int) -> Constraints:
+    def none(cls, labels: int) -> LabelConstraints:
         """Forbid nothing."""
         no = np.zeros(labels, dtype=bool)
         return cls(np.zeros((labels, labels), dtype=bool), no, no.copy())
 
     @classmethod
-    def of_scheme(cls, labels: Sequence[str], scheme: str) -> Constraints:
+    def of_scheme(cls, labels: Sequence[str], scheme: str) -> LabelConstraints:
         """Forbid what leaves a span without its beginning or its end."""
         given, scheme = scheme, scheme_name(scheme)
         if scheme not in _SCHEMES:
@@ -80,7 +80,7 @@ class Constraints:
 
     def with_pairs(
         self, labels: Sequence[str], pairs: Iterable[tuple[str | None, str | None]]
-    ) -> Constraints:
+    ) -> LabelConstraints:
         """Forbid more pairs; None stands for the beginning of a sentence (left) or its end (right)."""
         number = {label: code for code, label in enumerate(labels)}
         forbidden, not_first, not_last = self.forbidden.copy(), self.not_first.copy(), self.not_last.copy()
@@ -154,10 +154,10 @@ def _prefix_and_type(label: str) -> tuple[str, str]:
     return (label, "") if len(label) == 1 else ("O", label)
 
 
-def constraints_of_options(names: Sequence[Any], scheme: str | None, forbidden: Any) -> Constraints:
+def constraints_of_options(names: Sequence[Any], scheme: str | None, forbidden: Any) -> LabelConstraints:
     """Return the constraints of labels by a scheme and by pairs that must not follow one another."""
     texts = [str(name) for name in names]
-    rules = Constraints.none(len(texts)) if scheme is None else Constraints.of_scheme(texts, scheme)
+    rules = LabelConstraints.none(len(texts)) if scheme is None else LabelConstraints.of_scheme(texts, scheme)
     if forbidden is None:
         return rules
     listed = isinstance(forbidden, Collection) and not isinstance(forbidden, str)

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.apps.tagging.config import TrainingConfig
-from factorwise.apps.tagging.constraints import Constraints
+from factorwise.apps.tagging.constraints import LabelConstraints
 from factorwise.apps.tagging.tagger import ChainTagger
-from factorwise.apps.tagging.training import HeldOut, Measure, Sentences, Trained, train
+from factorwise.apps.tagging.training import EncodedSentences, HeldOutSentences, SpanMeasure, Trained, train
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.compile.threads import Team
 from factorwise.learning.likelihood.priors import Prior
@@ -28,7 +28,7 @@ from factorwise.variables.sparse_rows import SparseRows
 FOLDS = 5
 
 
-class Judged(NamedTuple):
+class JudgedSentences(NamedTuple):
     """Sentences, all labels of which are known, and a chain that has not learned from them."""
 
     tagger: ChainTagger
@@ -37,26 +37,26 @@ class Judged(NamedTuple):
     truth: Ints
 
     @classmethod
-    def by(cls, tagger: ChainTagger, held_out: HeldOut) -> Judged:
+    def by(cls, tagger: ChainTagger, held_out: HeldOutSentences) -> JudgedSentences:
         """Return sentences that were held out of training."""
         return cls(tagger, held_out.rows, held_out.start, held_out.truth)
 
-    def score(self, measure: Measure, team: Team) -> float:
+    def score(self, measure: SpanMeasure, team: Team) -> float:
         """Return how well the chain labels the sentences."""
         return measure.score(self.truth, self.tagger.decode(self.rows, self.start, team), self.start)
 
 
 def judged_sentences(
     trained: Trained,
-    held_out: HeldOut | None,
-    sentences: Sentences,
+    held_out: HeldOutSentences | None,
+    sentences: EncodedSentences,
     labels: Sequence[Any],
     config: TrainingConfig,
     *,
     folds: int,
-    constraints: Constraints | None = None,
+    constraints: LabelConstraints | None = None,
     threads: int = 1,
-) -> list[Judged]:
+) -> list[JudgedSentences]:
     """Return the sentences that were held out, if any, and those that were learned from, in ``folds`` parts.
 
     trained
@@ -64,7 +64,7 @@ def judged_sentences(
     folds
         0 to leave out what was learned from.
     """
-    judged = [] if held_out is None else [Judged.by(trained.tagger, held_out)]
+    judged = [] if held_out is None else [JudgedSentences.by(trained.tagger, held_out)]
     if folds:
         alike = replace(config, max_iterations=max(trained.n_iter, 1))
         judged += cross_fitted(
@@ -74,15 +74,15 @@ def judged_sentences(
 
 
 def cross_fitted(
-    sentences: Sentences,
+    sentences: EncodedSentences,
     labels: Sequence[Any],
     config: TrainingConfig,
     *,
     folds: int = FOLDS,
-    constraints: Constraints | None = None,
+    constraints: LabelConstraints | None = None,
     threads: int = 1,
     on_fit: Callable[[], object] = lambda: None,
-) -> list[Judged]:
+) -> list[JudgedSentences]:
     """Train a chain on all parts but one, for each part, and return the parts, each with its chain.
 
     folds
@@ -105,7 +105,7 @@ def cross_fitted(
         if apart.any():
             rest = sentences.taken(part != number)
             tagger = train(rest, labels, config, constraints=constraints, threads=threads).tagger
-            found.append(Judged.by(tagger, HeldOut.of(sentences.taken(apart))))
+            found.append(JudgedSentences.by(tagger, HeldOutSentences.of(sentences.taken(apart))))
         on_fit()
     if not found:
         raise InvalidArgumentError(
@@ -134,13 +134,13 @@ class PriorScores:
 
 
 def cross_validate(
-    sentences: Sentences,
+    sentences: EncodedSentences,
     labels: Sequence[Any],
     config: TrainingConfig,
     priors: Sequence[Prior],
     *,
     folds: int = FOLDS,
-    constraints: Constraints | None = None,
+    constraints: LabelConstraints | None = None,
     threads: int = 1,
     on_fit: Callable[[], object] = lambda: None,
 ) -> list[PriorScores]:
@@ -153,7 +153,7 @@ def cross_validate(
     on_fit
         Called after each training.
     """
-    measure, found = Measure.of(labels), []
+    measure, found = SpanMeasure.of(labels), []
     for prior in priors:
         judged = cross_fitted(
             sentences,

@@ -29,7 +29,14 @@ from factorwise.apps.tagging.model_file import SavedTagger, read_tagger, write_t
 from factorwise.apps.tagging.prediction import ChainPredictions, threads_of, warn_of_unseen
 from factorwise.apps.tagging.progress import TrainingBar
 from factorwise.apps.tagging.supervision import held_out_from, random_share, supervision_of
-from factorwise.apps.tagging.training import HeldOut, Sentences, Step, Trained, train, without_zeros
+from factorwise.apps.tagging.training import (
+    EncodedSentences,
+    HeldOutSentences,
+    Step,
+    Trained,
+    train,
+    without_zeros,
+)
 from factorwise.apps.tagging.warm import EarlierFit, continued
 from factorwise.errors import InvalidArgumentError, require
 from factorwise.io.models.provenance import provenance
@@ -267,7 +274,7 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         labels = LabelEncoder(previous[0].classes if previous else ())
         known = labels.fit_encode(y, encoded.start)
         names = labels.labels
-        everything = Sentences(
+        everything = EncodedSentences(
             encoded.rows,
             encoded.start,
             supervision_of(known, names, encoded.start, sample_weight, self.class_weight),
@@ -348,13 +355,13 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
 
     def _held_out(
         self,
-        everything: Sentences,
+        everything: EncodedSentences,
         encoder: encoders.Encoder,
         labels: LabelEncoder,
         X_dev: Any,
         y_dev: Any,
         apart: bool,
-    ) -> tuple[Sentences, HeldOut | None]:
+    ) -> tuple[EncodedSentences, HeldOutSentences | None]:
         """Return the sentences to learn from and those to score on.
 
         apart
@@ -366,7 +373,7 @@ class ChainCRF(ChainPredictions, BaseEstimator):  # type: ignore[misc]
         patience = self.n_iter_no_change if self.early_stopping else None
         if X_dev is not None:
             rows, start = encoder.encode(encoders.as_sentences(X_dev))
-            others = Sentences(rows, start, Supervision(self._known_codes(labels, y_dev, start)))
+            others = EncodedSentences(rows, start, Supervision(self._known_codes(labels, y_dev, start)))
             if len(start) == 1 or not others.complete.any():
                 raise InvalidArgumentError(
                     "no sentence of X_dev has labels for all its tokens, so that none can be scored: give one"

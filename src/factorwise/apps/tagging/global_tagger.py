@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.apps.tagging.cross_fitting import Judged
+from factorwise.apps.tagging.cross_fitting import JudgedSentences
 from factorwise.apps.tagging.global_constraints import ConstraintSet
 from factorwise.apps.tagging.tagger import ChainTagger, normalized
 from factorwise.errors import ImpossibleError, InvalidArgumentError
@@ -107,7 +107,7 @@ class LearnedConstraints(NamedTuple):
 def learn_constraints(
     tagger: ChainTagger,
     candidates: ConstraintSet,
-    judged: Sequence[Judged],
+    judged: Sequence[JudgedSentences],
     *,
     config: EnergyLearning = LEARNING,
     team: Team | None = None,
@@ -134,7 +134,7 @@ def learn_constraints(
     return _with(tagger, candidates, weights, len(tried), fit)
 
 
-def likelihood_of(constraints: ConstraintSet, judged: Sequence[Judged]) -> SequenceLikelihood:
+def likelihood_of(constraints: ConstraintSet, judged: Sequence[JudgedSentences]) -> SequenceLikelihood:
     """Return the likelihood of sentences as a function of what constraints cost."""
     labels = texts_of(judged[0].tagger)
     nodes = [node_scores(each.tagger, each.rows, each.start, None) for each in judged]
@@ -168,7 +168,7 @@ def candidates_of(given: Any, names: Sequence[Any], order: int) -> ConstraintSet
 
 
 def constrained(
-    tagger: ChainTagger, candidates: ConstraintSet, judged: Sequence[Judged], threads: int
+    tagger: ChainTagger, candidates: ConstraintSet, judged: Sequence[JudgedSentences], threads: int
 ) -> LearnedConstraints:
     """Give a tagger constraints; those without a weight learn it from sentences that chains have not seen."""
     if candidates.learned:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.apps.tagging.labels import EncodedLabels
-from factorwise.apps.tagging.training import HeldOut, Sentences
+from factorwise.apps.tagging.training import EncodedSentences, HeldOutSentences
 from factorwise.errors import InvalidArgumentError, ShapeError, require
 from factorwise.learning.chains.structure import Supervision
 from factorwise.rng import Stream
@@ -85,9 +85,9 @@ def random_share(able: Bools, share: float, seed: int) -> Bools:
     return chosen
 
 
-def held_out_from(sentences: Sentences, chosen: Bools, patience: int | None) -> HeldOut:
+def held_out_from(sentences: EncodedSentences, chosen: Bools, patience: int | None) -> HeldOutSentences:
     """Return the sentences that are chosen, to be scored on."""
-    return HeldOut.of(sentences.taken(chosen), patience)
+    return HeldOutSentences.of(sentences.taken(chosen), patience)
 
 
 def _numbers(given: Any, name: str) -> NDArray[np.float64]:

@@ -22,7 +22,7 @@ from factorwise.kernels.chains.attribute_rows import AHEAD, Entries, Tokens
 from factorwise.kernels.chains.chain_rows import FORBIDDEN, Steps
 from factorwise.kernels.chains.rows import GROUP, Groups, groups_of
 from factorwise.kernels.compile.threads import Team
-from factorwise.learning.chains.layout import Layout, StateFeatures
+from factorwise.learning.chains.layout import StateFeatures, WeightLayout
 from factorwise.learning.chains.structure import ChainStructure, FirstOrder
 from factorwise.types import Bools, Floats
 from factorwise.validation import check_count
@@ -75,8 +75,8 @@ class ChainTagger:
         return GROUP * len(self._groups)
 
     @cached_property
-    def _layout(self) -> Layout:
-        return Layout.of(self.features)
+    def _layout(self) -> WeightLayout:
+        return WeightLayout.of(self.features)
 
     @cached_property
     def _table(self) -> NDArray[np.float32]:

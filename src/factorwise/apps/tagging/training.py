@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.apps.tagging.config import BATCH, MOST_PASSES, TrainingConfig, online_rule
-from factorwise.apps.tagging.constraints import Constraints
+from factorwise.apps.tagging.constraints import LabelConstraints
 from factorwise.apps.tagging.features.encoders import Encoder
 from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.apps.tagging.warm import Beginning, EarlierFit, holding
@@ -37,7 +37,7 @@ _SINGLE_ERROR = 1e-6  # of the loss, seen to jump by 2e-7 of itself near the opt
 _DOUBLE_ERROR = 1e-14  # relative rounding error of the objective when its rows are in double precision
 
 
-class Sentences(NamedTuple):
+class EncodedSentences(NamedTuple):
     """Encoded sentences and what is known of their labels.
 
     slot : int32[attributes] or None
@@ -54,12 +54,12 @@ class Sentences(NamedTuple):
         """Which sentences have no label that is missing or ambiguous, bool[sentences]."""
         return np.asarray(np.minimum.reduceat(self.supervision.truth, self.start[:-1]) >= 0)
 
-    def taken(self, chosen: Bools) -> Sentences:
+    def taken(self, chosen: Bools) -> EncodedSentences:
         """Return the sentences that are chosen (bool[sentences])."""
         size = np.diff(self.start)
         token = np.flatnonzero(np.repeat(chosen, size))
         known = self.supervision
-        return Sentences(
+        return EncodedSentences(
             repeated_rows(self.rows, token),
             np.concatenate([[0], np.cumsum(size[chosen])]).astype(np.int64),
             replace(
@@ -81,7 +81,7 @@ def repeated_rows(rows: SparseRows, which: NDArray[np.int64]) -> SparseRows:
     return SparseRows(indptr, rows.indices[entry], values, rows.width)
 
 
-class HeldOut(NamedTuple):
+class HeldOutSentences(NamedTuple):
     """Sentences to score the weights on while training.
 
     truth : int32[tokens]
@@ -99,19 +99,19 @@ class HeldOut(NamedTuple):
     every: int = 1
 
     @classmethod
-    def of(cls, sentences: Sentences, patience: int | None = None) -> HeldOut:
+    def of(cls, sentences: EncodedSentences, patience: int | None = None) -> HeldOutSentences:
         """Return sentences, all labels of which are known, as something to score weights on."""
         return cls(sentences.rows, sentences.start, sentences.supervision.truth, patience)
 
 
-class Measure(NamedTuple):
+class SpanMeasure(NamedTuple):
     """How predictions are scored: by spans, or by tokens where labels name no spans."""
 
     name: str
     score: Callable[[Ints, Ints, NDArray[np.int64]], float]
 
     @classmethod
-    def of(cls, labels: Sequence[Any]) -> Measure:
+    def of(cls, labels: Sequence[Any]) -> SpanMeasure:
         """Choose by the labels."""
         counter = SpanCounter([str(label) for label in labels])
         if counter.unusual:
@@ -168,12 +168,12 @@ Watch = Callable[[Step], None]
 
 
 def train(
-    sentences: Sentences,
+    sentences: EncodedSentences,
     labels: Sequence[Any],
     config: TrainingConfig,
     *,
-    constraints: Constraints | None = None,
-    held_out: HeldOut | None = None,
+    constraints: LabelConstraints | None = None,
+    held_out: HeldOutSentences | None = None,
     before: EarlierFit | None = None,
     watch: Watch | None = None,
     threads: int = 1,
@@ -187,7 +187,7 @@ def train(
     watch
         Called after each iteration.
     """
-    rules = Constraints.none(len(labels)) if constraints is None else constraints
+    rules = LabelConstraints.none(len(labels)) if constraints is None else constraints
     sentences = _that_count(sentences)
     rules.check(labels, sentences.start, sentences.supervision)
     features = _features(sentences, len(labels), config)
@@ -204,7 +204,7 @@ def train(
         return _online(sentences, config, begin, watcher)
 
 
-def _present(sentences: Sentences, labels: int) -> tuple[Bools, Bools]:
+def _present(sentences: EncodedSentences, labels: int) -> tuple[Bools, Bools]:
     """Return which attributes and which labels the sentences have."""
     seen, present = np.zeros(sentences.rows.width, dtype=bool), np.zeros(labels, dtype=bool)
     seen[sentences.rows.indices] = True
@@ -214,7 +214,7 @@ def _present(sentences: Sentences, labels: int) -> tuple[Bools, Bools]:
     return seen, present
 
 
-def _that_count(sentences: Sentences) -> Sentences:
+def _that_count(sentences: EncodedSentences) -> EncodedSentences:
     """Leave out sentences of weight zero, so that they do not even say which weights there are."""
     emphasis = sentences.supervision.emphasis
     if not len(emphasis) or emphasis.all():
@@ -224,7 +224,7 @@ def _that_count(sentences: Sentences) -> Sentences:
     return sentences.taken(np.asarray(emphasis > 0))
 
 
-def _features(sentences: Sentences, labels: int, config: TrainingConfig) -> StateFeatures:
+def _features(sentences: EncodedSentences, labels: int, config: TrainingConfig) -> StateFeatures:
     """Choose the pairs of attribute and label that get a weight."""
     rows, supervision = sentences.rows, sentences.supervision
     if config.all_possible_states and config.min_freq == 0:
@@ -252,7 +252,7 @@ def _each_possibility(rows: SparseRows, supervision: Supervision) -> tuple[Spars
 
 
 def _structure(
-    sentences: Sentences, labels: int, config: TrainingConfig, rules: Constraints
+    sentences: EncodedSentences, labels: int, config: TrainingConfig, rules: LabelConstraints
 ) -> ChainStructure:
     """Choose the transitions that get a weight: those seen, or all that are not forbidden."""
     truth, start, lowest = sentences.supervision.truth, sentences.start, config.min_freq
@@ -279,7 +279,7 @@ class _Watcher:
         labels: tuple[Any, ...],
         features: StateFeatures,
         structure: ChainStructure,
-        held_out: HeldOut | None,
+        held_out: HeldOutSentences | None,
         watch: Watch | None,
         team: Team,
     ) -> None:
@@ -288,7 +288,7 @@ class _Watcher:
         self.steps: list[Step] = []
         self._best: tuple[float, float, NDArray[np.float64]] | None = None  # score, objective, weights
         self._held_out, self._watch = held_out, watch
-        self._measure = Measure.of(labels)
+        self._measure = SpanMeasure.of(labels)
         self._since_best = 0
         self._began = time.perf_counter()
 
@@ -321,7 +321,7 @@ class _Watcher:
             self._since_best += 1
         return self._since_best >= held_out.patience
 
-    def _score(self, held_out: HeldOut, weights: NDArray[np.float64]) -> float:
+    def _score(self, held_out: HeldOutSentences, weights: NDArray[np.float64]) -> float:
         predicted = self.tagger(weights).decode(held_out.rows, held_out.start, self.team)
         return self._measure.score(held_out.truth, predicted, held_out.start)
 
@@ -337,7 +337,9 @@ class _Watcher:
         return Trained(self.tagger(weights), objective, n_iter, converged, message, score, tuple(self.steps))
 
 
-def _in_batch(sentences: Sentences, config: TrainingConfig, begin: Beginning, watcher: _Watcher) -> Trained:
+def _in_batch(
+    sentences: EncodedSentences, config: TrainingConfig, begin: Beginning, watcher: _Watcher
+) -> Trained:
     """Minimise minus the log-likelihood plus the prior's penalty."""
     objective = ChainLikelihood(
         sentences.rows,
@@ -391,7 +393,9 @@ def _in_batch(sentences: Sentences, config: TrainingConfig, begin: Beginning, wa
     return watcher.result(everything(found.weights), found.value, found.converged, found.message)
 
 
-def _online(sentences: Sentences, config: TrainingConfig, begin: Beginning, watcher: _Watcher) -> Trained:
+def _online(
+    sentences: EncodedSentences, config: TrainingConfig, begin: Beginning, watcher: _Watcher
+) -> Trained:
     """Correct the weights sentence by sentence; those of attributes that no sentence has stay."""
 
     def watch(progress: OnlineProgress) -> bool:

@@ -29,7 +29,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ComparedClusterings:
     """What can be compared.
 
     groups
@@ -104,7 +104,9 @@ def with_truth_of(
         yield document, [twin.entity for twin in twins]
 
 
-def compared(pairs: Iterable[tuple[Document, list[Any]]], name: str, *, by_topic: bool) -> Comparison:
+def compared(
+    pairs: Iterable[tuple[Document, list[Any]]], name: str, *, by_topic: bool
+) -> ComparedClusterings:
     """Number the entities, true and found, of each document or topic.
 
     pairs
@@ -140,7 +142,7 @@ def compared(pairs: Iterable[tuple[Document, list[Any]]], name: str, *, by_topic
             " `factorwise coref apply`."
         )
     shared = any(len(documents) > 1 for documents in owners.values())
-    return Comparison(list(groups.values()), left_out, shared)
+    return ComparedClusterings(list(groups.values()), left_out, shared)
 
 
 def _number(

@@ -71,7 +71,7 @@ def command(options: Options, **given: Any) -> None:
     weights. The model is written whole or not at all.
     """
     report, no_values = given.pop("report"), given.pop("no_values")
-    request = Request(**given)
+    request = CorefRequest(**given)
     request.check()
     check_different({"--model": request.model, "--report": report})
     check_report(report, no_values, request.train, request.held_out)
@@ -86,7 +86,7 @@ def command(options: Options, **given: Any) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class CorefRequest:
     """What the user asked for; the fields are the options of the verb."""
 
     train: str
@@ -118,7 +118,7 @@ class Request:
         return gathered(documents, shown(path), scope=self.scope, types=self.types, without_types=without)
 
 
-def fit(options: Options, request: Request) -> tuple[dict[str, Any], dict[str, float]]:
+def fit(options: Options, request: CorefRequest) -> tuple[dict[str, Any], dict[str, float]]:
     """Learn, save, score, and return the summary and all weights."""
     clock = Clock()
     with clock.part("reading"):
@@ -185,7 +185,7 @@ def fit(options: Options, request: Request) -> tuple[dict[str, Any], dict[str, f
     return document, resolver.weights_by_name()
 
 
-def _held_out_discourses(request: Request) -> list[Discourse]:
+def _held_out_discourses(request: CorefRequest) -> list[Discourse]:
     """Read the documents to score on; none if none were given."""
     if request.held_out is None:
         return []

@@ -40,9 +40,9 @@ from factorwise.cli.resolve.data import (
     rule_option,
     score_options,
 )
-from factorwise.cli.resolve.onto import Known, all_content, placed, placements, read_known
+from factorwise.cli.resolve.onto import KnownRecords, all_content, placed, placements, read_known
 from factorwise.cli.resolve.progress import WalkBar, draw_clusterings, telling
-from factorwise.cli.resolve.request import Request
+from factorwise.cli.resolve.request import ResolveRequest
 from factorwise.cli.resolve.shards import is_kept, made_where, opened_executor, ray_option, write_parts
 from factorwise.cli.resolve.unlabelled import (
     about_option,
@@ -60,7 +60,7 @@ if TYPE_CHECKING:  # numba and Arrow take their time to load
     from factorwise.apps.resolution.memory import MemoryPlan
     from factorwise.apps.resolution.results.answers import Resolution
     from factorwise.apps.resolution.schema.fields import FieldSpec
-    from factorwise.inference.mcmc.shards.search import Progress
+    from factorwise.inference.mcmc.shards.search import SearchProgress
 
 #: Why the walk ended, for people; after the first two there is nothing to go on from.
 WHY = {
@@ -143,10 +143,10 @@ def command(options: Options, **given: Any) -> None:
     goes on where it was when it is started again. With --onto, RECORDS are new ones that are placed into
     known entities; the rows of the old ones come first.
     """
-    names = {name: given.pop(name) for name in Request.__dataclass_fields__ if name != "reading"}
+    names = {name: given.pop(name) for name in ResolveRequest.__dataclass_fields__ if name != "reading"}
     if names["output"] is None and not names["dry_run"]:
         raise click.UsageError("Missing option '-o' / '--output'.")
-    request = Request(**names, reading=given)
+    request = ResolveRequest(**names, reading=given)
     request.check()
     if request.dry_run:
         report_counts(options, request.files, request.reading, request.fields, request.model, request.rule)
@@ -157,7 +157,7 @@ def command(options: Options, **given: Any) -> None:
         raise click.exceptions.Exit(INTERRUPTED)
 
 
-def resolve(options: Options, request: Request) -> dict[str, Any]:
+def resolve(options: Options, request: ResolveRequest) -> dict[str, Any]:
     """Read, learn if there is no model, find entities, write, and return the summary."""
     clock = Clock()
     if request.model is not None:
@@ -166,7 +166,7 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
         records = read_records(request.files, **request.reading)
         fields = given_fields(request.fields, records)
         known = _known(options, request, records)
-        everyone: Records | Known = known or records
+        everyone: Records | KnownRecords = known or records
         pairs = _constrained(options, request, everyone.ids)
     tell_compiling(options)
     with clock.part("loading"):  # numba takes its time: help, and mistakes in files, do not wait
@@ -176,7 +176,7 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
     with speaking_of(request.must_link, request.cannot_link):
         limits.check(everyone.ids)
     resolver = _resolver(options, request, records, fields, known, limits, clock)
-    rounds: list[Progress] = []
+    rounds: list[SearchProgress] = []
     blocking: dict[str, Any] = {}
     if known is None:
         given = _handed_over(records.table)
@@ -239,7 +239,7 @@ def resolve(options: Options, request: Request) -> dict[str, Any]:
     return document
 
 
-def _clear_checkpoint(request: Request, reason: str) -> None:
+def _clear_checkpoint(request: ResolveRequest, reason: str) -> None:
     """Remove the checkpoint of a walk that came to its end."""
     if request.checkpoint is not None and reason in ENDED:
         from factorwise.apps.resolution.resolving import Keeping
@@ -247,7 +247,7 @@ def _clear_checkpoint(request: Request, reason: str) -> None:
         Keeping(request.checkpoint).clear()
 
 
-def _known(options: Options, request: Request, records: Records) -> Known | None:
+def _known(options: Options, request: ResolveRequest, records: Records) -> KnownRecords | None:
     """Read the old records and their entities; None if all records are new."""
     if request.onto is None or request.old is None:
         return None
@@ -260,10 +260,10 @@ def _known(options: Options, request: Request, records: Records) -> Known | None
 
 def _resolver(
     options: Options,
-    request: Request,
+    request: ResolveRequest,
     records: Records,
     fields: list[FieldSpec] | None,
-    known: Known | None,
+    known: KnownRecords | None,
     limits: Constraints,
     clock: Clock,
 ) -> EntityResolver:
@@ -303,7 +303,9 @@ def _finite(score: float) -> float | None:
     return score if math.isfinite(score) else None
 
 
-def _check_columns(options: Options, records: Records, resolver: EntityResolver, known: Known | None) -> None:
+def _check_columns(
+    options: Options, records: Records, resolver: EntityResolver, known: KnownRecords | None
+) -> None:
     """Refuse records with other columns than the model was learned from; remark on further ones."""
     from factorwise.apps.resolution.schema.agreement import (
         check_present,
@@ -325,7 +327,7 @@ def _check_columns(options: Options, records: Records, resolver: EntityResolver,
         notice(options, f"the model does not know, and does not compare, the columns {', '.join(further)}.")
 
 
-def _constrained(options: Options, request: Request, ids: pa.Array) -> dict[str, NDArray[np.int64]]:
+def _constrained(options: Options, request: ResolveRequest, ids: pa.Array) -> dict[str, NDArray[np.int64]]:
     """Read the pairs that must and must not be together, and remark on files without any."""
     rows = {}
     for name, path in {"must": request.must_link, "cannot": request.cannot_link}.items():
@@ -345,13 +347,13 @@ def _handed_over(table: pa.Table) -> pa.RecordBatchReader:
 
 def _walk(
     options: Options,
-    request: Request,
+    request: ResolveRequest,
     records: Records,
     given: pa.RecordBatchReader,
     resolver: EntityResolver,
     constraints: Constraints,
     clock: Clock,
-    rounds: list[Progress],
+    rounds: list[SearchProgress],
     blocking: dict[str, Any],
 ) -> Resolution:
     """Find the entities, telling of the candidates before the walk and of the walk while it lasts.
@@ -389,7 +391,7 @@ def _walk(
         WalkBar(options, planned, request.seconds) as bar,
     ):
 
-        def watch(progress: Progress) -> None:
+        def watch(progress: SearchProgress) -> None:
             if not rounds and progress.round > 1:
                 done = f"{progress.unit} {progress.round - 1}"
                 notice(options, f"went on from the checkpoint, after {done}.")
@@ -412,7 +414,9 @@ def _walk(
     return found
 
 
-def _tell_interrupted(options: Options, request: Request, found: Resolution, rounds: list[Progress]) -> None:
+def _tell_interrupted(
+    options: Options, request: ResolveRequest, found: Resolution, rounds: list[SearchProgress]
+) -> None:
     """Tell what becomes of a walk that was interrupted; one without a round is nothing to write."""
     if not found.found.rounds:
         raise KeyboardInterrupt
@@ -425,7 +429,7 @@ def _tell_interrupted(options: Options, request: Request, found: Resolution, rou
     notice(options, f"interrupted after {done}: what was found so far is written.{again}")
 
 
-def _write(request: Request, content: Callable[[], pa.Table], found: Resolution) -> list[str]:
+def _write(request: ResolveRequest, content: Callable[[], pa.Table], found: Resolution) -> list[str]:
     """Write all tables asked for and return the names of all but the first one.
 
     content

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # numba takes its time to load
     from factorwise.apps.resolution.results.answers import Resolution
     from factorwise.apps.resolution.scored_pairs.constants import PairConstants
     from factorwise.apps.resolution.scored_pairs.tables import ScoredPairs
-    from factorwise.inference.mcmc.shards.search import Progress
+    from factorwise.inference.mcmc.shards.search import SearchProgress
 
 Steps = list[list[tuple[str, float]]]
 
@@ -28,7 +28,7 @@ def write_cluster_report(
     found: Resolution,
     scored: ScoredPairs,
     constants: PairConstants,
-    rounds: Sequence[Progress],
+    rounds: Sequence[SearchProgress],
     *,
     values: bool,
 ) -> dict[str, Any]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Known:
+class KnownRecords:
     """Old records, and what is known of them and of the new ones below them.
 
     name, table, entity
@@ -60,7 +60,7 @@ def check_onto(onto: str | None, old: str | None, others: Mapping[str, object]) 
         raise click.UsageError(f"{clashing[0]} cannot be given with --onto.")
 
 
-def read_known(onto: str, old: str, records: Records, reading: Mapping[str, Any]) -> Known:
+def read_known(onto: str, old: str, records: Records, reading: Mapping[str, Any]) -> KnownRecords:
     """Read old records and their entities.
 
     reading
@@ -95,10 +95,12 @@ def read_known(onto: str, old: str, records: Records, reading: Mapping[str, Any]
         how = reading["scores"], reading["score_column"], reading["score_kind"], encoding
         before = with_scores(before, id_column, *how)
     everyone = pa.concat_arrays([ids, records.ids.cast(pa.string())])
-    return Known(old, before, entity, id_column, everyone, sources)
+    return KnownRecords(old, before, entity, id_column, everyone, sources)
 
 
-def placed(records: Records, known: Known, resolver: EntityResolver, limits: Constraints) -> Resolution:
+def placed(
+    records: Records, known: KnownRecords, resolver: EntityResolver, limits: Constraints
+) -> Resolution:
     """Place records into the entities of old ones; the answer is of all records, the old ones first."""
     with speaking_of(known.name, records.name):
         return resolver.update(
@@ -110,7 +112,7 @@ def placed(records: Records, known: Known, resolver: EntityResolver, limits: Con
         )
 
 
-def placements(known: Known, found: Resolution) -> dict[str, int]:
+def placements(known: KnownRecords, found: Resolution) -> dict[str, int]:
     """Count where new records went, and how many old ones have another entity now."""
     import pyarrow.compute as pc
 
@@ -125,7 +127,7 @@ def placements(known: Known, found: Resolution) -> dict[str, int]:
     }
 
 
-def all_content(records: Records, known: Known, resolver: EntityResolver) -> pa.Table:
+def all_content(records: Records, known: KnownRecords, resolver: EntityResolver) -> pa.Table:
     """Return what all records say, the old ones first: columns that are compared, or that both have alike."""
     from factorwise.apps.resolution.updating import below
 

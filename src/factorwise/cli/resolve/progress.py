@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # numba takes its time to load
     from factorwise.apps.resolution.estimator import EntityResolver
     from factorwise.apps.resolution.results.answers import Resolution
     from factorwise.apps.resolution.scored_pairs.clusterer import PairClusterer
-    from factorwise.inference.mcmc.shards.search import Progress
+    from factorwise.inference.mcmc.shards.search import SearchProgress
 
 
 def telling(options: Options) -> Callable[[str], None]:
@@ -60,7 +60,7 @@ class WalkBar:
         self._bar = tqdm(
             total=rounds, desc="walking", disable=not shown, leave=False, bar_format=form, mininterval=0
         )
-        self._first: Progress | None = None
+        self._first: SearchProgress | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -70,7 +70,7 @@ class WalkBar:
     ) -> None:
         self._bar.close()
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: SearchProgress) -> None:
         """Show one round or group."""
         text = progress_text(progress, self._first, self._rounds, self._seconds)
         self._first = self._first or progress
@@ -83,7 +83,9 @@ class WalkBar:
         self._bar.update(progress.round - self._bar.n)
 
 
-def progress_text(progress: Progress, first: Progress | None, rounds: int, seconds: float | None) -> str:
+def progress_text(
+    progress: SearchProgress, first: SearchProgress | None, rounds: int, seconds: float | None
+) -> str:
     """Say how the walk stands: score, clusters, proposals a second, and the time left.
 
     The time left is that of the rounds that are walked in any case, or at most that of all that may follow.

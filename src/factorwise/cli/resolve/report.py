@@ -29,7 +29,7 @@ from factorwise.report import Chart, Entities, Entity, Facts, PairCase, Pairs, S
 if TYPE_CHECKING:  # numba takes its time to load
     from factorwise.apps.resolution.knowledge import Knowledge
     from factorwise.apps.resolution.results.answers import Resolution
-    from factorwise.inference.mcmc.shards.search import Progress
+    from factorwise.inference.mcmc.shards.search import SearchProgress
 
 MOST_RECORDS = 30_000  # that are shown in entities
 MOST_PAIRS = 500
@@ -109,7 +109,7 @@ def write_apply_report(
     table: pa.Table,
     found: Resolution,
     knowledge: Knowledge,
-    rounds: Sequence[Progress],
+    rounds: Sequence[SearchProgress],
     *,
     values: bool,
 ) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def result_sections(
     about: Sequence[Section],
     table: pa.Table,
     found: Resolution,
-    rounds: Sequence[Progress],
+    rounds: Sequence[SearchProgress],
     *,
     values: bool,
 ) -> list[Section]:
@@ -175,7 +175,7 @@ def result_sections(
     ]
 
 
-def convergence(rounds: Sequence[Progress]) -> Chart:
+def convergence(rounds: Sequence[SearchProgress]) -> Chart:
     """Show how the score rose."""
     number = [one.round for one in rounds]
     return Chart(

@@ -30,7 +30,7 @@ def check_memory(text: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class ResolveRequest:
     """What the user asked for; the fields are the options of the verb, ``reading`` those of all its kind."""
 
     files: tuple[str, ...]

@@ -20,8 +20,8 @@ from factorwise.cli.progress import Clock, written_lines
 from factorwise.cli.report_sections import Page, check_report, report_options
 from factorwise.cli.tag.options import (
     NBEST,
+    ColumnLayout,
     ColumnNumbers,
-    Layout,
     layout_options,
     read_plain_text,
     read_table,
@@ -72,7 +72,7 @@ def command(options: Options, **given: Any) -> None:
     exclusive. How the file is written is taken from the training data unless said otherwise. With --json the
     result is one JSON document, or a summary of it if a file is written. '-' reads standard input.
     """
-    layout = Layout(**{name: given.pop(name) for name in ("separator", "encoding", "comment")})
+    layout = ColumnLayout(**{name: given.pop(name) for name in ("separator", "encoding", "comment")})
     request = Request(**given, layout=layout)
     request.check()
     if request.text:
@@ -95,7 +95,7 @@ class Request:
     columns: tuple[int, ...] | None
     report: Path | None
     no_values: bool
-    layout: Layout
+    layout: ColumnLayout
 
     def check(self) -> None:
         """Refuse options that do not go together, and files that could not be written."""

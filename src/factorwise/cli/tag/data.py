@@ -10,10 +10,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.apps.tagging.constraints import Constraints
+from factorwise.apps.tagging.constraints import LabelConstraints
 from factorwise.apps.tagging.features.encoders import ColumnEncoder
 from factorwise.apps.tagging.supervision import class_costs, random_share
-from factorwise.apps.tagging.training import HeldOut, Sentences
+from factorwise.apps.tagging.training import EncodedSentences, HeldOutSentences
 from factorwise.cli.tag.options import check_labels, column_number
 from factorwise.errors import DataFileError, ImpossibleError, InvalidArgumentError
 from factorwise.io.conll import ColumnFile
@@ -26,7 +26,7 @@ ClassWeights = Mapping[str, float] | Literal["balanced"] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Source:
+class SentenceSource:
     """A column file and the columns of it that matter.
 
     name
@@ -43,7 +43,7 @@ class Source:
     label: int
 
     @classmethod
-    def of(cls, file: ColumnFile, name: str, features: tuple[int, ...] | None, label: int) -> Source:
+    def of(cls, file: ColumnFile, name: str, features: tuple[int, ...] | None, label: int) -> SentenceSource:
         """Check the numbers of the columns; by default all but the label's make features."""
         number = column_number(file, label, "--label-column", name)
         if features is None:
@@ -123,7 +123,7 @@ class Source:
         )
 
 
-def check_same_columns(source: Source, other: Source) -> None:
+def check_same_columns(source: SentenceSource, other: SentenceSource) -> None:
     """Refuse held-out sentences with other columns than the training data."""
     if source.file.n_columns != other.file.n_columns:
         raise DataFileError(
@@ -153,13 +153,17 @@ def _check_weighted(weights: ClassWeights, labels: Sequence[str]) -> None:
 
 def constraints(
     labels: Sequence[str], scheme: str | None, pairs: Sequence[tuple[str | None, str | None]]
-) -> Constraints:
+) -> LabelConstraints:
     """Return what labels must not follow one another."""
-    rules = Constraints.none(len(labels)) if scheme is None else Constraints.of_scheme(labels, scheme)
+    rules = (
+        LabelConstraints.none(len(labels)) if scheme is None else LabelConstraints.of_scheme(labels, scheme)
+    )
     return rules.with_pairs(labels, pairs)
 
 
-def check_constraints(rules: Constraints, labels: Sequence[str], source: Source, known: Supervision) -> None:
+def check_constraints(
+    rules: LabelConstraints, labels: Sequence[str], source: SentenceSource, known: Supervision
+) -> None:
     """Refuse training labels that break the rules, naming the line."""
     try:
         rules.check(labels, source.file.start, known)
@@ -175,8 +179,8 @@ def check_constraints(rules: Constraints, labels: Sequence[str], source: Source,
 
 
 def taken_apart(
-    sentences: Sentences, share: float, seed: int, patience: int | None
-) -> tuple[Sentences, HeldOut]:
+    sentences: EncodedSentences, share: float, seed: int, patience: int | None
+) -> tuple[EncodedSentences, HeldOutSentences]:
     """Split off a random share of the sentences, to be scored while training on the others."""
     able = sentences.complete
     chosen = random_share(able, share, seed)
@@ -185,28 +189,28 @@ def taken_apart(
             f"--held-out-share {share:g} of {len(able)} sentences, {int(able.sum())} of them with all labels,"
             " leaves none to learn from or none to score: give more sentences, or --held-out FILE."
         )
-    return sentences.taken(~chosen), HeldOut.of(sentences.taken(chosen), patience)
+    return sentences.taken(~chosen), HeldOutSentences.of(sentences.taken(chosen), patience)
 
 
 def from_another_file(
-    source: Source,
+    source: SentenceSource,
     encoder: ColumnEncoder,
     labels: Sequence[str],
     unknown: str | None,
     patience: int | None,
     tell: Callable[[str], None],
-) -> HeldOut:
+) -> HeldOutSentences:
     """Encode a held-out file; sentences with unknown labels are left out.
 
     tell
         Told of sentences that are left out because training lacks their labels.
     """
     rows, start = encoder.encode_columns(source.columns(), source.file.start)
-    found = Sentences(rows, start, Supervision(source.codes_among(labels, unknown, tell)))
+    found = EncodedSentences(rows, start, Supervision(source.codes_among(labels, unknown, tell)))
     able = found.complete
     if not able.any():
         raise DataFileError(
             f"{source.name}: every sentence has a token whose label is {unknown!r}, so none can be scored."
             " Give some that are labelled in full."
         )
-    return HeldOut.of(found if able.all() else found.taken(able), patience)
+    return HeldOutSentences.of(found if able.all() else found.taken(able), patience)

@@ -155,11 +155,11 @@ def command(options: Options, **given: Any) -> None:
     weights is c1 * sum |w| + c2 * sum w^2. Held-out sentences are scored by span F1, or by token accuracy
     where labels name no spans. The model is written whole or not at all.
     """
-    from factorwise.cli.tag.request import Request
+    from factorwise.cli.tag.request import TagRequest
     from factorwise.cli.tag.summary import summary_lines
     from factorwise.cli.tag.training import fit
 
-    request = Request(global_constraints=given.pop("global"), **given)
+    request = TagRequest(global_constraints=given.pop("global"), **given)
     request.check()
     document = fit(options, request)
     emit(document, summary_lines(document), as_json=options.json)

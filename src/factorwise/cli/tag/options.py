@@ -84,7 +84,7 @@ class Separator(click.ParamType):  # type: ignore[type-arg]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class ColumnLayout:
     """How a column file is written; None where nothing was said.
 
     separator, encoding, comment
@@ -100,9 +100,9 @@ class Layout:
             if getattr(self, name) is not None:
                 as_text(name, getattr(self, name))
 
-    def or_else(self, other: Layout) -> Layout:
+    def or_else(self, other: ColumnLayout) -> ColumnLayout:
         """Fill in from another layout what was not said."""
-        return Layout(
+        return ColumnLayout(
             separator=self.separator if self.separator is not None else other.separator,
             encoding=self.encoding if self.encoding is not None else other.encoding,
             comment=self.comment if self.comment is not None else other.comment,
@@ -122,7 +122,7 @@ def layout_options(function: F) -> F:
     return separator(encoding(comment(function)))
 
 
-def read_table(path: str, layout: Layout) -> ColumnFile:
+def read_table(path: str, layout: ColumnLayout) -> ColumnFile:
     """Read a column file, or standard input if the path is ``-``."""
     encoding = layout.encoding or "utf-8"
     if path == STANDARD:

@@ -18,7 +18,7 @@ from factorwise.apps.tagging.features.templates import TemplateSet
 from factorwise.apps.tagging.model_file import KIND, read_tagger
 from factorwise.apps.tagging.tagger import ChainTagger
 from factorwise.cli.files import check_kind
-from factorwise.cli.tag.options import Layout
+from factorwise.cli.tag.options import ColumnLayout
 from factorwise.errors import DataFileError, ModelFileError
 from factorwise.io.conll import ColumnFile
 from factorwise.kernels.compile.threads import Team
@@ -48,7 +48,7 @@ class LoadedTagger(NamedTuple):
     label: int | None
     all: int | None
     like_labels: tuple[int, ...]
-    layout: Layout
+    layout: ColumnLayout
 
 
 def load_model(path: str | os.PathLike[str]) -> LoadedTagger:
@@ -75,7 +75,7 @@ def load_model(path: str | os.PathLike[str]) -> LoadedTagger:
             _column("label", columns.get("label")),
             _column("all", columns.get("all")),
             tuple(as_whole("like_labels", column) for column in columns.get("like_labels", ())),
-            Layout(**layout),
+            ColumnLayout(**layout),
         )
     except (TypeError, ValueError) as error:
         raise ModelFileError(

@@ -18,7 +18,7 @@ from factorwise.cli.report_sections import (
     template_table,
     write_page,
 )
-from factorwise.cli.tag.scores import Judged, scored
+from factorwise.cli.tag.scores import JudgedLabels, scored
 from factorwise.io.conll import ColumnFile
 from factorwise.metrics.calibration import reliability
 from factorwise.report import Chart, Facts, Matrix, Section, Sentence, Sentences, Series, Table
@@ -39,7 +39,7 @@ def write_fit_report(
     steps: Sequence[Step],
     learned: Mapping[str, Any],
     by_template: Mapping[str, Floats],
-    judged: Judged | None,
+    judged: JudgedLabels | None,
     *,
     values: bool,
 ) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def _taught(document: Mapping[str, Any]) -> str:
     return "The weights of the constraints were learned from these sentences, too: they look a little better."
 
 
-def quality_of(judged: Judged) -> list[Section]:
+def quality_of(judged: JudgedLabels) -> list[Section]:
     """Show how good labels are: by type, which is taken for which, how far to trust their probabilities."""
     names, truth, labels = judged.names, judged.truth, judged.labels
     found = reliability(judged.probability, truth == labels)
@@ -188,10 +188,10 @@ def write_apply_report(
     return write_page(page, f"Labels of {document['output']}", "factorwise tag apply", sections)
 
 
-def _judged(found: Labeled, truth: Sequence[str]) -> Judged:
+def _judged(found: Labeled, truth: Sequence[str]) -> JudgedLabels:
     names, codes = np.unique([*truth, *found.labels], return_inverse=True)
     true, given = codes.reshape(2, -1)
-    return Judged(names.tolist(), true, given, found.table.start, found.probability)
+    return JudgedLabels(names.tolist(), true, given, found.table.start, found.probability)
 
 
 def write_score_report(

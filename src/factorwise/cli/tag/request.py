@@ -20,7 +20,7 @@ from factorwise.apps.tagging.model_file import KIND
 from factorwise.cli.files import STANDARD, check_different, check_kind, check_target, read_text, speaking_of
 from factorwise.cli.report_sections import check_report
 from factorwise.cli.tag.data import ClassWeights
-from factorwise.cli.tag.options import Layout
+from factorwise.cli.tag.options import ColumnLayout
 from factorwise.learning.likelihood.priors import Prior
 
 #: Algorithms that have no penalty at all.
@@ -28,7 +28,7 @@ WITHOUT_PRIOR = ("ap", "pa", "arow")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class TagRequest:
     """What the user asked for; the fields are the options of the verb."""
 
     train: str
@@ -72,9 +72,9 @@ class Request:
     no_values: bool
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> ColumnLayout:
         """How the files are written."""
-        return Layout(separator=self.separator, encoding=self.encoding, comment=self.comment)
+        return ColumnLayout(separator=self.separator, encoding=self.encoding, comment=self.comment)
 
     def priors(self) -> tuple[Prior, ...]:
         """Return the priors to choose from, in either of their two notations."""

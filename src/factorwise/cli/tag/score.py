@@ -14,7 +14,14 @@ from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit, notice
 from factorwise.cli.progress import Clock, report_row
 from factorwise.cli.report_sections import Page, check_report, report_options
-from factorwise.cli.tag.options import NBEST, Layout, check_labels, column_number, layout_options, read_table
+from factorwise.cli.tag.options import (
+    NBEST,
+    ColumnLayout,
+    check_labels,
+    column_number,
+    layout_options,
+    read_table,
+)
 from factorwise.cli.tag.report import write_score_report
 from factorwise.cli.tag.scores import scored
 from factorwise.errors import DataFileError
@@ -63,7 +70,7 @@ def command(
     """
     check_report(report, no_values, file)
     clock = Clock()
-    layout = Layout(separator=separator, encoding=encoding, comment=comment)
+    layout = ColumnLayout(separator=separator, encoding=encoding, comment=comment)
     table, name = read_table(file, layout), shown(file)
     if table.n_columns < 2:
         raise DataFileError(

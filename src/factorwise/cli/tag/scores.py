@@ -13,7 +13,7 @@ from factorwise.metrics.sequence import Score, SpanCounter
 from factorwise.types import Floats, Ints
 
 
-class Judged(NamedTuple):
+class JudgedLabels(NamedTuple):
     """Labels that were given, and the true ones.
 
     names

@@ -13,21 +13,21 @@ from factorwise.apps.tagging.config import TrainingConfig
 from factorwise.apps.tagging.cross_fitting import PriorScores
 from factorwise.apps.tagging.features.encoders import ColumnEncoder
 from factorwise.apps.tagging.global_tagger import LearnedConstraints
-from factorwise.apps.tagging.training import HeldOut, Measure, Step, Trained
+from factorwise.apps.tagging.training import HeldOutSentences, SpanMeasure, Step, Trained
 from factorwise.cli.output import aligned
 from factorwise.cli.progress import Clock, written_lines
-from factorwise.cli.tag.data import Source
+from factorwise.cli.tag.data import SentenceSource
 from factorwise.cli.tag.request import WITHOUT_PRIOR
-from factorwise.cli.tag.scores import Judged
+from factorwise.cli.tag.scores import JudgedLabels
 
 
 def summary(
     model: Path,
-    source: Source,
+    source: SentenceSource,
     encoder: ColumnEncoder,
     config: TrainingConfig,
     trained: Trained,
-    held_out: HeldOut | None,
+    held_out: HeldOutSentences | None,
     scores: dict[str, Any] | None,
     trials: Sequence[PriorScores],
     learned: LearnedConstraints | None,
@@ -66,7 +66,7 @@ def summary(
             "converged": trained.converged,
             "message": _ending(trained, held_out),
         },
-        "cross_validation": _choice(trials, Measure.of(tagger.classes).name),
+        "cross_validation": _choice(trials, SpanMeasure.of(tagger.classes).name),
         "held_out": scores,
         "constraints": _constraints(learned),
         **clock.cost(),
@@ -102,7 +102,7 @@ def _constraints(learned: LearnedConstraints | None) -> dict[str, Any] | None:
 def held_out_scores(
     trained: Trained,
     learned: LearnedConstraints | None,
-    judged: Judged | None,
+    judged: JudgedLabels | None,
     given: int | None,
 ) -> dict[str, Any] | None:
     """Return how well the tagger that was saved does on held-out sentences, None if there are none.
@@ -114,7 +114,7 @@ def held_out_scores(
     """
     if judged is None:
         return None
-    measure, sentences = Measure.of(trained.tagger.classes), len(judged.start) - 1
+    measure, sentences = SpanMeasure.of(trained.tagger.classes), len(judged.start) - 1
     return {
         "sentences": sentences,
         "left_out": 0 if given is None else given - sentences,
@@ -130,7 +130,7 @@ def _best(trained: Trained) -> Step:
     return max(trained.steps, key=lambda step: -1.0 if step.score is None else step.score)
 
 
-def _ending(trained: Trained, held_out: HeldOut | None) -> str:
+def _ending(trained: Trained, held_out: HeldOutSentences | None) -> str:
     """Say why training ended; it does not know itself that patience did."""
     patience = None if held_out is None else held_out.patience
     if patience is None or trained.converged or trained.n_iter < _best(trained).iteration + patience:

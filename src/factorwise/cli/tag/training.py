@@ -12,14 +12,14 @@ import numpy as np
 from tqdm import tqdm
 
 from factorwise.apps.tagging.config import TrainingConfig
-from factorwise.apps.tagging.constraints import Constraints
+from factorwise.apps.tagging.constraints import LabelConstraints
 from factorwise.apps.tagging.cross_fitting import PriorScores, cross_validate, judged_sentences
 from factorwise.apps.tagging.features.encoders import ColumnEncoder
 from factorwise.apps.tagging.global_tagger import constrained
 from factorwise.apps.tagging.model_file import read_tagger, write_tagger
 from factorwise.apps.tagging.progress import TrainingBar
 from factorwise.apps.tagging.tagger import ChainTagger
-from factorwise.apps.tagging.training import HeldOut, Sentences, Step, train
+from factorwise.apps.tagging.training import EncodedSentences, HeldOutSentences, Step, train
 from factorwise.apps.tagging.warm import EarlierFit, continued
 from factorwise.cli.files import files_among, shown
 from factorwise.cli.options import Options
@@ -27,7 +27,7 @@ from factorwise.cli.output import notice
 from factorwise.cli.progress import Clock, show_progress, tell_compiling
 from factorwise.cli.report_sections import Page
 from factorwise.cli.tag.data import (
-    Source,
+    SentenceSource,
     check_constraints,
     check_same_columns,
     constraints,
@@ -39,8 +39,8 @@ from factorwise.cli.tag.inspect import describe, weights_by_template
 from factorwise.cli.tag.options import read_table
 from factorwise.cli.tag.prediction import Predictions
 from factorwise.cli.tag.report import write_fit_report
-from factorwise.cli.tag.request import Request
-from factorwise.cli.tag.scores import Judged
+from factorwise.cli.tag.request import TagRequest
+from factorwise.cli.tag.scores import JudgedLabels
 from factorwise.cli.tag.summary import held_out_scores, summary
 from factorwise.io.models.provenance import provenance
 from factorwise.kernels.compile.threads import Team
@@ -50,7 +50,7 @@ SHOWN = 500  # weights in a report
 HELD_OUT_SHARE = 0.1  # of the training sentences, where constraints are to be learned and nothing is said
 
 
-def fit(options: Options, request: Request) -> dict[str, Any]:
+def fit(options: Options, request: TagRequest) -> dict[str, Any]:
     """Train, save, and return the summary."""
     priors = request.priors()
     config = request.training_config(priors[0], options.seed)
@@ -72,7 +72,7 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
     tell_compiling(options)
     with clock.part("features"):
         rows, start = encoder.fit_columns(source.columns(), source.file.start, further=further)
-        sentences = Sentences(rows, start, known, encoder.slots())
+        sentences = EncodedSentences(rows, start, known, encoder.slots())
         unknown = candidates is not None and not candidates.learned
         apart = unknown and request.folds == 0
         sentences, held_out = _held_out(options, request, sentences, other, encoder, labels, apart)
@@ -125,7 +125,11 @@ def fit(options: Options, request: Request) -> dict[str, Any]:
 
 
 def _report(
-    options: Options, request: Request, document: dict[str, Any], steps: Sequence[Step], judged: Judged | None
+    options: Options,
+    request: TagRequest,
+    document: dict[str, Any],
+    steps: Sequence[Step],
+    judged: JudgedLabels | None,
 ) -> dict[str, Any] | None:
     """Write the page that was asked for, if any, and return its entry in the summary."""
     if request.report is None:
@@ -142,7 +146,7 @@ def _report(
     )
 
 
-def _remark(options: Options, request: Request, source: Source, labels: Sequence[str]) -> None:
+def _remark(options: Options, request: TagRequest, source: SentenceSource, labels: Sequence[str]) -> None:
     """Say so where the file is probably to be read in another way."""
     if len(labels) == 1:
         notice(
@@ -159,29 +163,29 @@ def _remark(options: Options, request: Request, source: Source, labels: Sequence
         )
 
 
-def _judged(tagger: ChainTagger, held_out: HeldOut | None, threads: int) -> Judged | None:
+def _judged(tagger: ChainTagger, held_out: HeldOutSentences | None, threads: int) -> JudgedLabels | None:
     """Label the held-out sentences by the tagger that is saved."""
     if held_out is None:
         return None
     with Team(threads) as team:
         given = Predictions(tagger, held_out.rows, held_out.start, team)
-        return Judged(tagger.classes, held_out.truth, given.codes, held_out.start, given.probability)
+        return JudgedLabels(tagger.classes, held_out.truth, given.codes, held_out.start, given.probability)
 
 
-def _source(request: Request, path: str) -> Source:
+def _source(request: TagRequest, path: str) -> SentenceSource:
     file = read_table(path, request.layout)
-    return Source.of(file, shown(path), request.columns, request.label_column)
+    return SentenceSource.of(file, shown(path), request.columns, request.label_column)
 
 
 def _held_out(
     options: Options,
-    request: Request,
-    sentences: Sentences,
-    other: Source | None,
+    request: TagRequest,
+    sentences: EncodedSentences,
+    other: SentenceSource | None,
     encoder: ColumnEncoder,
     labels: Sequence[str],
     apart: bool,
-) -> tuple[Sentences, HeldOut | None]:
+) -> tuple[EncodedSentences, HeldOutSentences | None]:
     """Return the sentences to learn from and those to score on.
 
     apart
@@ -197,7 +201,7 @@ def _held_out(
     return sentences, None
 
 
-def _settings(request: Request, source: Source, config: TrainingConfig) -> dict[str, Any]:
+def _settings(request: TagRequest, source: SentenceSource, config: TrainingConfig) -> dict[str, Any]:
     """Return what the model file must know of how it was trained, and of the columns it reads."""
     return {
         "training": config.as_dict(),
@@ -217,19 +221,19 @@ def _settings(request: Request, source: Source, config: TrainingConfig) -> dict[
     }
 
 
-def _files(request: Request) -> list[str | Path]:
+def _files(request: TagRequest) -> list[str | Path]:
     """Return the files that the model was made from, as far as they can be read again."""
     return files_among(request.files)
 
 
 def _cross_validate(
     options: Options,
-    request: Request,
-    sentences: Sentences,
+    request: TagRequest,
+    sentences: EncodedSentences,
     labels: Sequence[str],
     config: TrainingConfig,
     priors: Sequence[Prior],
-    rules: Constraints,
+    rules: LabelConstraints,
 ) -> list[PriorScores]:
     """Score each prior on held-out folds, with a bar."""
     folds, hidden = request.cross_validate or 0, not show_progress(options)

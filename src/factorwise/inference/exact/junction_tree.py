@@ -25,7 +25,7 @@ from factorwise.inference.exact.elimination import (
     ranked,
 )
 from factorwise.inference.exact.orders import search_orders
-from factorwise.inference.exact.passes import Passes, Plan, plan_passes
+from factorwise.inference.exact.passes import Plan, TreePasses, plan_passes
 from factorwise.model.factor import Factor
 from factorwise.model.grounding import FactorGraph
 from factorwise.rng import Stream
@@ -102,11 +102,11 @@ class JunctionTree(WithinMemory):
         factors, cliques = graph_factors(graph), plan.order.cliques
 
         def solve(scores: Floats) -> tuple[Int64s, Floats]:
-            inward = Passes(plan, [*factors, *label_factors(graph, scores)], Factor.max_out)
+            inward = TreePasses(plan, [*factors, *label_factors(graph, scores)], Factor.max_out)
             peaks = [np.zeros(1)] * graph.n_variables
             for index, belief in _beliefs(inward, _difference, np.add, np.max):
                 peaks[cliques[index][0]] = inward.total + belief.reshape(len(belief), -1).max(axis=1)
-            inward = Passes(plan, [*factors, *label_factors(graph, scores)], Factor.max_out)
+            inward = TreePasses(plan, [*factors, *label_factors(graph, scores)], Factor.max_out)
             return decode(graph, (table.bucket for table in inward.outward())), np.concatenate(peaks)
 
         return ranked(graph, solve, k)
@@ -116,14 +116,14 @@ class JunctionTree(WithinMemory):
         tables = self._inward(graph, Factor.sum_out).outward()
         return draw(graph, (table.bucket for table in tables), stream, size)
 
-    def _inward(self, graph: FactorGraph, out: SumOut, plan: Plan | None = None) -> Passes:
+    def _inward(self, graph: FactorGraph, out: SumOut, plan: Plan | None = None) -> TreePasses:
         chosen = self.plan(graph) if plan is None else plan
         chosen.require_memory(self.memory_limit)
-        return Passes(chosen, [*graph_factors(graph), *label_factors(graph)], out)
+        return TreePasses(chosen, [*graph_factors(graph), *label_factors(graph)], out)
 
 
 def _beliefs(
-    inward: Passes,
+    inward: TreePasses,
     conditional: Callable[[Floats, Floats], Floats],
     combine: Callable[..., Floats],
     reduce: Callable[..., Floats],

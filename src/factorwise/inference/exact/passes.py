@@ -100,7 +100,7 @@ def _entries_needed(
     return max(held, default=0) + crossing + 3 * order.largest
 
 
-class Table(NamedTuple):
+class CliqueTable(NamedTuple):
     """A clique on the way outward.
 
     place
@@ -116,7 +116,7 @@ class Table(NamedTuple):
     message: Factor
 
 
-class Passes:
+class TreePasses:
     """The inward pass, done, and the way back.
 
     total
@@ -138,14 +138,14 @@ class Passes:
             if target >= 0:
                 self.senders[target].append(index)
         self._messages: dict[int, Factor] = {}
-        self._last: list[Table] = []
+        self._last: list[CliqueTable] = []
         for first, last in zip(plan.borders[:-1], plan.borders[1:], strict=True):
             self._last = self._segment(first, last, keep=last == plan.borders[-1])
         roots = np.flatnonzero(plan.receiver < 0).tolist()
         total = product([*rest, *(self._messages[root] for root in roots)])
         self.total = require_possible(float(total.table))
 
-    def outward(self) -> Iterator[Table]:
+    def outward(self) -> Iterator[CliqueTable]:
         """Yield every clique, last first; its tables may be overwritten by who gets them."""
         borders = self.plan.borders
         for first, last in zip(reversed(borders[:-1]), reversed(borders[1:]), strict=True):
@@ -154,7 +154,7 @@ class Passes:
             while tables:
                 yield tables.pop()
 
-    def _segment(self, first: int, last: int, *, keep: bool) -> list[Table]:
+    def _segment(self, first: int, last: int, *, keep: bool) -> list[CliqueTable]:
         """Compute the tables of the cliques from ``first`` to ``last``; messages that leave stay."""
         tables = []
         cliques = self.plan.order.cliques
@@ -166,5 +166,5 @@ class Passes:
                 if sender >= first:
                     del self._messages[sender]
             if keep:
-                tables.append(Table(index, bucket, message))
+                tables.append(CliqueTable(index, bucket, message))
         return tables

@@ -18,7 +18,7 @@ from factorwise.inference.message_passing.bethe import wired_entropy, wired_scor
 from factorwise.inference.message_passing.wiring import SAFE_SPAN, Wired, spans, wire
 from factorwise.kernels.chains.decoding import climb, decode, setting_score
 from factorwise.kernels.graphs.messages import (
-    Workspace,
+    MessageWorkspace,
     factor_beliefs,
     label_beliefs,
     node_totals,
@@ -108,7 +108,7 @@ def run_messages(
     max_iterations: int,
     tolerance: float,
     maximize: bool = False,
-) -> tuple[Workspace, Convergence]:
+) -> tuple[MessageWorkspace, Convergence]:
     """Pass messages from a start at zero; returns log-messages, their totals, and how it ended.
 
     Sums over pairwise tables of moderate range are taken in the probability domain. The tables alone
@@ -137,7 +137,7 @@ def run_messages(
     return work, Convergence(residual <= tolerance, int(sweeps), residual, trace[:sweeps])
 
 
-def collected(wired: Wired, work: Workspace, convergence: Convergence) -> Marginals:
+def collected(wired: Wired, work: MessageWorkspace, convergence: Convergence) -> Marginals:
     """Beliefs, log Z and entropy from the messages of a run."""
     wiring = wired.wiring
     labels = np.zeros(wiring.label_start[-1])
@@ -152,7 +152,7 @@ def collected(wired: Wired, work: Workspace, convergence: Convergence) -> Margin
     return Marginals(log_partition, node, wired.split_factors(entries, node), entropy, convergence)
 
 
-def best_decoding(wired: Wired, work: Workspace) -> Int64s:
+def best_decoding(wired: Wired, work: MessageWorkspace) -> Int64s:
     """Return the better of two settings: decoded along the graph, or variable by variable; both improved."""
     wiring, totals = wired.wiring, work.totals
     along = np.zeros(len(wiring.cardinality), dtype=np.int64)
@@ -195,7 +195,12 @@ def _domain(wired: Wired) -> Literal["log", "probability", "binary"]:
 
 
 def _run_binary(
-    wired: Wired, work: Workspace, schedule: Schedule, damping: float, tolerance: float, trace: Float64s
+    wired: Wired,
+    work: MessageWorkspace,
+    schedule: Schedule,
+    damping: float,
+    tolerance: float,
+    trace: Float64s,
 ) -> int:
     wiring = wired.wiring
     touched = np.unique(wiring.scope)
@@ -230,7 +235,12 @@ def _run_binary(
 
 
 def _run_pairs(
-    wired: Wired, work: Workspace, schedule: Schedule, damping: float, tolerance: float, trace: Float64s
+    wired: Wired,
+    work: MessageWorkspace,
+    schedule: Schedule,
+    damping: float,
+    tolerance: float,
+    trace: Float64s,
 ) -> int:
     wiring = wired.wiring
     top = np.repeat(np.maximum.reduceat(wiring.unary, wiring.label_start[:-1]), wiring.cardinality)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from factorwise.errors import ImpossibleError
 from factorwise.kernels.graphs.forests import breadth_first
-from factorwise.kernels.graphs.messages import Wiring, Workspace
+from factorwise.kernels.graphs.messages import MessageWorkspace, Wiring
 from factorwise.model.grounding import FactorGraph
 from factorwise.types import Float64s, Floats, Int64s
 
@@ -50,12 +50,12 @@ class Wired:
         """Return the same graph with other weights of the factors' entropies."""
         return replace(self, wiring=self.wiring._replace(appearance=appearance))
 
-    def workspace(self) -> Workspace:
+    def workspace(self) -> MessageWorkspace:
         """Allocate messages of zero and what a run needs besides."""
         wiring = self.wiring
         size = int(wiring.message_start[-1])
         arity = int(np.diff(wiring.scope_start).max(initial=0))
-        return Workspace(
+        return MessageWorkspace(
             np.zeros(size),
             np.zeros(size),
             np.zeros(size),

@@ -25,7 +25,7 @@ from factorwise.kernels.walks.rules import adagrad_pace
 from factorwise.types import Floats, Ints
 
 
-class Transitions(NamedTuple):
+class TransitionWeights(NamedTuple):
     """Weights of one label (row) being followed by another.
 
     score : real[labels, columns]
@@ -96,7 +96,7 @@ class Gathered(NamedTuple):
 def _subtract(
     groups: Groups,
     tokens: Tokens,
-    transitions: Transitions,
+    transitions: TransitionWeights,
     bits: Ints,
     begin: int,
     end: int,
@@ -129,7 +129,7 @@ def descend(
     groups: Groups,
     tokens: Tokens,
     known: Known,
-    transitions: Transitions,
+    transitions: TransitionWeights,
     bits: Ints,
     pace: Pace,
     order: Ints,

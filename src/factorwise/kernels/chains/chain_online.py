@@ -35,7 +35,7 @@ LINE: Groups = (0,)  # rows of eight integers: one or half a cache line
 PERCEPTRON, AGGRESSIVE, AGGRESSIVE_I, AGGRESSIVE_II, ADAPTIVE = range(5)
 
 
-class Store(NamedTuple):
+class WeightStore(NamedTuple):
     """Where the weights lie while they change.
 
     span : int64[rows, 2]
@@ -68,7 +68,7 @@ class Store(NamedTuple):
     variance: Floats
 
 
-class Step(NamedTuple):
+class OnlineStep(NamedTuple):
     """How far to go.
 
     kind
@@ -162,7 +162,7 @@ def _trace_back(groups: Groups, length: int, arrival: Floats, best: Floats, path
 
 @hot
 def _guess(
-    groups: Groups, tokens: Tokens, known: Known, store: Store, begin: int, end: int, paths: Paths
+    groups: Groups, tokens: Tokens, known: Known, store: WeightStore, begin: int, end: int, paths: Paths
 ) -> bool:
     """Write the scores, the best path, and the right one; return whether a label is not known."""
     partial = False
@@ -183,7 +183,7 @@ def _guess(
 
 @inner
 def _complete(
-    groups: Groups, tokens: Tokens, known: Known, store: Store, begin: int, end: int, paths: Paths
+    groups: Groups, tokens: Tokens, known: Known, store: WeightStore, begin: int, end: int, paths: Paths
 ) -> float:
     """Write the best path that agrees with what is known; return its score, FORBIDDEN if there is none."""
     for token in range(begin, end):
@@ -200,7 +200,7 @@ def _complete(
 
 
 @hot
-def _lead(store: Store, length: int, paths: Paths) -> tuple[int, float]:
+def _lead(store: WeightStore, length: int, paths: Paths) -> tuple[int, float]:
     """Count the labels at which the guess is wrong; say by how much it scores more than the right path."""
     wrong, lead = 0, 0.0
     guess, target, score = paths.guess, paths.target, paths.score
@@ -232,7 +232,7 @@ def _note(difference: Difference, size: int, weight: int, row: int, amount: floa
 
 
 @inner
-def _weight_of(store: Store, row: int, label: int) -> int:
+def _weight_of(store: WeightStore, row: int, label: int) -> int:
     """Where the weight of a row and a label stands; -1 if the pair has none."""
     low, end = store.span[row, 0], store.span[row, 1]
     high = end
@@ -247,7 +247,7 @@ def _weight_of(store: Store, row: int, label: int) -> int:
 
 @inner
 def _features(
-    tokens: Tokens, store: Store, begin: int, length: int, paths: Paths, difference: Difference
+    tokens: Tokens, store: WeightStore, begin: int, length: int, paths: Paths, difference: Difference
 ) -> int:
     """Write the features of the right path minus those of the guess; return how many weights they have."""
     entries, size = tokens.entries, 0
@@ -276,7 +276,13 @@ def _features(
 
 @inner
 def _change(
-    table: Floats, store: Store, difference: Difference, size: int, amount: float, gamma: float, count: float
+    table: Floats,
+    store: WeightStore,
+    difference: Difference,
+    size: int,
+    amount: float,
+    gamma: float,
+    count: float,
 ) -> None:
     """Add ``amount`` times the difference, by variance where there is one, and clear the list."""
     states = len(store.label)
@@ -299,7 +305,7 @@ def _change(
 
 
 @hot
-def _squared_norm(store: Store, difference: Difference, size: int) -> float:
+def _squared_norm(store: WeightStore, difference: Difference, size: int) -> float:
     """Squared length of the difference, each direction by its variance where there is one."""
     total = 0.0
     for place in range(size):
@@ -311,7 +317,7 @@ def _squared_norm(store: Store, difference: Difference, size: int) -> float:
 
 
 @hot
-def _length_of(step: Step, loss: float, norm: float) -> float:
+def _length_of(step: OnlineStep, loss: float, norm: float) -> float:
     """How many times the difference to add."""
     if step.kind == PERCEPTRON:
         return 1.0
@@ -327,8 +333,8 @@ def correct_mistakes(
     groups: Groups,
     tokens: Tokens,
     known: Known,
-    store: Store,
-    step: Step,
+    store: WeightStore,
+    step: OnlineStep,
     order: Ints,
     count: int,
     paths: Paths,

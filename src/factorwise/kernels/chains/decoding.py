@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from factorwise.kernels.compile.compiler import inlined_kernel, kernel
-from factorwise.kernels.graphs.messages import NEVER, Wiring, Workspace, fill_cavity, next_entry
+from factorwise.kernels.graphs.messages import NEVER, MessageWorkspace, Wiring, fill_cavity, next_entry
 from factorwise.types import Float64s, Int64s
 
 
 @kernel
-def decode(wiring: Wiring, work: Workspace, values: Int64s) -> None:
+def decode(wiring: Wiring, work: MessageWorkspace, values: Int64s) -> None:
     """Set ``values`` factor by factor in breadth-first order, each given the variables already set.
 
     Ties cannot lead apart: labels are chosen jointly with their factor, not one variable at a time. On a

@@ -34,7 +34,7 @@ SHIFT, FOUND, SLOPE, TRIAL, TRIAL_FOUND = range(5)  # rows of `Work.points`: of 
 LARGEST, SMALLEST, GROWTH = 1e12, 1e-12, 4.0
 
 
-class Outcome(NamedTuple):
+class ProjectedRun(NamedTuple):
     """What is found for each chain; arrays to be written.
 
     points : float64[2, chains, measurements]
@@ -129,7 +129,7 @@ def project_range(
     tolerance: float,
     max_iterations: int,
     work: Work,
-    outcome: Outcome,
+    outcome: ProjectedRun,
     first: int,
     last: int,
 ) -> None:

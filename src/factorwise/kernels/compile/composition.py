@@ -40,7 +40,7 @@ _ONE_AT_A_TIME = RLock()  # a thread must not find a module that another is stil
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceText:
     """The text of a function under a name of its own, with all it refers to.
 
     name
@@ -57,13 +57,13 @@ class Source:
     attributes: frozenset[str]
 
 
-def source_of(function: Callable[..., Any]) -> Source:
+def source_of(function: Callable[..., Any]) -> SourceText:
     """Collect the text of ``function`` and, transitively, of what it refers to."""
     collector = _Collector()
     name = collector.add(function)
     text = "\n\n".join(collector.statements)
     attributes = {node.attr for node in ast.walk(parsed(text)) if isinstance(node, ast.Attribute)}
-    return Source(name, text, frozenset(attributes))
+    return SourceText(name, text, frozenset(attributes))
 
 
 def composed_module(text: str) -> ModuleType:

@@ -38,7 +38,7 @@ from factorwise.kernels.compile.checks import check_function, explain_failure
 from factorwise.kernels.compile.composition import composed_module, source_of
 from factorwise.kernels.compile.dependencies import parsed
 from factorwise.kernels.compile.pointers import WORDS, fill_words
-from factorwise.kernels.walks.layouts import STEP, Choice, Gradient, Record, Records
+from factorwise.kernels.walks.layouts import STEP, Choice, Gradient, Record, WalkRecords
 
 #: Fields of the arguments that are the same in every walk.
 _FIELDS = {"move": STEP.names or (), "choice": Choice._fields, "gradient": Gradient._fields}
@@ -408,14 +408,14 @@ class Interpreted:
             elif isinstance(value, Later):
                 mine[name] = _laid_out(name, value.make())
             elif value.dtype.names:
-                mine[name] = Records(value)
+                mine[name] = WalkRecords(value)
             else:
                 mine[name] = value
         self.given = {
             "world": frame.world,
             "mine": SimpleNamespace(**mine),
             "move": Record(frame.step),
-            "changes": Records(frame.changes),
+            "changes": WalkRecords(frame.changes),
             "choice": frame.choice,
             "gradient": frame.gradient,
             "random": stream,

@@ -66,7 +66,7 @@ class Wiring(NamedTuple):
     walk: Int64s
 
 
-class Workspace(NamedTuple):
+class MessageWorkspace(NamedTuple):
     """Arrays a run of messages writes to.
 
     messages, fresh, cavity : float64[message entries]
@@ -107,7 +107,7 @@ def node_totals(wiring: Wiring, messages: Float64s, totals: Float64s) -> int:
 
 
 @inlined_kernel
-def fill_cavity(wiring: Wiring, work: Workspace, factor: int) -> None:
+def fill_cavity(wiring: Wiring, work: MessageWorkspace, factor: int) -> None:
     """Messages of the variables of ``factor`` to it, into ``cavity``."""
     for edge in range(wiring.scope_start[factor], wiring.scope_start[factor + 1]):
         variable = wiring.scope[edge]
@@ -141,7 +141,7 @@ def next_entry(wiring: Wiring, digits: Int64s, first: int, last: int) -> None:
 
 
 @inlined_kernel
-def _send_pair(wiring: Wiring, work: Workspace, factor: int, maximize: bool) -> None:
+def _send_pair(wiring: Wiring, work: MessageWorkspace, factor: int, maximize: bool) -> None:
     edge = wiring.scope_start[factor]
     rows = wiring.cardinality[wiring.scope[edge]]
     columns = wiring.cardinality[wiring.scope[edge + 1]]
@@ -176,7 +176,7 @@ def _send_pair(wiring: Wiring, work: Workspace, factor: int, maximize: bool) -> 
 
 
 @inlined_kernel
-def _send_many(wiring: Wiring, work: Workspace, factor: int, maximize: bool) -> None:
+def _send_many(wiring: Wiring, work: MessageWorkspace, factor: int, maximize: bool) -> None:
     first = wiring.scope_start[factor]
     last = wiring.scope_start[factor + 1]
     scale = 1.0 / wiring.appearance[factor]
@@ -203,7 +203,7 @@ def _send_many(wiring: Wiring, work: Workspace, factor: int, maximize: bool) -> 
 
 
 @inlined_kernel
-def send(wiring: Wiring, work: Workspace, factor: int, maximize: bool) -> bool:
+def send(wiring: Wiring, work: MessageWorkspace, factor: int, maximize: bool) -> bool:
     """Messages of ``factor`` into ``fresh``, largest entry 0; False if one of them rules out all labels."""
     fill_cavity(wiring, work, factor)
     if wiring.scope_start[factor + 1] - wiring.scope_start[factor] == 2:
@@ -222,7 +222,7 @@ def send(wiring: Wiring, work: Workspace, factor: int, maximize: bool) -> bool:
 
 
 @inlined_kernel
-def pending_change(wiring: Wiring, work: Workspace, factor: int) -> float:
+def pending_change(wiring: Wiring, work: MessageWorkspace, factor: int) -> float:
     """Largest span over labels of ``fresh`` minus ``messages`` among the messages of ``factor``."""
     change = 0.0
     for edge in range(wiring.scope_start[factor], wiring.scope_start[factor + 1]):
@@ -240,7 +240,7 @@ def pending_change(wiring: Wiring, work: Workspace, factor: int) -> float:
 
 
 @inlined_kernel
-def absorb(wiring: Wiring, work: Workspace, factor: int, damping: float, immediate: bool) -> None:
+def absorb(wiring: Wiring, work: MessageWorkspace, factor: int, damping: float, immediate: bool) -> None:
     """Move the messages of ``factor`` to ``fresh``, damped; where ``immediate``, move the totals along."""
     weight = wiring.appearance[factor]
     for edge in range(wiring.scope_start[factor], wiring.scope_start[factor + 1]):
@@ -268,7 +268,7 @@ def scheduled(order: Int64s, step: int, immediate: bool) -> int:
 @kernel
 def run_sweeps(
     wiring: Wiring,
-    work: Workspace,
+    work: MessageWorkspace,
     order: Int64s,
     maximize: bool,
     immediate: bool,
@@ -320,7 +320,7 @@ def label_beliefs(cardinality: Int64s, label_start: Int64s, totals: Float64s, be
 
 
 @kernel
-def factor_beliefs(wiring: Wiring, work: Workspace, entry_start: Int64s, beliefs: Float64s) -> int:
+def factor_beliefs(wiring: Wiring, work: MessageWorkspace, entry_start: Int64s, beliefs: Float64s) -> int:
     """Joint beliefs of each factor from ``entry_start[f]`` on; returns a factor without any, or -1."""
     for factor in range(len(wiring.table_start)):
         fill_cavity(wiring, work, factor)

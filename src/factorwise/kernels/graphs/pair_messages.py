@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from factorwise.kernels.compile.compiler import fast_kernel, inlined
-from factorwise.kernels.graphs.messages import Wiring, Workspace, scheduled
+from factorwise.kernels.graphs.messages import MessageWorkspace, Wiring, scheduled
 from factorwise.types import Float64s, Int64s
 
 ALMOST_ONE = 1.0 - 2.0**-53
@@ -154,7 +154,7 @@ def run_binary_in_order(
 
 
 @fast_kernel
-def _send_probabilities(wiring: Wiring, work: Workspace, factor: int) -> None:
+def _send_probabilities(wiring: Wiring, work: MessageWorkspace, factor: int) -> None:
     """Both messages of a pairwise ``factor`` into ``fresh``, largest entry 1, in one pass over its table."""
     edge = wiring.scope_start[factor]
     left, right = wiring.message_start[edge], wiring.message_start[edge + 1]
@@ -194,7 +194,7 @@ def _products(wiring: Wiring, messages: Float64s, totals: Float64s) -> None:
 @fast_kernel
 def run_pairs(
     wiring: Wiring,
-    work: Workspace,
+    work: MessageWorkspace,
     order: Int64s,
     immediate: bool,
     damping: float,

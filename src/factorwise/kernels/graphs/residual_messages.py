@@ -9,7 +9,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from factorwise.kernels.compile.compiler import inlined_kernel, kernel
-from factorwise.kernels.graphs.messages import Wiring, Workspace, absorb, node_totals, pending_change, send
+from factorwise.kernels.graphs.messages import (
+    MessageWorkspace,
+    Wiring,
+    absorb,
+    node_totals,
+    pending_change,
+    send,
+)
 from factorwise.types import Float64s, Int64s
 
 
@@ -62,7 +69,7 @@ def reprioritize(queue: Queue, factor: int, change: float) -> None:
 @kernel
 def run_residual(
     wiring: Wiring,
-    work: Workspace,
+    work: MessageWorkspace,
     queue: Queue,
     maximize: bool,
     damping: float,

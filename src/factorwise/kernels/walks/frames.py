@@ -13,9 +13,9 @@ from factorwise.kernels.compile.pointers import call
 from factorwise.kernels.compile.programs import Bound, Frame, Interpreted, Pointers, Program
 from factorwise.kernels.walks import loops
 from factorwise.kernels.walks.adapters import choices_by_gain, gain_by_choices
-from factorwise.kernels.walks.layouts import CHANGE, STEP, Choice, Gradient, Records
+from factorwise.kernels.walks.layouts import CHANGE, STEP, Choice, Gradient, WalkRecords
 from factorwise.kernels.walks.library import room_for
-from factorwise.kernels.walks.loops import Walk, walk_choices, walk_moves
+from factorwise.kernels.walks.loops import WalkFrame, walk_choices, walk_moves
 
 
 def make_frame(
@@ -143,8 +143,8 @@ class Parts:
                     table[k, loops.COLUMNS * at + column] = bound.entry(role, at)
                 table[k, -1] = _context(bound)
         records = (frame.step, frame.changes, np.zeros(journal, CHANGE))
-        step, changes, kept = records if stream is None else (Records(record) for record in records)
-        self.walk = Walk(
+        step, changes, kept = records if stream is None else (WalkRecords(record) for record in records)
+        self.walk = WalkFrame(
             plan,
             apply,
             table,

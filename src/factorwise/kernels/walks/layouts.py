@@ -136,7 +136,7 @@ class Record:
         self._array[name][self._at] = value
 
 
-class Records:
+class WalkRecords:
     """An array of records, each by attributes: for interpreted parts."""
 
     __slots__ = ("_array",)

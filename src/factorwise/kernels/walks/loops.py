@@ -35,7 +35,7 @@ CLOCK = 3
 TIE = 1e-12  # gains of several changes that cancel to within this share of their size make a tie
 
 
-class Walk(NamedTuple):
+class WalkFrame(NamedTuple):
     """A walk as its loop sees it.
 
     plan : int64[PLAN]
@@ -79,7 +79,7 @@ class Walk(NamedTuple):
 
 
 class Weighing(NamedTuple):
-    """What it takes to weigh a move, for proposers that do so themselves: fields as of a `Walk`."""
+    """What it takes to weigh a move, for proposers that do so themselves: fields as of a `WalkFrame`."""
 
     plan: NDArray[np.int64]
     apply: NDArray[np.int64]
@@ -199,7 +199,7 @@ def begin_move(move: Any) -> None:
 
 
 @lean_kernel
-def walk_moves(walk: Walk, steps: int, learning: bool, episode: int) -> None:
+def walk_moves(walk: WalkFrame, steps: int, learning: bool, episode: int) -> None:
     """Make ``steps`` steps: propose, weigh, [judge, learn,] decide, change.
 
     learning
@@ -271,7 +271,7 @@ def take_back_episode(walk: Any, move: Any) -> None:
 
 
 @lean_kernel
-def walk_choices(walk: Walk, steps: int, visits: int) -> None:
+def walk_choices(walk: WalkFrame, steps: int, visits: int) -> None:
     """Make ``steps`` Gibbs steps: an item chooses among targets, given everything else.
 
     visits

@@ -2,8 +2,8 @@
 
 A weight belongs to an attribute and a label (state features), or to two labels in a row (transition
 features). State weights are packed: only pairs seen in training have one, ordered by attribute, then label.
-For the work on tokens they are laid out again (`Layout`): attributes seen with several labels own a row of a
-table, the others are single weights.
+For the work on tokens they are laid out again (`WeightLayout`): attributes seen with several labels own a
+row of a table, the others are single weights.
 
 Attributes that are functions of one another are summed once for each distinct value and not once for each
 token: the word, its lower case, its affixes and its shape are all functions of the word, so that one row
@@ -170,7 +170,7 @@ def _bundled(rows: SparseRows, slot: Ints, code: Int32s, groups: list[tuple[int,
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class WeightLayout:
     """Where the attributes' weights lie while tokens are scored.
 
     features
@@ -186,7 +186,7 @@ class Layout:
     place: Int32s
 
     @classmethod
-    def of(cls, features: StateFeatures) -> Layout:
+    def of(cls, features: StateFeatures) -> WeightLayout:
         """Give a row to each attribute with several weights."""
         weights = features.per_attribute
         rows = np.flatnonzero(weights > 1).astype(np.int32)

@@ -21,7 +21,7 @@ from factorwise.kernels.chains.attribute_rows import Members, Tokens
 from factorwise.kernels.chains.chain_rows import Steps
 from factorwise.kernels.chains.rows import GROUP, groups_of
 from factorwise.kernels.compile.threads import Team
-from factorwise.learning.chains.layout import BLOCK, SEGMENTS, Bundles, Layout, StateFeatures
+from factorwise.learning.chains.layout import BLOCK, SEGMENTS, Bundles, StateFeatures, WeightLayout
 from factorwise.learning.chains.structure import ChainStructure, Supervision
 from factorwise.types import Float64s, Floats, Int64s, Ints
 from factorwise.variables.sparse_rows import SparseRows
@@ -69,7 +69,7 @@ class ChainLikelihood:
         self._longest = int(np.diff(start).max(initial=1))
 
         bundles = Bundles.find(rows, slot)
-        self._layout, self._n_bundles = Layout.of(features), len(bundles.contents)
+        self._layout, self._n_bundles = WeightLayout.of(features), len(bundles.contents)
         n_rows = len(self._layout.rows) + self._n_bundles
         entries = self._layout.entries(bundles.tokens, self._n_bundles)
         self._members = self._layout.members(entries, n_rows)

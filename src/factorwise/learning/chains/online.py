@@ -23,7 +23,7 @@ from numpy.typing import DTypeLike
 from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, StructureError, require
 from factorwise.kernels.chains import chain_online
-from factorwise.kernels.chains.chain_online import Step
+from factorwise.kernels.chains.chain_online import OnlineStep
 from factorwise.learning.chains.layout import StateFeatures
 from factorwise.learning.chains.passes import Corrections, Descent, LaidOut, Passes, SquaredDescent
 from factorwise.learning.chains.structure import ChainStructure, FirstOrder, Supervision
@@ -287,13 +287,13 @@ def train_online(
 def _passes(laid: LaidOut, rule: Rule, order: Ints, stream: Stream) -> tuple[Passes, float | None]:
     """Translate a rule; the rate is that of the first step, where the rule has one."""
     if isinstance(rule, AveragedPerceptron):
-        return Corrections(laid, Step(chain_online.PERCEPTRON, 1.0, False), averaging=True), None
+        return Corrections(laid, OnlineStep(chain_online.PERCEPTRON, 1.0, False), averaging=True), None
     if isinstance(rule, PassiveAggressive):
         kind = (chain_online.AGGRESSIVE, chain_online.AGGRESSIVE_I, chain_online.AGGRESSIVE_II)[rule.kind]
-        step = Step(kind, float(rule.c), rule.error_sensitive)
+        step = OnlineStep(kind, float(rule.c), rule.error_sensitive)
         return Corrections(laid, step, averaging=rule.averaging), None
     if isinstance(rule, Arow):
-        step = Step(chain_online.ADAPTIVE, float(rule.gamma), False)
+        step = OnlineStep(chain_online.ADAPTIVE, float(rule.gamma), False)
         return Corrections(laid, step, averaging=False, variance=rule.variance), None
     if isinstance(rule, AdaGrad):
         return SquaredDescent(laid, rate=rule.rate, l2=rule.l2, offset=rule.offset), rule.rate

@@ -14,12 +14,12 @@ from numpy.typing import DTypeLike
 from factorwise.errors import ImpossibleError, WeightError
 from factorwise.kernels.chains import attribute_rows, chain_descent, chain_online
 from factorwise.kernels.chains.attribute_rows import Tokens
-from factorwise.kernels.chains.chain_descent import Gathered, Pace, Squares, Transitions
+from factorwise.kernels.chains.chain_descent import Gathered, Pace, Squares, TransitionWeights
 from factorwise.kernels.chains.chain_gradient import Room
-from factorwise.kernels.chains.chain_online import Difference, Paths, Step, Store
+from factorwise.kernels.chains.chain_online import Difference, OnlineStep, Paths, WeightStore
 from factorwise.kernels.chains.chain_rows import FORBIDDEN
 from factorwise.kernels.chains.rows import GROUP, groups_of
-from factorwise.learning.chains.layout import Layout, StateFeatures
+from factorwise.learning.chains.layout import StateFeatures, WeightLayout
 from factorwise.learning.chains.structure import FirstOrder, Supervision
 from factorwise.types import Float64s, Floats, Int64s, Ints, UInt8s
 from factorwise.variables.sparse_rows import SparseRows
@@ -63,7 +63,7 @@ class LaidOut:
         self.rows, self.supervision, self.features, self.structure = rows, supervision, features, structure
         self.groups, self.dtype = groups_of(structure.labels), np.dtype(dtype)
         self.columns = GROUP * len(self.groups)
-        self.layout = Layout.of(features)
+        self.layout = WeightLayout.of(features)
         self.longest = int(np.diff(start).max(initial=1))
         self.most_entries = int(np.diff(rows.indptr[start]).max(initial=1))
         self.tokens = Tokens(
@@ -126,7 +126,9 @@ class Corrections:
         For AROW: how uncertain the weights are before the first sentence.
     """
 
-    def __init__(self, laid: LaidOut, step: Step, *, averaging: bool, variance: float | None = None) -> None:
+    def __init__(
+        self, laid: LaidOut, step: OnlineStep, *, averaging: bool, variance: float | None = None
+    ) -> None:
         self._laid, self._step, self._averaging = laid, step, averaging
         self._count = 1
         structure, features, rows = laid.structure, laid.features, laid.layout.rows
@@ -136,7 +138,7 @@ class Corrections:
         pair[structure.pairs[:, 0], structure.pairs[:, 1]] = np.where(laid.movable, place, -1)
         arrival = np.full_like(laid.score, FORBIDDEN)
         arrival[:, : structure.labels] = laid.score[:, : structure.labels].T
-        self._store = Store(
+        self._store = WeightStore(
             np.stack([features.start[rows], features.start[rows + 1]], axis=1),
             features.label,
             np.ascontiguousarray(structure.pairs, dtype=np.int32),
@@ -243,7 +245,7 @@ class Descent(_Gradients):
         pair_bits = np.zeros((structure.labels, len(laid.groups)), dtype=np.uint8)
         left, right = structure.pairs[laid.movable].T
         np.bitwise_or.at(pair_bits, (left, right >> 3), (1 << (right & 7)).astype(np.uint8))
-        self._transitions = Transitions(laid.score, pair_bits)
+        self._transitions = TransitionWeights(laid.score, pair_bits)
         self._shrink = shrink
         self.begin_at(rate)
 

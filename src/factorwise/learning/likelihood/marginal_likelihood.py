@@ -36,7 +36,7 @@ from factorwise.variables.variable import HIDDEN, Column, Variables
 from factorwise.world.assignment import Assignment
 
 
-class Truth(NamedTuple):
+class ObservedLabels(NamedTuple):
     """A training world of which only some labels are known.
 
     world
@@ -49,7 +49,7 @@ class Truth(NamedTuple):
     known: Bools
 
     @classmethod
-    def from_labels(cls, variables: Variables, labels: Mapping[str, Sequence[Any]]) -> Truth:
+    def from_labels(cls, variables: Variables, labels: Mapping[str, Sequence[Any]]) -> ObservedLabels:
         """Encode labels by column, None where one is not known; a column left out is not known at all."""
         values = np.maximum(variables.codes, 0)
         known = variables.observed.copy()
@@ -94,7 +94,7 @@ class LogLikelihood:
     bounds log Z from above, so its value is a lower bound of the log-likelihood of fully known worlds, and
     its gradient is the bound's. `Evaluation.unconverged` counts the calls for which none of this holds.
 
-    A `Truth` with unknown labels enters by its marginal likelihood,
+    A `ObservedLabels` with unknown labels enters by its marginal likelihood,
     :math:`\log Z(x, \text{known}) - \log Z(x)`: one more call of the oracle, with what is known clamped.
     It is not concave in the weights.
 
@@ -104,13 +104,16 @@ class LogLikelihood:
         One model for all worlds; or one per world, with the same blocks of weights, where worlds differ in
         their features or links. Its own weights are neither read nor changed.
     worlds
-        Assignments that carry the truth, or a `Truth` where part of it is unknown.
+        Assignments that carry the truth, or a `ObservedLabels` where part of it is unknown.
     oracle
         What finds marginals and log Z of the unrolled graphs.
     """
 
     def __init__(
-        self, model: Model | Sequence[Model], worlds: Sequence[Assignment | Truth], oracle: MarginalOracle
+        self,
+        model: Model | Sequence[Model],
+        worlds: Sequence[Assignment | ObservedLabels],
+        oracle: MarginalOracle,
     ) -> None:
         self.oracle = oracle
         pairs = training_pairs(model, worlds)
@@ -172,10 +175,10 @@ def expected_statistics(model: Model, variables: Variables, factor: Sequence[Flo
 
 
 def training_pairs(
-    model: Model | Sequence[Model], worlds: Sequence[Assignment | Truth]
-) -> list[tuple[Model, Truth]]:
-    """Check what an objective is trained on, and return each world as a `Truth` beside its model."""
-    if isinstance(worlds, (Assignment, Truth)) or not len(worlds):
+    model: Model | Sequence[Model], worlds: Sequence[Assignment | ObservedLabels]
+) -> list[tuple[Model, ObservedLabels]]:
+    """Check what an objective is trained on, and return each world as a `ObservedLabels` beside its model."""
+    if isinstance(worlds, (Assignment, ObservedLabels)) or not len(worlds):
         raise InvalidArgumentError("training needs worlds: give a list with at least one, [world, ...].")
     truths = [_as_truth(number, world) for number, world in enumerate(worlds)]
     models = [model] * len(truths) if isinstance(model, Model) else list(model)
@@ -230,7 +233,7 @@ def _count(terms: dict[object, _Term], model: int, variables: Variables, step: i
     terms[key] = known._replace(times=known.times + step)
 
 
-def _clamped(truth: Truth) -> Variables:
+def _clamped(truth: ObservedLabels) -> Variables:
     """Return the variables with what is known of the truth observed."""
     world = truth.world
     codes = np.where(truth.known | world.variables.observed, world.values, HIDDEN)
@@ -279,8 +282,8 @@ def _require_unrolling(model: Model, variables: Variables) -> None:
         )
 
 
-def _as_truth(number: int, given: Assignment | Truth) -> Truth:
-    world = given.world if isinstance(given, Truth) else given
+def _as_truth(number: int, given: Assignment | ObservedLabels) -> ObservedLabels:
+    world = given.world if isinstance(given, ObservedLabels) else given
     if not isinstance(world, Assignment):
         raise InvalidArgumentError(
             f"world {number} is a {type(world).__name__}: a likelihood is of assignments, so give an"
@@ -292,8 +295,8 @@ def _as_truth(number: int, given: Assignment | Truth) -> Truth:
             f"world {number} has no hidden variables, so there is nothing to learn from it: build the columns"
             " to be predicted with Column.hidden and give their labels to the Assignment."
         )
-    if not isinstance(given, Truth):
-        return Truth(world, np.ones(len(variables), dtype=np.bool_))
+    if not isinstance(given, ObservedLabels):
+        return ObservedLabels(world, np.ones(len(variables), dtype=np.bool_))
     known = np.asarray(given.known)
     if known.shape != (len(variables),) or known.dtype != np.bool_:
         raise ShapeError(
@@ -305,7 +308,7 @@ def _as_truth(number: int, given: Assignment | Truth) -> Truth:
             f"no label of world {number} is known, so it says nothing about the weights: leave it out, or"
             " give at least one label."
         )
-    return Truth(world, known)
+    return ObservedLabels(world, known)
 
 
 def _sizes(model: Model) -> dict[str, int]:

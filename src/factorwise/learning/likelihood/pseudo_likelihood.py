@@ -17,7 +17,11 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from factorwise.errors import InvalidArgumentError
-from factorwise.learning.likelihood.marginal_likelihood import Truth, possible_constant, training_pairs
+from factorwise.learning.likelihood.marginal_likelihood import (
+    ObservedLabels,
+    possible_constant,
+    training_pairs,
+)
 from factorwise.model.labels.base import ScopedTemplate, TableGroup
 from factorwise.model.labels.cardinality import Cardinality
 from factorwise.model.model import Model
@@ -42,7 +46,7 @@ class PseudoLikelihood:
         Assignments that carry the truth; every label must be known.
     """
 
-    def __init__(self, model: Model | Sequence[Model], worlds: Sequence[Assignment | Truth]) -> None:
+    def __init__(self, model: Model | Sequence[Model], worlds: Sequence[Assignment | ObservedLabels]) -> None:
         pairs = training_pairs(model, worlds)
         self.blocks = pairs[0][0].blocks
         together: dict[tuple[int, int], tuple[Model, list[Assignment]]] = {}
@@ -270,7 +274,7 @@ def _relabelings(worlds: Sequence[Assignment]) -> Iterator[tuple[Assignment, int
                 yield world, variable, code
 
 
-def _require_known(number: int, truth: Truth) -> None:
+def _require_known(number: int, truth: ObservedLabels) -> None:
     unknown = truth.world.variables.hidden[~truth.known[truth.world.variables.hidden]]
     if len(unknown):
         column, row = truth.world.variables.locate(int(unknown[0]))

@@ -58,7 +58,7 @@ class Arrival(NamedTuple):
         return math.isfinite(self.standing.value) and math.isfinite(self.standing.gradient_norm)
 
 
-class Workspace:
+class HistoryWorkspace:
     """The current point, a trial point, and the remembered pairs."""
 
     def __init__(self, problem: Problem, config: OptimizerConfig, team: Team) -> None:

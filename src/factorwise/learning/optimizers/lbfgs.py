@@ -18,11 +18,11 @@ from factorwise.learning.optimizers.base import (
     Watch,
     refuse_start,
 )
-from factorwise.learning.optimizers.history import Arrival, Workspace
-from factorwise.learning.optimizers.line_search import Search, Trial, backtracking, more_thuente
+from factorwise.learning.optimizers.history import Arrival, HistoryWorkspace
+from factorwise.learning.optimizers.line_search import LineTrial, Search, backtracking, more_thuente
 
 # From where the run stands, and the first length to try, to a better point, or None if there is none.
-StepRule: TypeAlias = Callable[[Workspace, Arrival, float, float], "tuple[Arrival, float] | None"]
+StepRule: TypeAlias = Callable[[HistoryWorkspace, Arrival, float, float], "tuple[Arrival, float] | None"]
 
 # A fall foretold below this many rounding errors of the value cannot be told from none.
 ROUNDING_ERRORS = 100.0
@@ -53,7 +53,7 @@ def descend(
     """
     monitor = Monitor(config, watch)
     with Team(config.threads) as team:
-        space = Workspace(problem, config, team)
+        space = HistoryWorkspace(problem, config, team)
         at = space.evaluate(0.0)
         if not at.finite:
             raise refuse_start(at.standing.value)
@@ -77,20 +77,20 @@ def descend(
 
 
 def wolfe_step(
-    config: OptimizerConfig, space: Workspace, at: Arrival, slope: float, length: float
+    config: OptimizerConfig, space: HistoryWorkspace, at: Arrival, slope: float, length: float
 ) -> tuple[Arrival, float] | None:
     """Search along the direction for a point that obeys the Wolfe conditions."""
     latest = at
 
-    def evaluate(step: float) -> Trial:
+    def evaluate(step: float) -> LineTrial:
         nonlocal latest
         latest = space.evaluate(step)
         if not latest.finite or not latest.fall_before < 0.0:  # not defined, or too short to move any weight
-            return Trial(step, math.nan, math.nan)
+            return LineTrial(step, math.nan, math.nan)
         # As a ratio, since weights that move by a few of their last digits do not move by just this step.
-        return Trial(step, latest.standing.value, slope * latest.fall_after / latest.fall_before)
+        return LineTrial(step, latest.standing.value, slope * latest.fall_after / latest.fall_before)
 
-    start = Trial(0.0, at.standing.value, slope)
+    start = LineTrial(0.0, at.standing.value, slope)
     noise = config.precision * abs(at.standing.value)
     search = Search(evaluate, start, length, noise, config.max_linesearch)
     if config.line_search == "MoreThuente":

@@ -27,7 +27,7 @@ SHORTER, LONGER = 0.5, 2.1
 NARROWEST = 1e-15
 
 
-class Trial(NamedTuple):
+class LineTrial(NamedTuple):
     """Value and slope after a step."""
 
     step: float
@@ -41,7 +41,7 @@ class Trial(NamedTuple):
 
 
 # Step length to value and slope there; the point last evaluated is the one that is kept.
-Evaluate: TypeAlias = Callable[[float], Trial]
+Evaluate: TypeAlias = Callable[[float], LineTrial]
 
 
 class Search(NamedTuple):
@@ -58,30 +58,30 @@ class Search(NamedTuple):
     """
 
     evaluate: Evaluate
-    start: Trial
+    start: LineTrial
     first: float
     noise: float
     most: int
 
-    def falls(self, trial: Trial) -> bool:
+    def falls(self, trial: LineTrial) -> bool:
         """Whether the value fell enough for so long a step."""
         return trial.value <= self.start.value + ENOUGH * trial.step * self.start.slope
 
-    def falls_by_slope(self, trial: Trial) -> bool:
+    def falls_by_slope(self, trial: LineTrial) -> bool:
         """Whether the value is the same but for rounding, and the slopes tell of a fall."""
         level = abs(trial.value - self.start.value) <= self.noise
         return level and trial.slope <= (2.0 * SLOPE_ENOUGH - 1.0) * self.start.slope
 
-    def is_flat(self, trial: Trial) -> bool:
+    def is_flat(self, trial: LineTrial) -> bool:
         """Whether the slope is mostly used up, in either direction."""
         return abs(trial.slope) <= -USED_UP * self.start.slope
 
-    def settle(self, best: Trial) -> Trial | None:
+    def settle(self, best: LineTrial) -> LineTrial | None:
         """End with the best point seen, if it is better than the start for certain."""
         return self.evaluate(best.step) if best.value < self.start.value - self.noise else None
 
 
-def backtracking(search: Search, *, strong: bool = False) -> Trial | None:
+def backtracking(search: Search, *, strong: bool = False) -> LineTrial | None:
     """Halve the step until the value falls enough, lengthen it while the slope is still steep.
 
     strong
@@ -103,7 +103,7 @@ def backtracking(search: Search, *, strong: bool = False) -> Trial | None:
     return search.settle(best)
 
 
-def more_thuente(search: Search) -> Trial | None:
+def more_thuente(search: Search) -> LineTrial | None:
     """Close in on a minimum along the line by cubic and quadratic fits, until the step is good.
 
     ``near`` is the better end of an interval that holds good steps, ``far`` the other end, None until a step
@@ -148,12 +148,12 @@ def more_thuente(search: Search) -> Trial | None:
     return search.settle(near)
 
 
-def _tilted(trial: Trial, line: float) -> Trial:
+def _tilted(trial: LineTrial, line: float) -> LineTrial:
     """Take a line through the start away from the function."""
-    return Trial(trial.step, trial.value - line * trial.step, trial.slope - line)
+    return LineTrial(trial.step, trial.value - line * trial.step, trial.slope - line)
 
 
-def _fitted_step(near: Trial, far: Trial | None, trial: Trial) -> float:
+def _fitted_step(near: LineTrial, far: LineTrial | None, trial: LineTrial) -> float:
     """Minimum of a curve through the points known; it may lie anywhere, or be NaN."""
     cubic = _cubic_minimum(near, trial)
     if trial.value > near.value:
@@ -173,7 +173,7 @@ def _fitted_step(near: Trial, far: Trial | None, trial: Trial) -> float:
     return math.nan if far is None else _cubic_minimum(far, trial)
 
 
-def _cubic_minimum(a: Trial, b: Trial) -> float:
+def _cubic_minimum(a: LineTrial, b: LineTrial) -> float:
     """Minimum of the cubic with the values and slopes of two points; NaN if it has none."""
     span = b.step - a.step
     theta = 3.0 * (a.value - b.value) / span + a.slope + b.slope
@@ -188,13 +188,13 @@ def _cubic_minimum(a: Trial, b: Trial) -> float:
     return b.step - span * (b.slope + root - theta) / below
 
 
-def _parabola_minimum(a: Trial, b: Trial) -> float:
+def _parabola_minimum(a: LineTrial, b: LineTrial) -> float:
     """Minimum of the parabola with the values of two points and the slope of the first."""
     span = b.step - a.step
     return a.step + 0.5 * span * a.slope / (a.slope + (a.value - b.value) / span)
 
 
-def _secant_minimum(a: Trial, b: Trial) -> float:
+def _secant_minimum(a: LineTrial, b: LineTrial) -> float:
     """Minimum of the parabola with the slopes of two points; NaN if they are equal."""
     turn = b.slope - a.slope
     return b.step - b.slope * (b.step - a.step) / turn if turn != 0.0 else math.nan

@@ -14,7 +14,7 @@ from __future__ import annotations
 from functools import partial
 
 from factorwise.learning.optimizers.base import OptimizerConfig, Optimum, Problem, Watch
-from factorwise.learning.optimizers.history import Arrival, Workspace
+from factorwise.learning.optimizers.history import Arrival, HistoryWorkspace
 from factorwise.learning.optimizers.lbfgs import descend
 from factorwise.learning.optimizers.line_search import ENOUGH, SHORTER, SLOPE_ENOUGH
 
@@ -29,7 +29,7 @@ def owlqn(problem: Problem, config: OptimizerConfig, watch: Watch | None = None)
 
 
 def orthant_step(
-    config: OptimizerConfig, space: Workspace, at: Arrival, slope: float, length: float
+    config: OptimizerConfig, space: HistoryWorkspace, at: Arrival, slope: float, length: float
 ) -> tuple[Arrival, float] | None:
     """Shorten the step until the value falls enough against what the pseudo-gradient foretells.
 

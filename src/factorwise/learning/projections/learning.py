@@ -20,7 +20,7 @@ from factorwise.learning.likelihood.priors import Prior
 from factorwise.learning.projections.likelihood import (
     Accuracy,
     Differentiate,
-    Evaluation,
+    ProjectedLikelihood,
     SequenceLikelihood,
 )
 from factorwise.types import Bools, Floats, Ints
@@ -78,7 +78,7 @@ class EnergyLearning:
         check_number("rate", self.rate, above=0)
 
 
-class Round(NamedTuple):
+class LearningRound(NamedTuple):
     """One pass: the mean log-likelihood of a sequence on the way, and how many weights are above zero."""
 
     log_likelihood: float
@@ -99,7 +99,7 @@ class EnergyFit:
 
     weights: Floats
     parameters: Floats
-    rounds: tuple[Round, ...]
+    rounds: tuple[LearningRound, ...]
 
     @property
     def active(self) -> Bools:
@@ -114,7 +114,7 @@ def learn_energies(
     weights: ArrayLike = 0.0,
     parameters: ArrayLike = 0.0,
     held: ArrayLike = False,
-    watch: Callable[[Round], object] | None = None,
+    watch: Callable[[LearningRound], object] | None = None,
     team: Team | None = None,
 ) -> EnergyFit:
     """Learn the weights of an energy, and the parameters of the base model if it has any.
@@ -139,10 +139,10 @@ def learn_energies(
     )
     passes = _stochastic if settings.method == "doubly-stochastic" else _double_loop
     order = np.random.default_rng(settings.seed)
-    rounds: list[Round] = []
+    rounds: list[LearningRound] = []
     for _ in range(settings.rounds):
         value = passes(likelihood, walk, settings, order, team)
-        rounds.append(Round(value / max(likelihood.count, 1), int((walk.weights > 0).sum())))
+        rounds.append(LearningRound(value / max(likelihood.count, 1), int((walk.weights > 0).sum())))
         if watch is not None and watch(rounds[-1]):
             break
     return EnergyFit(walk.weights, walk.parameters, tuple(rounds))
@@ -174,7 +174,7 @@ class _Ascent:
         self.held = held
         self._seen = np.zeros_like(weights), np.zeros_like(parameters)
 
-    def step(self, found: Evaluation, sequences: int) -> None:
+    def step(self, found: ProjectedLikelihood, sequences: int) -> None:
         """Move along the gradient of so many sequences."""
         prior, base_prior = self.settings.prior, self.settings.base_prior
         share = 1.0 / self.count

@@ -43,7 +43,7 @@ from factorwise.types import Floats, Ints
 Differentiate = Literal["fixed", "implicit"]
 
 
-class Evaluation(NamedTuple):
+class ProjectedLikelihood(NamedTuple):
     """The log-likelihood of some sequences and its gradients.
 
     log_likelihood
@@ -152,7 +152,7 @@ class SequenceLikelihood:
         differentiate: Differentiate = "fixed",
         accuracy: Accuracy | None = None,
         team: Team | None = None,
-    ) -> Evaluation:
+    ) -> ProjectedLikelihood:
         """Project, and return the log-likelihood of the truth with its gradients.
 
         differentiate
@@ -170,7 +170,7 @@ class SequenceLikelihood:
         if differentiate == "fixed":
             gradient = (slopes * (found.measured - truth)).sum(axis=0)
             pull = self._pull(chosen, np.split(found.node, found.start[1:-1]), found.pairs.sum(axis=0))
-            return Evaluation(float(value.sum()), gradient, pull, found.measured)
+            return ProjectedLikelihood(float(value.sum()), gradient, pull, found.measured)
         gradient, moved_pairs = np.zeros(len(weights)), np.zeros_like(edges[0])
         moved = []
         for row, index in enumerate(chosen.tolist()):
@@ -184,7 +184,7 @@ class SequenceLikelihood:
             rows - own for rows, own in zip(np.split(found.node, found.start[1:-1]), moved, strict=True)
         ]
         pull = self._pull(chosen, expected, found.pairs.sum(axis=0) - moved_pairs)
-        return Evaluation(float(value.sum()), gradient, pull, found.measured)
+        return ProjectedLikelihood(float(value.sum()), gradient, pull, found.measured)
 
     def held(
         self,
@@ -193,7 +193,7 @@ class SequenceLikelihood:
         parameters: Floats | None = None,
         which: Ints | None = None,
         team: Team | None = None,
-    ) -> Evaluation:
+    ) -> ProjectedLikelihood:
         """Return the surrogate at other weights than those that the marginals were found with.
 
         measured : float64[sequences, measurements]
@@ -223,7 +223,7 @@ class SequenceLikelihood:
         truth = self.true_measured(chosen)
         value = self._true_scores(nodes, edges, chosen) - (shift * truth).sum(axis=1) - partition
         gradient = (slopes * (now - truth)).sum(axis=0)
-        return Evaluation(
+        return ProjectedLikelihood(
             float(value.sum()), gradient, self._pull(chosen, expected, pairs.sum(axis=0)), measured
         )
 

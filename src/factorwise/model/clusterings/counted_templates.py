@@ -24,7 +24,7 @@ from factorwise.kernels.clusterings import counted
 from factorwise.kernels.clusterings.code.functions import PairTerm
 from factorwise.kernels.clusterings.code.row_code import row_function
 from factorwise.kernels.clusterings.code.vector_code import FieldLayout
-from factorwise.kernels.compile.composition import Source
+from factorwise.kernels.compile.composition import SourceText
 from factorwise.kernels.compile.primitives import overlap
 from factorwise.kernels.compile.programs import Program
 from factorwise.model.clusterings.count_layout import KeptLayout
@@ -144,7 +144,7 @@ class CountedTemplate(PairTemplate):
         fields = self.fields.restrict_to(items)
         return copy_with(self, fields=fields, codes=codes, _layout=None, _item_rows=None)
 
-    def source(self) -> Source:
+    def source(self) -> SourceText:
         """Text of the pair function, for compiling."""
         terms = []
         for attribute, key, codes in zip(self.attributes, self.keys, self.codes, strict=True):
@@ -161,7 +161,7 @@ class CountedTemplate(PairTemplate):
         body = "".join(f"        {term},\n" for term in terms)
         function = f"compare_keys_{hashlib.sha256(body.encode()).hexdigest()[:12]}"
         text = f"{imports}\n\n@inlined\ndef {function}(a, b):\n    return (\n{body}    )"
-        return Source(function, text, frozenset(self.attributes))
+        return SourceText(function, text, frozenset(self.attributes))
 
     def program(
         self, world: Partition, offset: int, weights: Float64s, groups: Int32s | None = None

@@ -19,7 +19,7 @@ from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
 from factorwise.kernels.clusterings import links
 from factorwise.kernels.clusterings.code.functions import PairTerm, VectorTerm
-from factorwise.kernels.compile.composition import Source, source_of
+from factorwise.kernels.compile.composition import SourceText, source_of
 from factorwise.kernels.compile.programs import Bound, Later, Program
 from factorwise.kernels.walks.frames import run
 from factorwise.model.clusterings.program import PartitionProgram, check_items
@@ -189,7 +189,7 @@ class PairTemplate(PartitionTemplate):
         refuse_repulsion(self)
         return copy_with(self, fields=self.fields.restrict_to(items))
 
-    def source(self) -> Source:
+    def source(self) -> SourceText:
         """Text of the function, for compiling."""
         return source_of(self.function)
 
@@ -293,7 +293,7 @@ class VectorPairTemplate(PairTemplate):
         pairs = zip(getattr(a, self.field), getattr(b, self.field), strict=True)
         return tuple(self.elementwise(p, q) for p, q in pairs)
 
-    def source(self) -> Source:
+    def source(self) -> SourceText:
         """Text of the function of two numbers, for compiling."""
         return source_of(self.elementwise)
 

@@ -14,7 +14,7 @@ from factorwise.apps.resolution.blocking.objectives import (
     labelled_items,
     true_pairs,
 )
-from factorwise.apps.resolution.blocking.pool import Sample, rule_pool
+from factorwise.apps.resolution.blocking.pool import RecordSample, rule_pool
 from factorwise.apps.resolution.blocking.rule_text import parse_rule
 from factorwise.apps.resolution.normalize.normal_forms import normalize
 from factorwise.apps.resolution.schema.fields import FieldSpec
@@ -112,7 +112,7 @@ def test_without_labels_where_all_else_is_equal_a_rule_of_half_the_data_is_not_c
 
 
 def test_what_rules_add_never_grows_as_others_are_taken():
-    sample = Sample(NORMAL)
+    sample = RecordSample(NORMAL)
     pool = rule_pool(SPECS, sample)
     objective = Labelled(pool, sample, ENTITY, Imagined(pool, sample, SPECS))
     before = [objective.gain(k) for k in range(len(pool))]
@@ -128,7 +128,7 @@ def test_what_rules_add_never_grows_as_others_are_taken():
 
 
 def test_no_rule_is_taken_that_adds_less_than_asked():
-    sample = Sample(NORMAL)
+    sample = RecordSample(NORMAL)
     pool = rule_pool(SPECS, sample)
     chosen = choose(pool, Imagined(pool, sample, SPECS), sample, Thrift(0.1, 0.0, 0.0))
     assert chosen
@@ -137,7 +137,7 @@ def test_no_rule_is_taken_that_adds_less_than_asked():
 
 def test_estimates_from_a_sample_are_close_to_the_numbers_of_pairs():
     specs, normal, _ = people(2_000, seed=3)
-    whole, part = Sample(normal), Sample(normal, size=2_000)
+    whole, part = RecordSample(normal), RecordSample(normal, size=2_000)
     for one in rule_pool(specs, whole):
         if one.pairs > 20_000:
             assert part.pairs(one.rule) == pytest.approx(one.pairs, rel=0.3)
@@ -164,7 +164,7 @@ def test_parts_are_joined_by_links():
 
 
 def test_pairs_share_a_key_where_the_candidates_have_them():
-    for rule in [one.rule for one in rule_pool(SPECS, Sample(NORMAL))][::9]:
+    for rule in [one.rule for one in rule_pool(SPECS, RecordSample(NORMAL))][::9]:
         found = find_candidates(NORMAL, [rule])
         made = set(zip(found.first.tolist(), found.second.tolist(), strict=True))
         pairs = np.sort(np.random.default_rng(0).integers(0, len(ENTITY), (500, 2)), axis=1)
@@ -174,7 +174,7 @@ def test_pairs_share_a_key_where_the_candidates_have_them():
 
 
 def test_a_rule_that_makes_hardly_a_new_pair_is_not_taken_without_labels():
-    sample = Sample(NORMAL)
+    sample = RecordSample(NORMAL)
     rules = default_rules(SPECS, NORMAL)
     for place, rule in enumerate(rules):
         assert sample.new_share(rule, rules[:place]) >= 0.1

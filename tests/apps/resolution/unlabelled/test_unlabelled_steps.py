@@ -12,7 +12,7 @@ from factorwise.apps.resolution.schema.kinds import infer_kinds
 from factorwise.apps.resolution.unlabelled.about import PERSON, TEXT, About, choose_about
 from factorwise.apps.resolution.unlabelled.anchors import CandidatePairs, context_columns
 from factorwise.apps.resolution.unlabelled.decorations import plain_texts
-from factorwise.apps.resolution.unlabelled.evidence import Calibration, Evidence, calibrate
+from factorwise.apps.resolution.unlabelled.evidence import Evidence, ScoreCurve, calibrate
 from factorwise.apps.resolution.unlabelled.fitting import Sums, null_share
 from factorwise.apps.resolution.unlabelled.identity import TOP, identity_of
 from factorwise.apps.resolution.unlabelled.model import FORBIDDEN, SUREST, UNLINKED, score_of
@@ -204,7 +204,7 @@ def test_a_paper_is_a_context_and_a_town_is_none():
     assert context_columns(views(persons(100)[0]), rng) == []
 
 
-NOTHING = Evidence((), Calibration(np.zeros(0), np.zeros(0)))  # of other columns
+NOTHING = Evidence((), ScoreCurve(np.zeros(0), np.zeros(0)))  # of other columns
 
 
 def all_pairs(n):
@@ -245,8 +245,8 @@ def test_sums_are_worth_what_anchors_and_null_pairs_say():
 
 
 def test_pairs_of_two_entities_that_share_much_take_the_worth_of_a_sum():
-    line = Calibration(np.array([-5.0, 5.0]), np.array([-5.0, 5.0]))
-    none = Calibration(np.array([-5.0, 5.0]), np.array([-1.0, 1.0]))
+    line = ScoreCurve(np.array([-5.0, 5.0]), np.array([-5.0, 5.0]))
+    none = ScoreCurve(np.array([-5.0, 5.0]), np.array([-1.0, 1.0]))
     share = np.zeros(7)
     share[2] = 0.5
     evidence = Evidence((), line, none, share)
@@ -267,7 +267,7 @@ def test_anchors_that_look_like_null_pairs_are_counted():
 
 
 def test_columns_that_say_nothing_are_worth_nothing():
-    assert (Calibration(np.zeros(0), np.zeros(0))(np.array([1.0, 5.0])) == 0.0).all()
+    assert (ScoreCurve(np.zeros(0), np.zeros(0))(np.array([1.0, 5.0])) == 0.0).all()
 
 
 def test_scores_are_odds_less_one():

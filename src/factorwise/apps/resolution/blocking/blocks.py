@@ -64,7 +64,7 @@ _BY_NAME = (
 )
 
 
-class Blocks(NamedTuple):
+class RecordBlocks(NamedTuple):
     """Blocks of at least two items.
 
     item : int32[rows]
@@ -81,12 +81,12 @@ class Blocks(NamedTuple):
         """The block of each row."""
         return np.repeat(np.arange(len(self.size)), self.size)
 
-    def select(self, chosen: Bools) -> Blocks:
+    def select(self, chosen: Bools) -> RecordBlocks:
         """Return the chosen blocks."""
-        return Blocks(self.item[np.repeat(chosen, self.size)], self.size[chosen])
+        return RecordBlocks(self.item[np.repeat(chosen, self.size)], self.size[chosen])
 
 
-def blocks_of(rows: KeyRows, n_items: int) -> Blocks:
+def blocks_of(rows: KeyRows, n_items: int) -> RecordBlocks:
     """Group items by their keys; keys that only one item has are left out."""
     bits = np.uint64(int(n_items).bit_length())
     if 64 - int(bits) >= _KEY_BITS:
@@ -100,10 +100,10 @@ def blocks_of(rows: KeyRows, n_items: int) -> Blocks:
         key, item = key[fresh], item[fresh]
     starts = np.flatnonzero(np.append(True, key[1:] != key[:-1])) if len(key) else np.zeros(0, np.int64)
     size = np.diff(np.append(starts, len(key)))
-    return Blocks(item, size).select(size > 1)
+    return RecordBlocks(item, size).select(size > 1)
 
 
-def drawn_pairs(blocks: Blocks, weight: Floats, count: int, seed: int) -> NDArray[np.int64]:
+def drawn_pairs(blocks: RecordBlocks, weight: Floats, count: int, seed: int) -> NDArray[np.int64]:
     """Return int64[count, 2]: pairs of members of blocks that are drawn by their weights."""
     draws = np.random.default_rng(seed)
     total = np.cumsum(weight)

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.apps.resolution.blocking.blocks import Blocks, blocks_of
+from factorwise.apps.resolution.blocking.blocks import RecordBlocks, blocks_of
 from factorwise.apps.resolution.blocking.filters import PairFilter
 from factorwise.apps.resolution.blocking.joins import (
     MOST_RULES,
@@ -302,7 +302,7 @@ class _Merged:
 
 
 def _rule_blocks(
-    rule: Rule, blocks: Blocks, limits: Limits, pairs: int, new: int, shown: int = 5
+    rule: Rule, blocks: RecordBlocks, limits: Limits, pairs: int, new: int, shown: int = 5
 ) -> RuleBlocks:
     large = np.flatnonzero(blocks.size > limits.largest)
     order = large[np.argsort(-blocks.size[large], kind="stable")][:shown]

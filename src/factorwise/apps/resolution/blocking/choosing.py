@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from factorwise.apps.resolution.blocking.candidates import default_budget
 from factorwise.apps.resolution.blocking.objectives import Imagined, Labelled, Objective
-from factorwise.apps.resolution.blocking.pool import PoolRule, Sample, rule_pool
+from factorwise.apps.resolution.blocking.pool import PoolRule, RecordSample, rule_pool
 from factorwise.apps.resolution.blocking.rules import Rule
 from factorwise.apps.resolution.normalize.forms import NormalTable
 from factorwise.apps.resolution.schema.fields import FieldSpec
@@ -53,7 +53,7 @@ def default_rules(
     n_items
         Number of records the rules are meant for, if there will be more than in the table.
     """
-    sample = Sample(normal, n_items)
+    sample = RecordSample(normal, n_items)
     pool = _telling(rule_pool(specs, sample), specs, sample)
     names = {spec.name for spec in specs if spec.kind == "name"}
     # vectors and scores look at all of a record, names included
@@ -76,13 +76,13 @@ def learned_rules(
     n_items
         Number of records the rules are meant for, if there will be more than in the table.
     """
-    sample = Sample(normal, n_items)
+    sample = RecordSample(normal, n_items)
     pool = _telling(rule_pool(specs, sample), specs, sample)
     objective = Labelled(pool, sample, entity, Imagined(pool, sample, specs))
     return [one.rule for one in choose(pool, objective, sample, _LEARNED)]
 
 
-def _telling(pool: Sequence[PoolRule], specs: Sequence[FieldSpec], sample: Sample) -> list[PoolRule]:
+def _telling(pool: Sequence[PoolRule], specs: Sequence[FieldSpec], sample: RecordSample) -> list[PoolRule]:
     """Leave out rules by which nearly everything meets, as by a column of yes and no.
 
     A name that all records share may be all that there is to go by; a category that most have tells nothing.
@@ -92,7 +92,9 @@ def _telling(pool: Sequence[PoolRule], specs: Sequence[FieldSpec], sample: Sampl
     return [one for one in pool if one.pairs <= most or not one.rule.fields <= categories]
 
 
-def choose(pool: Sequence[PoolRule], objective: Objective, sample: Sample, thrift: Thrift) -> list[Chosen]:
+def choose(
+    pool: Sequence[PoolRule], objective: Objective, sample: RecordSample, thrift: Thrift
+) -> list[Chosen]:
     """Choose rules greedily by gain per pair, within the budget of pairs."""
     n_items = sample.n_items
     budget = float(default_budget(n_items))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.apps.resolution.blocking.blocks import Blocks, neighbor_ranks
+from factorwise.apps.resolution.blocking.blocks import RecordBlocks, neighbor_ranks
 from factorwise.apps.resolution.blocking.limits import Limits
 from factorwise.apps.resolution.normalize.forms import NormalTable, offsets_of
 from factorwise.distributed.executors import Executor
@@ -107,7 +107,7 @@ class Join(NamedTuple):
             yield Join(item, self.sizes[first:last], self.tag[first:last], self.reach)
 
 
-def plan_joins(normal: NormalTable, blocks: Sequence[Blocks], limits: Limits) -> Iterator[Join]:
+def plan_joins(normal: NormalTable, blocks: Sequence[RecordBlocks], limits: Limits) -> Iterator[Join]:
     """Plan the joins of all blocks: small ones whole, large ones between neighbors."""
     for number, found in enumerate(blocks):
         small = found.select(found.size <= limits.largest)
@@ -139,6 +139,6 @@ def pairs_of_join(join: Join, n_items: int, test: PairTest) -> Words:
         return sorter.gathered()
 
 
-def _tags(blocks: Blocks, rule: int, n_items: int) -> NDArray[np.int32]:
+def _tags(blocks: RecordBlocks, rule: int, n_items: int) -> NDArray[np.int32]:
     rarity = np.clip(2 * np.log2(max(n_items, 1) / blocks.size), 0, NEXT - 1).astype(np.int32)
     return np.asarray(rarity | np.int32(rule << RARITY_BITS), np.int32)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.apps.resolution.blocking.blocks import Blocks, drawn_pairs
+from factorwise.apps.resolution.blocking.blocks import RecordBlocks, drawn_pairs
 from factorwise.apps.resolution.blocking.keys import KeyMaker, share_key
 from factorwise.apps.resolution.blocking.rules import Rule
 from factorwise.apps.resolution.normalize.forms import NormalTable
@@ -50,7 +50,9 @@ def fitting_limits(sizes: Sequence[NDArray[np.int64]], wanted: Limits, budget: i
     return lowered(low)
 
 
-def overlap(normal: NormalTable, rules: Sequence[Rule], blocks: Sequence[Blocks], limits: Limits) -> float:
+def overlap(
+    normal: NormalTable, rules: Sequence[Rule], blocks: Sequence[RecordBlocks], limits: Limits
+) -> float:
     """Estimate how many pairs are made for each that is different, because rules make the same ones."""
     weights = [_pairs(found.size, limits).astype(float) for found in blocks]
     totals = np.array([weight.sum() for weight in weights])

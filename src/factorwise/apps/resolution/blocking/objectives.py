@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.blocking.blocks import blocks_of
 from factorwise.apps.resolution.blocking.keys import KeyMaker, KeyRows, combined, share_key
-from factorwise.apps.resolution.blocking.pool import PoolRule, Sample
+from factorwise.apps.resolution.blocking.pool import PoolRule, RecordSample
 from factorwise.apps.resolution.blocking.rules import Part, Rule
 from factorwise.apps.resolution.normalize.forms import offsets_of, ranges
 from factorwise.apps.resolution.schema.fields import FieldSpec
@@ -50,7 +50,7 @@ class Imagined:
     imagined.
     """
 
-    def __init__(self, pool: Sequence[PoolRule], sample: Sample, specs: Sequence[FieldSpec]) -> None:
+    def __init__(self, pool: Sequence[PoolRule], sample: RecordSample, specs: Sequence[FieldSpec]) -> None:
         draws = np.random.default_rng(1)
         pairs = namesakes(sample, specs)
         seen = {spec.name for spec in specs if spec.kind != "name"} if len(pairs) else set()
@@ -96,7 +96,9 @@ class Labelled:
         The entity of each item, -1 where it is not known.
     """
 
-    def __init__(self, pool: Sequence[PoolRule], sample: Sample, entity: Ints, imagined: Objective) -> None:
+    def __init__(
+        self, pool: Sequence[PoolRule], sample: RecordSample, entity: Ints, imagined: Objective
+    ) -> None:
         items = labelled_items(entity)
         self._pool = pool
         self._imagined = imagined
@@ -134,7 +136,7 @@ class Labelled:
         return self._holds[number]
 
 
-def namesakes(sample: Sample, specs: Sequence[FieldSpec]) -> NDArray[np.int64]:
+def namesakes(sample: RecordSample, specs: Sequence[FieldSpec]) -> NDArray[np.int64]:
     """Return int64[pairs, 2]: random pairs of records with one full name, which only few have.
 
     If few names are so rare, pairs of any name are returned, of which fewer will be of one person; without

@@ -107,7 +107,7 @@ class PoolRule:
     pairs: float
 
 
-class Sample:
+class RecordSample:
     """Some rows of a table, from which numbers of pairs in the whole are estimated.
 
     n_items
@@ -139,7 +139,7 @@ class Sample:
         return float(1.0 - found.mean())
 
 
-def rule_pool(specs: Sequence[FieldSpec], sample: Sample) -> list[PoolRule]:
+def rule_pool(specs: Sequence[FieldSpec], sample: RecordSample) -> list[PoolRule]:
     """Return the rules to choose from, each with an estimate of its pairs."""
     singles = [
         PoolRule(Rule(parts), traits, sample.pairs(Rule(parts)))

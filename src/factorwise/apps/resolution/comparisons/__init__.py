@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from factorwise.apps.resolution.comparisons.levels import NOTHING, Cuts
-from factorwise.apps.resolution.comparisons.overlaps import HasPairs, Pairs
+from factorwise.apps.resolution.comparisons.overlaps import HasPairs, OverlapPairs
 from factorwise.apps.resolution.comparisons.plan import Comparer, Comparison, planned
 
-__all__ = ["NOTHING", "Comparer", "Comparison", "Cuts", "HasPairs", "Pairs", "planned"]
+__all__ = ["NOTHING", "Comparer", "Comparison", "Cuts", "HasPairs", "OverlapPairs", "planned"]

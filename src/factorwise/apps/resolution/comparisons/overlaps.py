@@ -59,7 +59,7 @@ class HasPairs(Protocol):
         ...
 
 
-class Pairs(NamedTuple):
+class OverlapPairs(NamedTuple):
     """Pairs of rows, and nothing else."""
 
     first: Ints

@@ -26,8 +26,8 @@ from factorwise.apps.resolution.comparisons.overlaps import (
     LARGER_LEAD,
     SMALLER_LEAD,
     HasPairs,
+    OverlapPairs,
     Overlaps,
-    Pairs,
     VectorCosines,
 )
 from factorwise.apps.resolution.comparisons.sources import PAIR, YES, SourcePair, source_pair_forms
@@ -181,7 +181,7 @@ def planned(
         Whether labels will tell what each comparison is worth: then there are more of them, those that are
         made without labels included, and their levels are finer.
     """
-    candidates = Pairs(first, second) if among is None else among
+    candidates = OverlapPairs(first, second) if among is None else among
     plans = (labels, False)  # with labels, the label-free weights are where learning starts
     each = (compared_forms(normal, len(candidates.first), labels=plan) for plan in plans)
     wanted = list(dict.fromkeys(form for forms in each for form in forms))

@@ -29,7 +29,7 @@ WEAKEST = 3  # records of an entity that are asked about one by one
 LARGEST_CUT = 60  # members of an entity that are looked at to find where to cut it
 
 
-class Candidates(NamedTuple):
+class QuestionPairs(NamedTuple):
     """Pairs of records, each standing for its group, in columns.
 
     left, right : int64[questions]
@@ -60,21 +60,21 @@ class Candidates(NamedTuple):
         """Return how much B-cubed changes, summed over records, if an answer is not what holds now."""
         return 2.0 * self.left_size * self.right_size / (self.left_size + self.right_size)
 
-    def select(self, chosen: NDArray[np.bool_] | Ints) -> Candidates:
+    def select(self, chosen: NDArray[np.bool_] | Ints) -> QuestionPairs:
         """Return some of the questions."""
         columns: Any = (column[chosen] for column in self)
-        return Candidates(*columns)
+        return QuestionPairs(*columns)
 
-    def rows_of(self, rows: NDArray[np.int64]) -> Candidates:
+    def rows_of(self, rows: NDArray[np.int64]) -> QuestionPairs:
         """Return the questions with other names for the records."""
-        return Candidates(rows[self.left], rows[self.right], *self[2:])
+        return QuestionPairs(rows[self.left], rows[self.right], *self[2:])
 
-    def plus(self, other: Candidates) -> Candidates:
+    def plus(self, other: QuestionPairs) -> QuestionPairs:
         """Return the questions of both."""
-        return Candidates(*(np.concatenate(two) for two in zip(self, other, strict=True)))
+        return QuestionPairs(*(np.concatenate(two) for two in zip(self, other, strict=True)))
 
 
-def near(records: LinkedRecords, labels: Ints, entities: Ints) -> Candidates:
+def near(records: LinkedRecords, labels: Ints, entities: Ints) -> QuestionPairs:
     """Return the questions about some entities, and about two of which one is one of them."""
     chosen = np.zeros(int(labels.max(initial=-1)) + 1, np.bool_)
     chosen[entities] = True
@@ -91,12 +91,12 @@ def near(records: LinkedRecords, labels: Ints, entities: Ints) -> Candidates:
     return merges.rows_of(members).plus(splits.rows_of(rows))
 
 
-def candidates_of(records: LinkedRecords, labels: Ints) -> Candidates:
+def candidates_of(records: LinkedRecords, labels: Ints) -> QuestionPairs:
     """Return the questions about records and their entities."""
     return merge_candidates(records, labels).plus(split_candidates(records, labels))
 
 
-def merge_candidates(records: LinkedRecords, labels: Ints) -> Candidates:
+def merge_candidates(records: LinkedRecords, labels: Ints) -> QuestionPairs:
     """Return a question for every two entities with a link between them that is worth a thought."""
     graph, unlinked = records.graph, records.weights.unlinked
     number = np.unique(labels, return_inverse=True)[1]
@@ -121,7 +121,7 @@ def merge_candidates(records: LinkedRecords, labels: Ints) -> Candidates:
     beyond = records.scores[pairs][order].astype(np.float64) - unlinked
     total = np.add.reduceat(beyond, starts) if len(starts) else np.zeros(0)
     left_size, right_size = size[one[heads]], size[two[heads]]
-    return Candidates(
+    return QuestionPairs(
         left=first[heads],
         right=second[heads],
         left_size=left_size,
@@ -133,7 +133,7 @@ def merge_candidates(records: LinkedRecords, labels: Ints) -> Candidates:
     )
 
 
-def split_candidates(records: LinkedRecords, labels: Ints, most: int = 100) -> Candidates:
+def split_candidates(records: LinkedRecords, labels: Ints, most: int = 100) -> QuestionPairs:
     """Return questions for entities that may be two: the weakest records of each, and the weakest cut.
 
     most
@@ -159,7 +159,7 @@ def split_candidates(records: LinkedRecords, labels: Ints, most: int = 100) -> C
     weakest = order[rank < WEAKEST]
     weakest = weakest[(size[number[weakest]] > 1) & (partner[weakest] >= 0)]
     ones = np.ones(len(weakest), np.int64)
-    alone = Candidates(
+    alone = QuestionPairs(
         left=weakest,
         right=partner[weakest],
         left_size=ones,
@@ -242,9 +242,9 @@ def _cut(records: LinkedRecords, members: Ints) -> tuple[float, ...] | None:
     )
 
 
-def _columns(cuts: list[tuple[float, ...]]) -> Candidates:
+def _columns(cuts: list[tuple[float, ...]]) -> QuestionPairs:
     table = np.array(cuts, np.float64).reshape(-1, 6).T
     whole = [column.astype(np.int64) for column in table[:4]]
     together = np.ones(table.shape[1], bool)
     unknown = np.zeros(table.shape[1])
-    return Candidates(whole[0], whole[1], whole[2], whole[3], table[4], table[5], together, unknown)
+    return QuestionPairs(whole[0], whole[1], whole[2], whole[3], table[4], table[5], together, unknown)

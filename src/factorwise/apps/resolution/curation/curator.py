@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from factorwise import __version__
 from factorwise.apps.resolution.comparisons import Comparer
-from factorwise.apps.resolution.comparisons.overlaps import Pairs
+from factorwise.apps.resolution.comparisons.overlaps import OverlapPairs
 from factorwise.apps.resolution.curation.indexing import (
     add_counts,
     add_keys,
@@ -223,7 +223,7 @@ class Curator:
         normal = with_frequencies(normalize(stacked, knowledge.fields), knowledge, warm)
         first = np.arange(len(partner))
         second = np.full(len(partner), len(partner))
-        comparer = Comparer(normal, knowledge.comparisons, Pairs(first, second))
+        comparer = Comparer(normal, knowledge.comparisons, OverlapPairs(first, second))
         levels = comparer.levels(first, second)
         return self._matches(partner, levels, warm, most)
 
@@ -281,7 +281,7 @@ class Curator:
             axis=0,
         )
         first, second = np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
-        comparer = Comparer(normal, knowledge.comparisons, Pairs(first, second))
+        comparer = Comparer(normal, knowledge.comparisons, OverlapPairs(first, second))
         return StoredLinks(first, second, comparer.all_levels(first, second, self._team))
 
     def _keep_model(self, run: int) -> None:

@@ -23,7 +23,7 @@ from factorwise.apps.resolution.curation.candidates import (
     MERGE,
     SPLIT,
     WHOLE,
-    Candidates,
+    QuestionPairs,
     candidates_of,
     near,
     sides,
@@ -73,7 +73,7 @@ class Lessons(NamedTuple):
 
     records: LinkedRecords
     teaching: Teaching | None
-    pool: Candidates
+    pool: QuestionPairs
     rows: NDArray[np.int64]
     before: NDArray[np.int64]
     after: NDArray[np.int64]
@@ -124,7 +124,7 @@ class QuestionEngine:
         self._lock = threading.RLock() if lock is None else lock
         self._answered = _Answered()
         self._tired: dict[int, int] = {}
-        self._pool: Candidates | None = None
+        self._pool: QuestionPairs | None = None
         self._teaching: Teaching | None = None
         self._touched: set[int] = set()  # entities that changed, or were decided about, since `prepare` began
         self._sure = sure_links(records.scores, seed)
@@ -360,13 +360,13 @@ class QuestionEngine:
             said = np.array(self._answered.said)
             self.odds.learn(np.array(mean), np.array(best), np.array(together), said)
 
-    def _chance(self, pool: Candidates) -> NDArray[np.float64]:
+    def _chance(self, pool: QuestionPairs) -> NDArray[np.float64]:
         """Return the probability that the groups of each question are one entity."""
         return self.odds.probability(pool.mean, pool.best, pool.together, pool.variance)
 
     def _best_questions(
-        self, found: Candidates, records: LinkedRecords, teaching: Teaching | None
-    ) -> Candidates:
+        self, found: QuestionPairs, records: LinkedRecords, teaching: Teaching | None
+    ) -> QuestionPairs:
         """Return the questions that are worth most, and how uncertain their scores are."""
         chance = self.odds.probability(found.mean, found.best, found.together)
         value = np.where(found.together, 1.0 - chance, chance) * found.change()
@@ -387,7 +387,7 @@ class QuestionEngine:
         found = near(self.records, self.labels, np.flatnonzero(chosen))
         self._pool = pool.select(~stale).plus(self._best_questions(found, self.records, self._teaching))
 
-    def _widened(self, choice: Choice, pool: Candidates, value: NDArray[np.float64]) -> Choice:
+    def _widened(self, choice: Choice, pool: QuestionPairs, value: NDArray[np.float64]) -> Choice:
         """Return a question about all doubtful groups around a pair, if it is worth the longer answer."""
         ends = self.labels[[choice.left, choice.right]]
         one, two = self.labels[pool.left], self.labels[pool.right]
@@ -422,7 +422,7 @@ class QuestionEngine:
     def _asked_between(self, one: int, two: int) -> bool:
         return any({int(self.labels[a]), int(self.labels[b])} == {one, two} for a, b in self.verdicts.asked)
 
-    def _times_asked(self, pool: Candidates) -> NDArray[np.float64]:
+    def _times_asked(self, pool: QuestionPairs) -> NDArray[np.float64]:
         """Return how often the two entities of each question were asked about."""
         times = np.zeros(int(self.labels.max(initial=0)) + 1)
         for entity, count in self._tired.items():

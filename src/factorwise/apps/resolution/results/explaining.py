@@ -35,7 +35,7 @@ from factorwise.apps.resolution.record_items import (
     make_templates,
 )
 from factorwise.apps.resolution.repeats import count_different
-from factorwise.apps.resolution.unlabelled.model import Step
+from factorwise.apps.resolution.unlabelled.model import EvidenceStep
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.compile.threads import Team
 from factorwise.types import Bools, Floats, Ints
@@ -61,7 +61,7 @@ class Weighed(NamedTuple):
     weight: float
 
     @classmethod
-    def of_step(cls, step: Step) -> Weighed:
+    def of_step(cls, step: EvidenceStep) -> Weighed:
         """Return what a model without labels says, which has levels and no values."""
         return cls(step.field, step.form, "level", None, step.level, step.meaning, step.weight)
 

@@ -29,7 +29,7 @@ from factorwise.apps.resolution.schema.samples import (
     POSTCODE,
     VECTOR,
     YEAR,
-    Sample,
+    ColumnSample,
     is_compact_date,
     is_month_of_year,
     items_sample,
@@ -73,7 +73,7 @@ _PHONES = frozenset({"phone", "telephone", "tel", "fax", "mobile", "cell"})
 _DATES = frozenset({"date", "dob", "birth", "birthdate", "day", "born", "died", "death"})
 _ADDRESSES = frozenset({"address", "addr", "street", "road"})
 
-Test = Callable[[str, frozenset[str], Sample], FieldSpec | None]
+Test = Callable[[str, frozenset[str], ColumnSample], FieldSpec | None]
 
 
 def infer_kinds(table: pa.Table, *, leave_out: Iterable[str] = ()) -> list[FieldSpec]:
@@ -132,7 +132,7 @@ def _list_column(name: str, column: pa.ChunkedArray) -> FieldSpec:
     return FieldSpec(name, "list", {"items": items}, f"of type {column.type}")
 
 
-def _unless_all_differ(spec: FieldSpec, column: pa.ChunkedArray, sample: Sample) -> FieldSpec:
+def _unless_all_differ(spec: FieldSpec, column: pa.ChunkedArray, sample: ColumnSample) -> FieldSpec:
     """Ignore codes of which none stands twice; note it of other fields."""
     if sample.repetition < 1 or len(sample.values) < _FEW_ROWS:
         return spec
@@ -143,13 +143,13 @@ def _unless_all_differ(spec: FieldSpec, column: pa.ChunkedArray, sample: Sample)
     return FieldSpec(spec.name, spec.kind, spec.options, f"{spec.note}; no value stands twice")
 
 
-def _email(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | None:
+def _email(name: str, words: frozenset[str], sample: ColumnSample) -> FieldSpec | None:
     if sample.share(EMAIL) >= MOST:
         return FieldSpec(name, "email", note="addresses with an @")
     return None
 
 
-def _point(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | None:
+def _point(name: str, words: frozenset[str], sample: ColumnSample) -> FieldSpec | None:
     if sample.share(POINT) >= MOST:
         return FieldSpec(name, "location", {"part": "point"}, "pairs of degrees")
     if sample.share(NUMBER) >= MOST:
@@ -162,7 +162,7 @@ def _point(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | None
     return None
 
 
-def _date(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | None:
+def _date(name: str, words: frozenset[str], sample: ColumnSample) -> FieldSpec | None:
     if sample.share(FULL_DATE) >= MOST:
         return FieldSpec(name, "date", note="year, month and day")
     if sample.share(is_compact_date) >= (MOST if words & _DATES else 0.95):
@@ -172,7 +172,7 @@ def _date(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | None:
     return None
 
 
-def _phone(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | None:
+def _phone(name: str, words: frozenset[str], sample: ColumnSample) -> FieldSpec | None:
     share = sample.share(PHONE)
     marked = sample.share(lambda value: PHONE.fullmatch(value) and not value.isdigit())
     by_shape = marked >= MOST and sample.n_words < 4 and not words & _CODES
@@ -181,7 +181,7 @@ def _phone(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | None
     return None
 
 
-def _digits(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | None:
+def _digits(name: str, words: frozenset[str], sample: ColumnSample) -> FieldSpec | None:
     """Numbers, and codes that only look like numbers."""
     if sample.share(NUMBER) < MOST:
         if sample.share(NUMBER_BY_COMMA) < MOST:
@@ -201,7 +201,7 @@ def _digits(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | Non
     return FieldSpec(name, "number", note="numbers")
 
 
-def _bars(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | None:
+def _bars(name: str, words: frozenset[str], sample: ColumnSample) -> FieldSpec | None:
     """Lists with a separator that hardly has another use."""
     for separator, least in (("|", 0.05), (";", 0.3)):
         values = {value.strip() for value in sample.values}
@@ -216,7 +216,7 @@ def _bars(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | None:
     return None
 
 
-def _names_in_a_row(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | None:
+def _names_in_a_row(name: str, words: frozenset[str], sample: ColumnSample) -> FieldSpec | None:
     """Several persons in one field, with commas or 'and' between them."""
     if not words & _MANY:
         return None
@@ -226,7 +226,7 @@ def _names_in_a_row(name: str, words: frozenset[str], sample: Sample) -> FieldSp
     return None
 
 
-def _name_part(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | None:
+def _name_part(name: str, words: frozenset[str], sample: ColumnSample) -> FieldSpec | None:
     for part, hints in (("first", FIRST_NAME_WORDS), ("last", LAST_NAME_WORDS)):
         others = words & (FIRST_NAME_WORDS | LAST_NAME_WORDS) - hints
         if words & hints and not others and single_names(list(sample.values)) >= MOST:
@@ -234,7 +234,7 @@ def _name_part(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | 
     return None
 
 
-def _person(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | None:
+def _person(name: str, words: frozenset[str], sample: ColumnSample) -> FieldSpec | None:
     if words & (_PLACES | _ADDRESSES | _THINGS):
         return None
     if sample.persons >= (0.7 if words & (_PERSONS | _MANY | FIRST_NAME_WORDS | LAST_NAME_WORDS) else 0.9):
@@ -242,32 +242,32 @@ def _person(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | Non
     return None
 
 
-def _address(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | None:
+def _address(name: str, words: frozenset[str], sample: ColumnSample) -> FieldSpec | None:
     if sample.streets >= (0.3 if words & _ADDRESSES else MOST):
         return FieldSpec(name, "address", note="words of streets, house numbers")
     return None
 
 
-def _code(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | None:
+def _code(name: str, words: frozenset[str], sample: ColumnSample) -> FieldSpec | None:
     if sample.share(CODE) >= MOST or sample.share(POSTCODE) >= MOST:
         return FieldSpec(name, "identifier", note="letters with digits")
     return None
 
 
-def _category(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | None:
+def _category(name: str, words: frozenset[str], sample: ColumnSample) -> FieldSpec | None:
     seldom = sample.repetition <= 0.2 or sample.distinct <= 10
     if sample.distinct <= 200 and seldom and sample.n_words <= 2.5 and len(sample.values) >= _FEW_ROWS:
         return FieldSpec(name, "category", note=f"{sample.distinct} different values in a sample")
     return None
 
 
-def _place(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | None:
+def _place(name: str, words: frozenset[str], sample: ColumnSample) -> FieldSpec | None:
     if words & _PLACES and sample.n_words <= 5:
         return FieldSpec(name, "location", {"part": "place"}, "a place, by the column's name")
     return None
 
 
-def _text(name: str, words: frozenset[str], sample: Sample) -> FieldSpec | None:
+def _text(name: str, words: frozenset[str], sample: ColumnSample) -> FieldSpec | None:
     return FieldSpec(name, "text", note="words")
 
 

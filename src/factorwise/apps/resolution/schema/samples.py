@@ -70,7 +70,7 @@ _NOT_PERSONS = word_set(
 
 
 @dataclass(frozen=True)
-class Sample:
+class ColumnSample:
     """Values of a column: how many rows were looked at, and those that say something."""
 
     rows: int
@@ -112,11 +112,13 @@ class Sample:
         return self.share(lambda value: HOUSE.fullmatch(value) or _has_street_word(value))
 
 
-def sample_of(column: pa.ChunkedArray) -> Sample:
+def sample_of(column: pa.ChunkedArray) -> ColumnSample:
     """Take an evenly spread sample of a column as text, leaving out what says nothing."""
     rows = np.unique(np.linspace(0, len(column) - 1, min(len(column), SAMPLE)).astype(np.int64))
     texts = pc.utf8_slice_codeunits(column.take(pa.array(rows)).cast(pa.string()), 0, LONGEST).to_pylist()
-    return Sample(len(rows), tuple(text for text in texts if text is not None and _says_something(text)))
+    return ColumnSample(
+        len(rows), tuple(text for text in texts if text is not None and _says_something(text))
+    )
 
 
 def items_sample(values: list[str], separator: str) -> list[str]:

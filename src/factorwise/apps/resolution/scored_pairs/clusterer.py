@@ -18,7 +18,7 @@ from factorwise.apps.resolution.scored_pairs.tables import ScoredPairs, read_sco
 from factorwise.arguments import check_types
 from factorwise.errors import require
 from factorwise.inference.mcmc.shards.component_search import LinkWeights
-from factorwise.inference.mcmc.shards.search import LinkSearch, Progress
+from factorwise.inference.mcmc.shards.search import LinkSearch, SearchProgress
 from factorwise.kernels.compile.threads import Team, thread_count
 
 ROUNDS = 6  # of the search: on scores that are given, more of them gain next to nothing
@@ -116,7 +116,7 @@ class PairClusterer:
         *,
         constraints: Constraints | None = None,
         posterior: bool = False,
-        on_round: Callable[[Progress], None] | None = None,
+        on_round: Callable[[SearchProgress], None] | None = None,
     ) -> Resolution:
         """Find the entities; without `fit`, the constants are estimated first.
 
@@ -158,7 +158,7 @@ class PairClusterer:
         limits: Constraints,
         *,
         team: Team,
-        on_round: Callable[[Progress], None] | None = None,
+        on_round: Callable[[SearchProgress], None] | None = None,
     ) -> tuple[LinkedItems, Any]:
         linked = link_pairs(scored, constants, limits)
         search = LinkSearch(

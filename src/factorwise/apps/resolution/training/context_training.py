@@ -12,7 +12,7 @@ from factorwise.apps.resolution.context.model import ContextModel
 from factorwise.apps.resolution.normalize.forms import NormalTable
 from factorwise.apps.resolution.training.boosted_tables import Boosting, boost_tables
 from factorwise.apps.resolution.training.examples import PairExamples
-from factorwise.apps.resolution.training.folds import HeldOut
+from factorwise.apps.resolution.training.folds import HeldOutRecords
 from factorwise.apps.resolution.training.pair_regression import fit_slope_and_shift
 from factorwise.kernels.clusterings.links import LINK_WEIGHT
 from factorwise.model.clusterings.level_weights import LevelWeights
@@ -33,7 +33,7 @@ class ContextTraining:
         The features, their cuts, slope and shift; the weights of levels are zero.
     """
 
-    held_out: HeldOut
+    held_out: HeldOutRecords
     model: ContextModel
     seed: int
 
@@ -62,7 +62,7 @@ class ContextTraining:
 
 
 def train_context(
-    normal: NormalTable, held_out: HeldOut, score: Floats, labels: Ints, seed: int
+    normal: NormalTable, held_out: HeldOutRecords, score: Floats, labels: Ints, seed: int
 ) -> ContextTraining:
     """Compute the context of held-out pairs from their out-of-fold scores and a strict clustering by these.
 

@@ -46,7 +46,7 @@ from factorwise.apps.resolution.training.own_weights import (
     with_own_levels,
 )
 from factorwise.apps.resolution.unlabelled.learning import Hints, learn_from_anchors
-from factorwise.apps.resolution.unlabelled.unsupervised import Mixture, fit_mixture, weights_of
+from factorwise.apps.resolution.unlabelled.unsupervised import LevelMixture, fit_mixture, weights_of
 from factorwise.distributed.mixing import Mixer
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.mcmc.shards.search import LinkSearch
@@ -319,7 +319,7 @@ def _mixture(
     n_records: int,
     seed: int,
     team: Team,
-) -> Mixture:
+) -> LevelMixture:
     """Find what candidates look like that belong together, and others, from the levels of some of them."""
     return fit_mixture(
         levels,

@@ -77,7 +77,7 @@ class Judgement(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class HeldOut:
+class HeldOutRecords:
     """Records in folds, and those of them on which clusterings are compared.
 
     data, fold
@@ -145,7 +145,7 @@ class HeldOut:
         return np.asarray(sums, np.float64)
 
 
-def hold_out(data: TrainingData, seed: int) -> HeldOut | None:
+def hold_out(data: TrainingData, seed: int) -> HeldOutRecords | None:
     """Put entities into folds of about the same size, whole blocks of them into one; None if there are few.
 
     Data come in blocks if entities that are linked with each other by most of their pairs form many groups,
@@ -168,9 +168,9 @@ def hold_out(data: TrainingData, seed: int) -> HeldOut | None:
         chosen[order[np.cumsum(size[order]) <= MOST_JUDGED]] = True
         judged = known & chosen[group]
     if judged.all():
-        return HeldOut(data, fold, data, fold, np.arange(len(entity)), judged, group)
+        return HeldOutRecords(data, fold, data, fold, np.arange(len(entity)), judged, group)
     there = np.flatnonzero(judged | data.linked_with(judged))
-    return HeldOut(data, fold, data.part(there), fold[there], there, judged[there], group[there])
+    return HeldOutRecords(data, fold, data.part(there), fold[there], there, judged[there], group[there])
 
 
 def _balanced(size: Ints, order: Ints) -> NDArray[np.int64]:

@@ -25,7 +25,7 @@ from factorwise.apps.resolution.training.boosted_tables import boost_tables
 from factorwise.apps.resolution.training.calibration import Calibration, Case, calibrate
 from factorwise.apps.resolution.training.context_training import train_context
 from factorwise.apps.resolution.training.examples import PairExamples, TrainingData
-from factorwise.apps.resolution.training.folds import FOLDS, HeldOut, Judgement, Scorer, hold_out
+from factorwise.apps.resolution.training.folds import FOLDS, HeldOutRecords, Judgement, Scorer, hold_out
 from factorwise.apps.resolution.training.link_learning import LinkTraining, Weights
 from factorwise.apps.resolution.training.pair_regression import regress_levels, scale_weights
 from factorwise.distributed.mixing import Mixer
@@ -221,7 +221,7 @@ def _fit_with_templates(
 
 def _cases_with_templates(
     held: _Held,
-    held_out: HeldOut,
+    held_out: HeldOutRecords,
     start: Start,
     unlinked: float,
     template_weights: NDArray[np.float64],
@@ -253,7 +253,7 @@ def _cases_with_templates(
 
 
 def _climb(
-    held_out: HeldOut,
+    held_out: HeldOutRecords,
     start: Start,
     unlinked: float,
     search: LinkSearch,
@@ -278,7 +278,7 @@ def _climb(
 
 def _add_context(
     held: _Held,
-    held_out: HeldOut,
+    held_out: HeldOutRecords,
     normal: NormalTable,
     unlinked: float,
     search: LinkSearch,
@@ -302,7 +302,7 @@ def _add_context(
     return _Held(method, held.rung, judgement, walk, score, training.fit_all())
 
 
-def _entities_judged(held_out: HeldOut) -> int:
+def _entities_judged(held_out: HeldOutRecords) -> int:
     return len(np.unique(held_out.among.entity[held_out.judged]))
 
 

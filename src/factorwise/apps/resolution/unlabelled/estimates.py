@@ -32,7 +32,7 @@ _SAMPLE = 1_000  # pairs that say what candidates lose
 _FEWEST = 30
 
 
-class Estimate(NamedTuple):
+class QualityEstimate(NamedTuple):
     """Estimated B-cubed precision and recall, and how many entities were found.
 
     recall
@@ -61,7 +61,7 @@ def estimate_quality(
     *,
     seed: int,
     team: Team,
-) -> Estimate:
+) -> QualityEstimate:
     """Estimate how good the clustering of some pairs with these log odds is.
 
     log_odds_of
@@ -79,7 +79,7 @@ def estimate_quality(
     lost = probe_blocking(normal, pairs, log_odds, log_odds_of, found, sources, seed=seed)
     if lost is not None:
         shares.append(1.0 - lost.pairs)
-    return Estimate(
+    return QualityEstimate(
         b_cubed(stricter, found).precision,
         recall if lost is None else recall * lost.recall,
         len(np.unique(found)),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from factorwise.apps.resolution.unlabelled.witnesses import Witness
+from factorwise.apps.resolution.unlabelled.witnesses import ValueWitness
 from factorwise.errors import InvalidArgumentError
 from factorwise.types import Floats, Ints
 from factorwise.validation import as_number, is_rising
@@ -62,7 +62,7 @@ class ColumnEvidence:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Calibration:
+class ScoreCurve:
     """C(S): a line through knots, with a slope beyond them."""
 
     sums: NDArray[np.float64]
@@ -81,7 +81,7 @@ class Calibration:
         return {"sums": self.sums.tolist(), "values": self.values.tolist()}
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Calibration:
+    def from_dict(cls, content: Mapping[str, Any]) -> ScoreCurve:
         """Return what `as_dict` wrote."""
         sums, values = (np.asarray(content[name], np.float64) for name in ("sums", "values"))
         finite = np.isfinite(sums).all() and np.isfinite(values).all()
@@ -102,8 +102,8 @@ class Evidence:
     """
 
     columns: tuple[ColumnEvidence, ...]
-    calibration: Calibration
-    related: Calibration = field(default_factory=lambda: Calibration(np.zeros(0), np.zeros(0)))
+    calibration: ScoreCurve
+    related: ScoreCurve = field(default_factory=lambda: ScoreCurve(np.zeros(0), np.zeros(0)))
     related_share: NDArray[np.float64] = field(default_factory=lambda: np.zeros(LEVELS))
 
     def worth(self, sums: Floats, levels: NDArray[np.uint8]) -> NDArray[np.float64]:
@@ -128,19 +128,19 @@ class Evidence:
         columns = tuple(ColumnEvidence.from_dict(one) for one in content["columns"])
         if not all(np.isfinite(one.weights).all() for one in columns):
             raise InvalidArgumentError("its evidence has weights that are not finite numbers")
-        calibration = Calibration.from_dict(content)
+        calibration = ScoreCurve.from_dict(content)
         if "related" not in content:  # a model of an earlier version
             return cls(columns, calibration)
         related, share = content["related"], np.asarray(content["related"]["share"], np.float64)
         if share.shape != (LEVELS,) or not ((share >= 0.0) & (share < 1.0)).all():
             raise InvalidArgumentError(f"its shares of related pairs are not {LEVELS} numbers from 0 to 1")
-        return cls(columns, calibration, Calibration.from_dict(related), share)
+        return cls(columns, calibration, ScoreCurve.from_dict(related), share)
 
 
-class Frequencies:
+class WitnessFrequencies:
     """How frequent each value of a witness is among different identities."""
 
-    def __init__(self, witness: Witness, identity: NDArray[np.int64]) -> None:
+    def __init__(self, witness: ValueWitness, identity: NDArray[np.int64]) -> None:
         known = (witness.code >= 0) & (identity >= 0)
         width = int(identity.max(initial=0)) + 1
         pairs = np.unique(witness.code[known] * width + identity[known])
@@ -151,8 +151,8 @@ class Frequencies:
 
 def add_up(
     columns: Sequence[ColumnEvidence],
-    witnesses: Sequence[Witness],
-    frequencies: Sequence[Frequencies],
+    witnesses: Sequence[ValueWitness],
+    frequencies: Sequence[WitnessFrequencies],
     first: Ints,
     second: Ints,
 ) -> NDArray[np.float64]:
@@ -168,8 +168,8 @@ def add_up(
 
 def weigh(
     column: ColumnEvidence,
-    witness: Witness,
-    frequency: Frequencies,
+    witness: ValueWitness,
+    frequency: WitnessFrequencies,
     levels: NDArray[np.uint8],
     rows: Ints,
 ) -> NDArray[np.float64]:
@@ -183,7 +183,7 @@ def weigh(
 
 
 def fit_column(
-    witness: Witness, anchors: NDArray[np.uint8], weight: Floats, null: NDArray[np.uint8]
+    witness: ValueWitness, anchors: NDArray[np.uint8], weight: Floats, null: NDArray[np.uint8]
 ) -> ColumnEvidence:
     """Return the weights of a column's levels, from the levels of anchors and of null pairs."""
     size = witness.top + 1
@@ -202,10 +202,10 @@ def fit_column(
     return ColumnEvidence(witness.name, np.append(0.0, logs), witness.edges, witness.factor)
 
 
-def calibrate(anchors: Floats, weight: Floats, null: Floats) -> Calibration:
+def calibrate(anchors: Floats, weight: Floats, null: Floats) -> ScoreCurve:
     """Return C from the sums of anchors and of null pairs."""
     if len(anchors) < 2 or len(null) < 2:
-        return Calibration(np.zeros(0), np.zeros(0))
+        return ScoreCurve(np.zeros(0), np.zeros(0))
     ranks = np.linspace(0.0, 1.0, BINS // 2 + 1)[1:-1]
     edges = np.unique(np.concatenate([np.quantile(anchors, ranks), np.quantile(null, ranks)]).round(6))
     bin_a, bin_n = np.searchsorted(edges, anchors), np.searchsorted(edges, null)
@@ -228,7 +228,7 @@ def calibrate(anchors: Floats, weight: Floats, null: Floats) -> Calibration:
     last = int(supported[-1]) + 1 if len(supported) else len(center)
     center, ratio = center[:last], ratio[:last]
     keep = np.append(True, np.diff(center) > 1e-9)
-    return Calibration(center[keep], ratio[keep])
+    return ScoreCurve(center[keep], ratio[keep])
 
 
 def _log_shares(counts: Floats | Ints) -> NDArray[np.float64]:

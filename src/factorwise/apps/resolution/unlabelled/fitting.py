@@ -22,9 +22,9 @@ from factorwise.apps.resolution.unlabelled.anchors import (
 )
 from factorwise.apps.resolution.unlabelled.evidence import (
     SLOPE,
-    Calibration,
     ColumnEvidence,
     Evidence,
+    ScoreCurve,
     add_up,
     calibrate,
     fit_column,
@@ -33,7 +33,7 @@ from factorwise.apps.resolution.unlabelled.identity import CONFLICT, TOP
 from factorwise.apps.resolution.unlabelled.model import PreparedPairs, UnlabelledModel
 from factorwise.apps.resolution.unlabelled.prior import (
     STRATA,
-    Prior,
+    LevelPrior,
     divide_equal_and_near,
     level_frequencies,
     seen_among_candidates,
@@ -58,7 +58,7 @@ class Sums(NamedTuple):
     weight: NDArray[np.float64]
     null: NDArray[np.float64]
 
-    def calibrate(self, null: Floats | None = None) -> Calibration:
+    def calibrate(self, null: Floats | None = None) -> ScoreCurve:
         """Return what a sum is worth, against these or other sums of pairs of two entities."""
         return calibrate(self.anchors, self.weight, self.null if null is None else null)
 
@@ -268,7 +268,7 @@ def fit_prior(
     pool: CandidatePairs,
     levels: NDArray[np.uint8],
     rng: np.random.Generator,
-) -> Prior:
+) -> LevelPrior:
     """Return what identities say, corrected by the evidence C of the candidates."""
     identity, n = views.identity, views.n_records
     usable = np.ones(len(levels), bool)
@@ -288,7 +288,7 @@ def fit_prior(
     share = max(anchors.share * (1.0 - anchors.chance), 1e-4)
     flat = np.zeros((TOP + 1, STRATA))
     alone = not identity.is_person and not views.witnesses
-    prior = Prior(identity.is_person, share, partners, same, other, np.arange(STRATA - 1.0), flat, alone)
+    prior = LevelPrior(identity.is_person, share, partners, same, other, np.arange(STRATA - 1.0), flat, alone)
     if not views.witnesses:
         return prior
     rows = np.flatnonzero(usable)

@@ -22,7 +22,7 @@ from factorwise.apps.resolution.unlabelled.about import About
 from factorwise.apps.resolution.unlabelled.anchors import share_context
 from factorwise.apps.resolution.unlabelled.evidence import Evidence, add_up, weigh
 from factorwise.apps.resolution.unlabelled.identity import CONFLICT, TOP
-from factorwise.apps.resolution.unlabelled.prior import NEVER, Prior
+from factorwise.apps.resolution.unlabelled.prior import NEVER, LevelPrior
 from factorwise.apps.resolution.unlabelled.views import Views, views_of
 from factorwise.errors import InvalidArgumentError
 from factorwise.kernels.compile.threads import Team
@@ -58,7 +58,7 @@ class UnlabelledModel:
     """
 
     about: About
-    prior: Prior
+    prior: LevelPrior
     evidence: Evidence
     contexts: tuple[str, ...] = ()
     is_safe: bool = False
@@ -116,7 +116,7 @@ class UnlabelledModel:
             raise InvalidArgumentError(f"its contexts {contexts} are not among its columns")
         return cls(
             About.from_dict(content["about"]),
-            Prior.from_dict(content["prior"]),
+            LevelPrior.from_dict(content["prior"]),
             evidence,
             contexts,
             bool(content["is_safe"]),
@@ -170,7 +170,7 @@ class PreparedPairs:
         shared = share_context(self.views, self.contexts, first, second)
         return known & ((levels <= CONFLICT) | (shared & (levels < TOP)))
 
-    def steps(self, first: int, second: int) -> list[Step]:
+    def steps(self, first: int, second: int) -> list[EvidenceStep]:
         """Return what adds up to the score of one pair, for people."""
         one, two = np.array([first]), np.array([second])
         levels, said = self.identity.levels(one, two), []
@@ -180,24 +180,24 @@ class PreparedPairs:
             level = witness.levels(one, two)
             weight = float(weigh(column, witness, frequency, level, one)[0])
             meaning = _level_text(int(level[0]), witness.top)
-            said.append(Step(column.name, "evidence", int(level[0]), meaning, weight))
+            said.append(EvidenceStep(column.name, "evidence", int(level[0]), meaning, weight))
         total = sum(step.weight for step in said)
         worth = float(self.model.evidence.worth(np.array([total]), levels)[0])
         odds = float(self.combine(one, two, levels, np.array([worth]))[0])
         score = float(score_of(np.array([odds]))[0])
         same = int(levels[0])
-        who = Step(self.model.about.phrase, "identity", same, _level_text(same, TOP), odds - worth)
+        who = EvidenceStep(self.model.about.phrase, "identity", same, _level_text(same, TOP), odds - worth)
         if odds <= FORBIDDEN or self.model.is_safe:
             return [who._replace(weight=score)]
         return [
             who,
             *said,
-            Step("all columns", "evidence", 0, "of what they say, not paid twice", worth - total),
-            Step("all", "odds", 0, "odds less one instead of log odds", score - odds),
+            EvidenceStep("all columns", "evidence", 0, "of what they say, not paid twice", worth - total),
+            EvidenceStep("all", "odds", 0, "odds less one instead of log odds", score - odds),
         ]
 
 
-class Step(NamedTuple):
+class EvidenceStep(NamedTuple):
     """One thing that a model without labels says of a pair.
 
     field, form

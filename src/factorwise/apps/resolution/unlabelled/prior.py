@@ -34,7 +34,7 @@ ROUNDS = 30
 
 @check_types
 @dataclass(frozen=True, slots=True, eq=False)
-class Prior:
+class LevelPrior:
     """Log odds of pairs by their identities.
 
     is_person
@@ -97,7 +97,7 @@ class Prior:
         }
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Prior:
+    def from_dict(cls, content: Mapping[str, Any]) -> LevelPrior:
         """Return what `as_dict` wrote."""
         shapes = {"same": (7,), "other": (7,), "edges": (STRATA - 1,), "shifts": (7, STRATA)}
         arrays = {name: np.asarray(content[name], np.float64) for name in shapes}
@@ -145,7 +145,7 @@ def divide_equal_and_near(
     anchors, weight
         Levels and weights of anchors, of which some are all but equal.
     partners
-        Anchors of a record; what comes back are those with equal identities, as `Prior` counts them.
+        Anchors of a record; what comes back are those with equal identities, as `LevelPrior` counts them.
     """
     near = TOP - 1
     seen = np.bincount(anchors, weights=weight, minlength=TOP + 1)[near:]
@@ -179,7 +179,7 @@ def seen_among_candidates(
 
 
 def strata_shifts(
-    prior: Prior,
+    prior: LevelPrior,
     levels: NDArray[np.uint8],
     namesakes: Floats,
     evidence: Floats,

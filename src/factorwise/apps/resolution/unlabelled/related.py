@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.unlabelled.anchors import Anchors, CandidatePairs
-from factorwise.apps.resolution.unlabelled.evidence import Calibration, ColumnEvidence, weigh
+from factorwise.apps.resolution.unlabelled.evidence import ColumnEvidence, ScoreCurve, weigh
 from factorwise.apps.resolution.unlabelled.identity import TOP
-from factorwise.apps.resolution.unlabelled.prior import Prior
+from factorwise.apps.resolution.unlabelled.prior import LevelPrior
 from factorwise.apps.resolution.unlabelled.views import Views
 from factorwise.types import Bools, Floats, Ints
 
@@ -47,8 +47,8 @@ def find_related(
     pool: CandidatePairs,
     levels: NDArray[np.uint8],
     columns: Sequence[ColumnEvidence],
-    calibration: Calibration,
-    prior: Prior,
+    calibration: ScoreCurve,
+    prior: LevelPrior,
     anchors: Anchors,
     rng: np.random.Generator,
 ) -> RelatedPairs:

@@ -35,7 +35,7 @@ LABELLED = 100.0  # pairs that a labelled one counts for
 UNLINKED = -2.0  # two members that no blocking rule saw anything in common of
 
 
-class Mixture(NamedTuple):
+class LevelMixture(NamedTuple):
     """Frequencies of levels in pairs of one entity and of two, and the share of the former.
 
     weights
@@ -57,7 +57,7 @@ def fit_mixture(
     labelled: ComparedLabels | None = None,
     *,
     expected: float,
-) -> Mixture:
+) -> LevelMixture:
     """Fit the mixture to candidates.
 
     random_levels
@@ -92,7 +92,7 @@ def fit_mixture(
         chance = fresh
         if moved < SETTLED:
             break
-    return Mixture(share, same, other, weights, rounds)
+    return LevelMixture(share, same, other, weights, rounds)
 
 
 def different_rows(levels: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -109,7 +109,7 @@ def different_rows(levels: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArra
     return levels[rows], counts
 
 
-def weights_of(mixture: Mixture, comparisons: Sequence[Comparison]) -> LevelWeights:
+def weights_of(mixture: LevelMixture, comparisons: Sequence[Comparison]) -> LevelWeights:
     """Turn frequencies into weights."""
     sizes = tuple(one.cuts.size for one in comparisons)
     power = field_powers(comparisons)

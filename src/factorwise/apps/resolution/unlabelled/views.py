@@ -10,9 +10,9 @@ import numpy as np
 
 from factorwise.apps.resolution.normalize.forms import NormalTable
 from factorwise.apps.resolution.unlabelled.about import About
-from factorwise.apps.resolution.unlabelled.evidence import Frequencies
+from factorwise.apps.resolution.unlabelled.evidence import WitnessFrequencies
 from factorwise.apps.resolution.unlabelled.identity import Identity, identity_of
-from factorwise.apps.resolution.unlabelled.witnesses import Witness, witnesses_of
+from factorwise.apps.resolution.unlabelled.witnesses import ValueWitness, witnesses_of
 from factorwise.types import Ints
 
 NO_EDGES: Mapping[str, tuple[float, ...]] = MappingProxyType({})
@@ -32,8 +32,8 @@ class Views(NamedTuple):
     """
 
     identity: Identity
-    witnesses: list[Witness]
-    frequencies: list[Frequencies]
+    witnesses: list[ValueWitness]
+    frequencies: list[WitnessFrequencies]
     sources: Ints | None
     counts: Ints | None = None
 
@@ -63,5 +63,5 @@ def views_of(
         Where levels of columns begin in a model, for those where that depends on what it learned from.
     """
     identity, witnesses = identity_of(normal, about, sources), witnesses_of(normal, columns, edges)
-    frequencies = [Frequencies(one, identity.code) for one in witnesses]
+    frequencies = [WitnessFrequencies(one, identity.code) for one in witnesses]
     return Views(identity, witnesses, frequencies, sources, counts)

@@ -25,7 +25,7 @@ SCORES = (-4.0, -2.0, 0.0, 2.0, 4.0)  # log odds of pairs, where levels begin
 _RANDOM = 100_000
 
 
-class Witness(NamedTuple):
+class ValueWitness(NamedTuple):
     """One column.
 
     name
@@ -67,12 +67,12 @@ class Witness(NamedTuple):
 
 def witnesses_of(
     normal: NormalTable, columns: Sequence[str], edges: Mapping[str, tuple[float, ...]]
-) -> list[Witness]:
+) -> list[ValueWitness]:
     """Prepare columns as witnesses; ``edges`` are those of a model, by column."""
     return [_witness(normal[name], edges.get(name, ())) for name in columns]
 
 
-def _witness(field: NormalField, edges: tuple[float, ...]) -> Witness:
+def _witness(field: NormalField, edges: tuple[float, ...]) -> ValueWitness:
     if field.kind == "vector":
         return _of_vectors(field.name, field["vector"], edges)
     if field.kind == "scores":
@@ -84,7 +84,7 @@ def _witness(field: NormalField, edges: tuple[float, ...]) -> Witness:
         return _of_addresses(field)
     if "tokens" in field and "text" in field:
         texts = TextLevels(field)
-        return Witness(field.name, 6, texts.code, texts.levels)
+        return ValueWitness(field.name, 6, texts.code, texts.levels)
     if field.kind == "date":
         return _of_strings(field.name, field.strings("digits"), "edits", (0.6, 0.85))
     if field.kind == "name":
@@ -99,7 +99,7 @@ def _witness(field: NormalField, edges: tuple[float, ...]) -> Witness:
     return _of_numbers(field.name, field.numbers(form_name), form_name)
 
 
-def _of_strings(name: str, form: Strings, measure: str, cuts: Sequence[float]) -> Witness:
+def _of_strings(name: str, form: Strings, measure: str, cuts: Sequence[float]) -> ValueWitness:
     likeness = string_measure(form, measure)
     code, edges = form.codes.astype(np.int64), np.asarray(cuts, np.float32)
     top = len(cuts) + 2
@@ -108,15 +108,15 @@ def _of_strings(name: str, form: Strings, measure: str, cuts: Sequence[float]) -
         found = (1 + np.searchsorted(edges, likeness(first, second), side="right")).astype(np.uint8)
         return _finished(found, code, top, first, second)
 
-    return Witness(name, top, code, levels)
+    return ValueWitness(name, top, code, levels)
 
 
-def _of_names(field: NormalField) -> Witness:
+def _of_names(field: NormalField) -> ValueWitness:
     form = field.strings(next(name for name in ("full", "given", "last") if name in field))
     return _of_strings(field.name, form, "jaro-winkler", (0.7, 0.85, 0.93))
 
 
-def _of_numbers(name: str, form: Numbers, form_name: str) -> Witness:
+def _of_numbers(name: str, form: Numbers, form_name: str) -> ValueWitness:
     values = form.values
     known = values[~np.isnan(values)]
     years = form_name == "number" and len(known) > 0 and bool(((known > 1000) & (known < 2200)).mean() > 0.9)
@@ -134,10 +134,10 @@ def _of_numbers(name: str, form: Numbers, form_name: str) -> Witness:
             found = 1 + sum((apart <= cut).astype(np.uint8) for cut in cuts)
         return _finished(np.asarray(found, np.uint8), code, 5, first, second)
 
-    return Witness(name, 5, code, levels)
+    return ValueWitness(name, 5, code, levels)
 
 
-def _of_lists(name: str, form: Lists) -> Witness:
+def _of_lists(name: str, form: Lists) -> ValueWitness:
     overlaps, code = Overlaps(form, (COSINE,)), set_codes(form)
     edges = np.asarray((1e-6, 0.15, 0.4), np.float32)
 
@@ -146,10 +146,10 @@ def _of_lists(name: str, form: Lists) -> Witness:
         found = (1 + np.searchsorted(edges, np.nan_to_num(cosine), side="right")).astype(np.uint8)
         return _finished(found, code, 5, first, second)
 
-    return Witness(name, 5, code, levels)
+    return ValueWitness(name, 5, code, levels)
 
 
-def _of_vectors(name: str, form: Form, edges: tuple[float, ...]) -> Witness:
+def _of_vectors(name: str, form: Form, edges: tuple[float, ...]) -> ValueWitness:
     """Prepare vectors; without edges, levels say how few random pairs come as near."""
     assert isinstance(form, Vectors)
     if len(edges) not in (0, len(NEARER)):
@@ -169,10 +169,10 @@ def _of_vectors(name: str, form: Form, edges: tuple[float, ...]) -> Witness:
         found = (1 + np.searchsorted(starts, cosine, side="right")).astype(np.uint8)
         return _finished(found, code, top, first, second)
 
-    return Witness(name, top, code, levels, edges=edges)
+    return ValueWitness(name, top, code, levels, edges=edges)
 
 
-def _of_scores(name: str, form: Form) -> Witness:
+def _of_scores(name: str, form: Form) -> ValueWitness:
     """Prepare pairs that another tool has scored; not scored is a level, too, of records that it knew."""
     assert isinstance(form, PairValues)
     starts, known = np.asarray(SCORES, np.float32), ~form.missing
@@ -187,10 +187,10 @@ def _of_scores(name: str, form: Form) -> Witness:
     seen = np.bincount(2 + np.searchsorted(starts, form.values, side="right"), minlength=top + 1)[1:]
     seen[0] = max(count * (count - 1) // 2 - int(seen.sum()), 1)
     background = tuple((seen / seen.sum()).tolist())
-    return Witness(name, top, np.full(form.n_rows, -1, np.int64), levels, background=background)
+    return ValueWitness(name, top, np.full(form.n_rows, -1, np.int64), levels, background=background)
 
 
-def _of_addresses(field: NormalField) -> Witness:
+def _of_addresses(field: NormalField) -> ValueWitness:
     texts, house = TextLevels(field), field.strings("number").codes
 
     def levels(first: Ints, second: Ints) -> Levels:
@@ -198,7 +198,7 @@ def _of_addresses(field: NormalField) -> Witness:
         other = (house[first] >= 0) & (house[second] >= 0) & (house[first] != house[second])
         return np.where(other & (found > 3) & (found < 6), 3, found).astype(np.uint8)
 
-    return Witness(field.name, 6, texts.code, levels)
+    return ValueWitness(field.name, 6, texts.code, levels)
 
 
 def _finished(found: Levels, code: NDArray[np.int64], top: int, first: Ints, second: Ints) -> Levels:

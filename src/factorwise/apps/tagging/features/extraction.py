@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from factorwise.apps.tagging.features.templates import (
     SENTENCE_FLAGS,
-    Part,
+    TemplatePart,
     TemplateSet,
     function_named,
 )
@@ -23,8 +23,8 @@ from factorwise.apps.tagging.features.vocabulary import (
     Codes,
     Encoded,
     Longs,
-    Names,
     Segments,
+    StringTable,
     Vocabulary,
     checked_start,
     damaged,
@@ -144,7 +144,7 @@ def _as_number(string: str) -> float:
 
 
 def _is_flag(function: str) -> bool:
-    return Part(function, 0, 0).is_flag
+    return TemplatePart(function, 0, 0).is_flag
 
 
 class TemplateExtractor:
@@ -304,9 +304,9 @@ class TemplateExtractor:
         indptr = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(rows)))])
         return SparseRows(indptr, codes, values, self.width)
 
-    def names(self) -> Names:
+    def names(self) -> StringTable:
         """Return the names of the attributes, each made when it is asked for."""
-        return Names(self.width, self._name)
+        return StringTable(self.width, self._name)
 
     def _name(self, code: int) -> str:
         if code >= len(self._keys):
@@ -320,7 +320,7 @@ class TemplateExtractor:
         ]
         return f"{template.text}={'|'.join(values)}" if values else template.text
 
-    def _value(self, part: Part, code: int) -> str:
+    def _value(self, part: TemplatePart, code: int) -> str:
         if code >= 0:
             return self._sources[part.column].values[part.function].string(code)
         return f"<{'after' if code % 2 else 'before'} {-code // 2}>"

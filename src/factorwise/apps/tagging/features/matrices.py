@@ -13,7 +13,7 @@ from factorwise.apps.tagging.features.vocabulary import (
     Codes,
     Encoded,
     Longs,
-    Names,
+    StringTable,
     Vocabulary,
     damaged,
     no_tokens,
@@ -116,7 +116,7 @@ class MatrixEncoder:
 
     def names(self) -> Sequence[str]:
         """Return the names of the columns."""
-        return self._names or Names(self.width, lambda column: f"feature {column}")
+        return self._names or StringTable(self.width, lambda column: f"feature {column}")
 
     def slots(self) -> NDArray[np.int32]:
         """Return the number of each column: each is a template of its own."""

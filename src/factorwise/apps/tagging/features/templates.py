@@ -191,7 +191,7 @@ _NUMBERED = re.compile(r"c(\d{1,6})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TemplatePart:
     """A function of a column of the token ``offset`` places away.
 
     function
@@ -215,7 +215,7 @@ class Template:
     """A conjunction of parts; none for ``bias``."""
 
     text: str
-    parts: tuple[Part, ...]
+    parts: tuple[TemplatePart, ...]
 
     @property
     def is_number(self) -> bool:
@@ -246,7 +246,7 @@ class TemplateSet:
         """
         names = _column_names(columns)
         lines = text.splitlines() if isinstance(text, str) else list(text)
-        templates: dict[tuple[Part, ...], tuple[int, Template]] = {}
+        templates: dict[tuple[TemplatePart, ...], tuple[int, Template]] = {}
         for number, line in enumerate(lines, 1):
             content = line.split("#", 1)[0].strip()
             if not content:
@@ -342,9 +342,9 @@ def _template(text: str, columns: tuple[str, ...], where: str) -> Template:
     return Template("|".join(_notation(part, columns) for part in parts), parts)
 
 
-def _part(text: str, columns: tuple[str, ...], where: str) -> Part:
+def _part(text: str, columns: tuple[str, ...], where: str) -> TemplatePart:
     if text in SENTENCE_FLAGS:
-        return Part(text, -1, 0)
+        return TemplatePart(text, -1, 0)
     if text == "bias":
         raise FeatureTemplateError(f"{where}: 'bias' is always there: it stands alone on its line.")
     match = _PART.fullmatch(text)
@@ -362,7 +362,7 @@ def _part(text: str, columns: tuple[str, ...], where: str) -> Part:
         raise FeatureTemplateError(
             f"{where}: {text!r} looks further than {REACH} tokens away: use a shorter distance."
         )
-    return Part(function, _column(match["column"], columns, where), offset)
+    return TemplatePart(function, _column(match["column"], columns, where), offset)
 
 
 def _column(name: str, columns: tuple[str, ...], where: str) -> int:
@@ -418,7 +418,7 @@ def _column_name(column: int, columns: tuple[str, ...]) -> str:
     return columns[column] if column < len(columns) else f"c{column}"
 
 
-def _notation(part: Part, columns: tuple[str, ...]) -> str:
+def _notation(part: TemplatePart, columns: tuple[str, ...]) -> str:
     if part.function in SENTENCE_FLAGS:
         return part.function
     place = f"{_column_name(part.column, columns)}[{part.offset}]"
@@ -429,7 +429,7 @@ def _in_words(template: Template, columns: tuple[str, ...]) -> str:
     return " and ".join(_part_in_words(part, columns) for part in template.parts) or "always there"
 
 
-def _part_in_words(part: Part, columns: tuple[str, ...]) -> str:
+def _part_in_words(part: TemplatePart, columns: tuple[str, ...]) -> str:
     if part.function in SENTENCE_FLAGS:
         return SENTENCE_FLAGS[part.function]
     place = f"{_column_name(part.column, columns)} of the token"

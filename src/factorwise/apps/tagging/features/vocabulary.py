@@ -48,7 +48,7 @@ class Segments(NamedTuple):
     gap: int
 
 
-class Names(Sequence[str]):
+class StringTable(Sequence[str]):
     """A sequence of strings that are made when asked for."""
 
     def __init__(self, size: int, name: Callable[[int], str]) -> None:

@@ -28,7 +28,7 @@ from factorwise.validation import check_count, check_number
 from factorwise.world.partition import Partition
 
 
-class Truth(Protocol):
+class DecodingTruth(Protocol):
     """What knows the truth of a world's items, such as `learning.TruthPreference`."""
 
     def program(self, parts: Surroundings) -> Program:
@@ -77,7 +77,7 @@ def decode(
     tuning: Tuning | None = None,
     samples: int = 5,
     by: By = "score",
-    truth: Truth | None = None,
+    truth: DecodingTruth | None = None,
     jumps: int = 10_000,
     until: float = math.inf,
     tolerance: float = 0.0,
@@ -143,7 +143,7 @@ class Climb:
         proposer: AdaptiveSplitMerge,
         start: Partition,
         by: By,
-        truth: Truth | None,
+        truth: DecodingTruth | None,
         stream: Stream,
         *,
         keep_lessons: bool = False,

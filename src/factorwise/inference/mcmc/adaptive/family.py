@@ -20,7 +20,7 @@ LAST_STEPS = 300  # of a fit that nothing follows
 SMALLEST_VARIANCE = 1e-3  # of a feature that hardly differs between the choices
 
 
-class Choice(NamedTuple):
+class WeightedChoice(NamedTuple):
     """One choice among rows of features, made by the split weights or by the merge weights."""
 
     rows: Float32s
@@ -78,7 +78,7 @@ class JumpFamily:
             self.choices(samples, shares), previous, ridge * self.scales(), steps=ROUND_STEPS, quiet=True
         )
 
-    def choices(self, samples: Sequence[Jump], shares: Float64s) -> list[Choice]:
+    def choices(self, samples: Sequence[Jump], shares: Float64s) -> list[WeightedChoice]:
         """Gather the choices behind the jumps, those among the same rows together."""
         merges = [
             (jump.row, share) for jump, share in zip(samples, shares, strict=True) if jump.kind == MERGE
@@ -109,7 +109,7 @@ class Lesson(NamedTuple):
         Share of splits, merges and moves among the jumps.
     """
 
-    choices: list[Choice]
+    choices: list[WeightedChoice]
     scales: Float64s
     kinds: Float64s
 
@@ -123,7 +123,7 @@ class Lesson(NamedTuple):
 
 
 def fit_choices(
-    choices: Sequence[Choice],
+    choices: Sequence[WeightedChoice],
     previous: Float64s,
     ridge: Float64s,
     *,
@@ -144,12 +144,12 @@ def _linear_algebra() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _choice(rows: Float32s, made: Sequence[tuple[int, float]], *, of_merge: bool) -> Choice:
+def _choice(rows: Float32s, made: Sequence[tuple[int, float]], *, of_merge: bool) -> WeightedChoice:
     chosen, shares = zip(*made, strict=True)
-    return Choice(rows, np.array(chosen, np.int64), np.array(shares), of_merge)
+    return WeightedChoice(rows, np.array(chosen, np.int64), np.array(shares), of_merge)
 
 
-def _likelihood(choices: Sequence[Choice], parameters: Float64s) -> tuple[float, Float64s]:
+def _likelihood(choices: Sequence[WeightedChoice], parameters: Float64s) -> tuple[float, Float64s]:
     """Shared sum of the log-probabilities of choices, and its gradient."""
     half = len(parameters) // 2
     value, gradient = 0.0, np.zeros(len(parameters))

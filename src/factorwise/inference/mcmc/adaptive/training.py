@@ -9,7 +9,7 @@ import numpy as np
 from tqdm import tqdm
 
 from factorwise.errors import InvalidArgumentError
-from factorwise.inference.mcmc.adaptive.decoding import Climb, Truth
+from factorwise.inference.mcmc.adaptive.decoding import Climb, DecodingTruth
 from factorwise.inference.mcmc.adaptive.family import Lesson, fit_choices
 from factorwise.inference.mcmc.adaptive.law import JumpWeights
 from factorwise.inference.mcmc.adaptive.proposer import AdaptiveSplitMerge
@@ -34,7 +34,7 @@ class TunedDocument:
 
     proposer: AdaptiveSplitMerge
     start: Partition
-    truth: Truth | None = None
+    truth: DecodingTruth | None = None
 
 
 def train_proposer(

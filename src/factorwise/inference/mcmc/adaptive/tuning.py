@@ -64,7 +64,7 @@ class Tuning:
         check_number("ridge", self.ridge, least=0)
 
 
-class Round(NamedTuple):
+class TuningRound(NamedTuple):
     """What a round of tuning found.
 
     best
@@ -77,7 +77,7 @@ class Round(NamedTuple):
     lesson: Lesson
 
 
-def tune(walk: Walk | Jumps, tuning: Tuning, stream: Stream, *, by: By = "score") -> Round:
+def tune(walk: Walk | Jumps, tuning: Tuning, stream: Stream, *, by: By = "score") -> TuningRound:
     """Tune the proposer of a walk to the jumps from where it stands; the walk stays there.
 
     by
@@ -106,7 +106,7 @@ def tune(walk: Walk | Jumps, tuning: Tuning, stream: Stream, *, by: By = "score"
             continue  # jumps that are all equally good say nothing
         weights = _towards(weights, _fitted(family, weights, elite, tuning), tuning.smoothing)
     source.weights = weights
-    return Round(best, Lesson.of(family, elite))
+    return TuningRound(best, Lesson.of(family, elite))
 
 
 def value_of(jump: Jump, by: By) -> float:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.inference.mcmc.shards.link_walk import LinkGraph, LinkWalk
-from factorwise.inference.mcmc.shards.search import Found, LinkSearch, Progress, SearchState
+from factorwise.inference.mcmc.shards.search import Found, LinkSearch, SearchProgress, SearchState
 from factorwise.kernels.clusterings.link_groups import (
     count_inside,
     count_positive,
@@ -184,7 +184,7 @@ def search_group(
     *,
     team: Team | None = None,
     resume: SearchState | None = None,
-    watch: Callable[[Progress], None] | None = None,
+    watch: Callable[[SearchProgress], None] | None = None,
     keep: Callable[[SearchState], None] | None = None,
 ) -> GroupFound:
     """Search for the best clustering of a group.

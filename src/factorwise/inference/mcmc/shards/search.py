@@ -48,7 +48,7 @@ class SearchState(NamedTuple):
     label: NDArray[np.int32]
 
 
-class Standing(NamedTuple):
+class SearchStanding(NamedTuple):
     """Rounds done, whether the last one gained next to nothing, and the score of the clustering."""
 
     round: int
@@ -84,7 +84,7 @@ class Rounds(Protocol):
         ...
 
 
-class Progress(NamedTuple):
+class SearchProgress(NamedTuple):
     """What is told of a search after each round, or after each group of items that are searched apart.
 
     round, of
@@ -156,7 +156,7 @@ class LinkSearch:
         seed: int,
         team: Team,
         resume: SearchState | None = None,
-        watch: Callable[[Progress], None] | None = None,
+        watch: Callable[[SearchProgress], None] | None = None,
         keep: Callable[[SearchState], None] | None = None,
     ) -> Found:
         """Search from where ``walk`` is, or from where an earlier search stopped; an interrupt ends it early.
@@ -169,12 +169,12 @@ class LinkSearch:
         """
         stage = _WalkRounds(self, walk, key, seed, team)
         if resume is None:
-            begin = Standing(0, False, walk.score)
+            begin = SearchStanding(0, False, walk.score)
         else:
-            begin = Standing(resume.round, resume.settled, resume.score)
+            begin = SearchStanding(resume.round, resume.settled, resume.score)
             walk.place_items(resume.label)
 
-        def note(standing: Standing) -> None:
+        def note(standing: SearchStanding) -> None:
             if keep is not None:
                 keep(SearchState(*standing, walk.labels))
 
@@ -187,9 +187,9 @@ class LinkSearch:
         self,
         stage: Rounds,
         *,
-        begin: Standing,
-        watch: Callable[[Progress], None] | None = None,
-        keep: Callable[[Standing], None] | None = None,
+        begin: SearchStanding,
+        watch: Callable[[SearchProgress], None] | None = None,
+        keep: Callable[[SearchStanding], None] | None = None,
     ) -> Found:
         """Take rounds wherever they are taken, with falling temperature, until it is time to stop."""
         schedule = Geometric(self.hot, self.cold)
@@ -212,9 +212,13 @@ class LinkSearch:
                 settled = done >= self.rounds and gain <= LEAST_GAIN * (abs(score) + stage.n_items)
                 if watch is not None:
                     spent = time.monotonic() - begun
-                    watch(Progress(done, limit, temperature, score, stage.n_clusters, stage.proposals, spent))
+                    watch(
+                        SearchProgress(
+                            done, limit, temperature, score, stage.n_clusters, stage.proposals, spent
+                        )
+                    )
                 if keep is not None:
-                    keep(Standing(done, settled, score))
+                    keep(SearchStanding(done, settled, score))
         except KeyboardInterrupt:
             reason, score = "interrupted", stage.score
         return Found(done, reason, score)

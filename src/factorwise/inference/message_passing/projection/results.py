@@ -119,7 +119,7 @@ class Projection:
         return self.problem.energy.measurement.adjoint(self.shift)
 
 
-class Record:
+class SolverRecord:
     """What a run has seen so far: the best point, the highest bound, the trace, and whether to stop."""
 
     def __init__(self, problem: Problem, stopping: Stopping) -> None:
@@ -207,7 +207,7 @@ class Record:
 
 def run(problem: Problem, steps: Iterator[Iterate], stopping: Stopping, method: str) -> Projection:
     """Follow the steps of a solver until it is time to stop; an interrupt ends a run, too."""
-    record = Record(problem, stopping)
+    record = SolverRecord(problem, stopping)
     try:
         for iterate in steps:
             if record.enough(iterate):

@@ -24,7 +24,13 @@ from factorwise.inference.message_passing.projection.rda import RDA
 from factorwise.inference.message_passing.projection.results import Projection, Stopping
 from factorwise.inference.message_passing.projection.tied import SUMS, TiedMeasurement
 from factorwise.inference.message_passing.wiring import starts
-from factorwise.kernels.chains.projected_chains import CONVERGED, LOST, Outcome, best_range, project_range
+from factorwise.kernels.chains.projected_chains import (
+    CONVERGED,
+    LOST,
+    ProjectedRun,
+    best_range,
+    project_range,
+)
 from factorwise.kernels.chains.shifted_chains import LANES, Chains, Measured, Work
 from factorwise.kernels.compile.threads import Team
 from factorwise.types import Bools, Floats, Int64s, Ints
@@ -167,7 +173,7 @@ class _Batch:
     def solve(self, solver: RDA | MirrorDescent, stopping: Stopping, team: Team) -> SequenceProjections:
         """Project all."""
         count, numbers = len(self.rows), self.energy.measurement.count
-        outcome = Outcome(
+        outcome = ProjectedRun(
             np.zeros((2, count, numbers)),
             np.zeros_like(self.chains.node),
             np.zeros((count if self.pairs else 0, self.size, self.size)),
@@ -226,7 +232,7 @@ class _Batch:
         return path
 
     def _plainly(
-        self, sequence: int, solver: RDA | MirrorDescent, stopping: Stopping, outcome: Outcome
+        self, sequence: int, solver: RDA | MirrorDescent, stopping: Stopping, outcome: ProjectedRun
     ) -> bool:
         """Solve one sequence by the plain path, which also knows the log domain."""
         base = ChainBase(self.rows[sequence], self.edges[self.table[sequence]])

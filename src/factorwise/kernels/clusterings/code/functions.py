@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from factorwise.kernels.clusterings.code.lane_code import LANE_IMPORTS, fits_lanes, lane_helpers
 from factorwise.kernels.clusterings.code.vector_code import FieldLayout, read_field, vector_helpers
-from factorwise.kernels.compile.composition import Source
+from factorwise.kernels.compile.composition import SourceText
 from factorwise.kernels.compile.programs import Written
 
 
@@ -29,7 +29,7 @@ class PairTerm:
     the smallest and the largest number in the fields.
     """
 
-    source: Source
+    source: SourceText
     fields: tuple[FieldLayout, ...]
     size: int
     sign: int = 1
@@ -42,7 +42,7 @@ class PairTerm:
 class VectorTerm:
     """A function of two numbers applied to each dimension of a field kept in rows."""
 
-    source: Source
+    source: SourceText
     field: FieldLayout
     sign: int = 1
 
@@ -56,7 +56,7 @@ class VectorTerm:
 class ClusterTerm:
     """A cluster function that returns a tuple of statistics."""
 
-    source: Source
+    source: SourceText
     fields: tuple[FieldLayout, ...]
     size: int
 

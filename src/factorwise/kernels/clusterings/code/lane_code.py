@@ -13,7 +13,7 @@ from textwrap import indent
 from typing import TYPE_CHECKING, NamedTuple
 
 from factorwise.kernels.clusterings.code.vector_code import FieldLayout, read_field
-from factorwise.kernels.compile.composition import Source
+from factorwise.kernels.compile.composition import SourceText
 from factorwise.kernels.compile.dependencies import parsed
 from factorwise.kernels.numeric.int_lanes import HIGHEST, SIXTEEN
 from factorwise.kernels.numeric.simd import LANES
@@ -177,14 +177,14 @@ def _copies(number: int, fields: Sequence[FieldLayout], lanes: Lanes) -> str:
     return f"Record_{number}({values})"
 
 
-def _in_lanes(source: Source) -> Source:
+def _in_lanes(source: SourceText) -> SourceText:
     """Write ``and``, ``or`` and ``not`` as ``&``, ``|`` and ``^``: the same for truth values, in lanes."""
     tree = _Bitwise().visit(parsed(source.text))
     names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
     text = ast.unparse(ast.fix_missing_locations(tree))
     for name in names:
         text = text.replace(name, f"{name}_lanes")
-    return Source(f"{source.name}_lanes", text, source.attributes)
+    return SourceText(f"{source.name}_lanes", text, source.attributes)
 
 
 class _Bitwise(ast.NodeTransformer):
