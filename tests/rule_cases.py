@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from factorwise.kernels.compile.programs import Bound, Interpreted
+from factorwise.kernels.compile.binding import Bound, Interpreted
 from factorwise.kernels.walks.frames import make_frame, run
 from factorwise.kernels.walks.layouts import Gradient, Record
 from factorwise.kernels.walks.library import put

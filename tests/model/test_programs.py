@@ -5,7 +5,7 @@ import pytest
 
 from factorwise.errors import ShapeError, TemplateError
 from factorwise.kernels.clusterings.tables import MANY
-from factorwise.kernels.compile.programs import Bound
+from factorwise.kernels.compile.binding import Bound
 from factorwise.kernels.walks.frames import make_frame, run
 from factorwise.model.clusterings.program import PartitionProgram
 from factorwise.model.model import Model

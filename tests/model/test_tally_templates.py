@@ -21,7 +21,7 @@ from factorwise.inference.mcmc.proposals.partition_moves import (
 from factorwise.inference.mcmc.proposals.restricted_gibbs import RestrictedGibbs
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.inference.mcmc.world_gibbs import PartitionGibbs
-from factorwise.kernels.compile.programs import Bound, Interpreted
+from factorwise.kernels.compile.binding import Bound, Interpreted
 from factorwise.kernels.walks.frames import run
 from factorwise.model.model import Model
 from factorwise.model.programs import model_programs

@@ -13,7 +13,8 @@ from factorwise.arguments import check_types
 from factorwise.errors import DiffError, InvalidArgumentError, ShapeError
 from factorwise.kernels.assignments.arrays import Labels, apply_label
 from factorwise.kernels.assignments.choices import offer_random
-from factorwise.kernels.compile.programs import Frame, Program
+from factorwise.kernels.compile.binding import Frame
+from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.walks.frames import make_frame
 from factorwise.rng import Stream
 from factorwise.types import UInt64s

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from factorwise.errors import DiffError, InvalidArgumentError
-from factorwise.kernels.compile.programs import Frame, Pointers, Program, side_by_side
+from factorwise.kernels.compile.binding import Frame, side_by_side
+from factorwise.kernels.compile.programs import Pointers, Program
 from factorwise.kernels.walks.frames import make_frame
 from factorwise.kernels.walks.joints import apply_within, offer_within
 from factorwise.kernels.walks.mixtures import draw_mixture

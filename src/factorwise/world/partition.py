@@ -26,7 +26,8 @@ from factorwise.kernels.clusterings.arrays import (
     transfer,
 )
 from factorwise.kernels.clusterings.choices import offer_all
-from factorwise.kernels.compile.programs import Frame, Program
+from factorwise.kernels.compile.binding import Frame
+from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.walks.frames import make_frame
 from factorwise.types import Int32s, Int64s, UInt64s
 from factorwise.validation import as_array, as_numbers, check_count

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from factorwise.errors import DiffError, InvalidArgumentError, ShapeError
-from factorwise.kernels.compile.programs import Frame, Program
+from factorwise.kernels.compile.binding import Frame
+from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.walks.frames import make_frame
 from factorwise.types import Int32s, Int64s, UInt64s
 from factorwise.validation import as_array

@@ -4,7 +4,7 @@ import pytest
 from coreference_cases import discourse
 from factorwise.apps.coreference import cluster_templates, mention_fields
 from factorwise.apps.coreference.cluster_features import CLASHES, MAKE_UP
-from factorwise.kernels.compile.programs import Bound
+from factorwise.kernels.compile.binding import Bound
 from factorwise.kernels.walks.frames import make_frame, run
 from factorwise.model.model import Model
 from factorwise.model.programs import model_programs

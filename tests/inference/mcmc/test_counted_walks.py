@@ -20,8 +20,8 @@ from factorwise.inference.mcmc.proposals.partition_moves import (
 from factorwise.inference.mcmc.run import sample
 from factorwise.inference.mcmc.walk import Walk
 from factorwise.inference.mcmc.world_gibbs import PartitionGibbs
+from factorwise.kernels.compile.binding import Bound, Interpreted
 from factorwise.kernels.compile.primitives import overlap
-from factorwise.kernels.compile.programs import Bound, Interpreted
 from factorwise.kernels.walks.frames import run
 from factorwise.kernels.walks.loops import STAYED, STEPS
 from factorwise.model.clusterings.cluster_templates import ClusterSize

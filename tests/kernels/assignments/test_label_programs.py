@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from assignment_cases import BIT, CASES, TAG, all_worlds, with_random_weights
 from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.inference.mcmc.proposals.assignment_proposals import joint_scores
+from factorwise.kernels.compile.binding import Bound, Interpreted
 from factorwise.kernels.compile.compiler import lean_kernel
-from factorwise.kernels.compile.programs import Bound, Interpreted
 from factorwise.kernels.walks.frames import run
 from factorwise.kernels.walks.layouts import Record
 from factorwise.kernels.walks.library import merge, pick_share, room_for, take_shares

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.kernels.clusterings.arrays import spare_id
 from factorwise.kernels.clusterings.preferences import RIGHT, TRUE_PAIRS
-from factorwise.kernels.compile.programs import Bound, Interpreted
+from factorwise.kernels.compile.binding import Bound, Interpreted
 from factorwise.kernels.walks.frames import run
 from factorwise.learning.samplerank.preferences import METRICS, TruthPreference
 from factorwise.world.diff import NEW

@@ -9,9 +9,9 @@ import pytest
 
 from factorwise.kernels.clusterings.code.functions import _IMPORTS as PAIR_IMPORTS
 from factorwise.kernels.compile import cache, dependencies
+from factorwise.kernels.compile.binding import _ENTRY
 from factorwise.kernels.compile.cache import composed_name
 from factorwise.kernels.compile.dependencies import LIBRARY, parsed, reached_modules
-from factorwise.kernels.compile.programs import _ENTRY
 
 TEXT = f"{_ENTRY[: _ENTRY.index('{helpers}')].format(role='', inlined='part_of_entry')}\n{PAIR_IMPORTS}\n"
 REACHED = sorted(reached_modules(TEXT))

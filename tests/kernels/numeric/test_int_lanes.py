@@ -2,8 +2,8 @@ import numba
 import numpy as np
 import pytest
 
+from factorwise.kernels.compile.binding import Bound
 from factorwise.kernels.compile.primitives import overlap
-from factorwise.kernels.compile.programs import Bound
 from factorwise.kernels.numeric.int_lanes import (
     HIGHEST,
     SIXTEEN,

@@ -11,7 +11,8 @@ import numpy as np
 
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.kernel import Proposal
-from factorwise.kernels.compile.programs import Frame, Interpreted, Program, check_arguments
+from factorwise.kernels.compile.binding import Frame, Interpreted
+from factorwise.kernels.compile.programs import Program, check_arguments
 from factorwise.kernels.walks import acceptances
 from factorwise.kernels.walks.frames import make_frame
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from factorwise.inference.mcmc.branches import Branches, Tap, every_path
 from factorwise.inference.mcmc.kernel import Proposal
-from factorwise.kernels.compile.programs import Interpreted, Program
+from factorwise.kernels.compile.binding import Interpreted
+from factorwise.kernels.compile.programs import Program
 from factorwise.world.kinds import check_kind
 
 

@@ -11,7 +11,8 @@ from factorwise.arguments import check_types
 from factorwise.inference.mcmc.kernel import Step
 from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.inference.mcmc.proposals.assignment_proposals import pick
-from factorwise.kernels.compile.programs import Interpreted, Program
+from factorwise.kernels.compile.binding import Interpreted
+from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.walks.acceptances import choose_by_score
 from factorwise.kernels.walks.library import tempered
 from factorwise.model.model import Model

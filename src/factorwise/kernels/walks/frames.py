@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from factorwise.kernels.compile.binding import Bound, Frame, Interpreted
 from factorwise.kernels.compile.compiler import lean_kernel
 from factorwise.kernels.compile.pointers import call
-from factorwise.kernels.compile.programs import Bound, Frame, Interpreted, Pointers, Program
+from factorwise.kernels.compile.programs import Pointers, Program
 from factorwise.kernels.walks import loops
 from factorwise.kernels.walks.adapters import choices_by_gain, gain_by_choices
 from factorwise.kernels.walks.layouts import CHANGE, STEP, Choice, Gradient, WalkRecords

@@ -33,7 +33,8 @@ from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.inference.mcmc.proposals.best_of import BestOf
 from factorwise.inference.mcmc.walk import Walk
-from factorwise.kernels.compile.programs import Bound, Interpreted, Program
+from factorwise.kernels.compile.binding import Bound, Interpreted
+from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.walks.frames import run
 from factorwise.learning.samplerank.plain_walks import PlainWalk
 from factorwise.learning.samplerank.preferences import Preference

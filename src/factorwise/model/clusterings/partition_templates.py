@@ -19,8 +19,9 @@ from factorwise.arguments import check_types
 from factorwise.errors import InvalidArgumentError, ShapeError, TemplateError
 from factorwise.kernels.clusterings import links
 from factorwise.kernels.clusterings.code.functions import PairTerm, VectorTerm
+from factorwise.kernels.compile.binding import Bound
 from factorwise.kernels.compile.composition import SourceText, source_of
-from factorwise.kernels.compile.programs import Bound, Later, Program
+from factorwise.kernels.compile.programs import Later, Program
 from factorwise.kernels.walks.frames import run
 from factorwise.model.clusterings.program import PartitionProgram, check_items
 from factorwise.model.clusterings.restrictions import copy_with, refuse_repulsion

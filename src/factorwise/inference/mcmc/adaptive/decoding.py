@@ -19,7 +19,8 @@ from factorwise.inference.mcmc.metropolis import Metropolis
 from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.inference.mcmc.run import PROGRESS_AFTER
 from factorwise.inference.mcmc.walk import Walk
-from factorwise.kernels.compile.programs import Bound, Program
+from factorwise.kernels.compile.binding import Bound
+from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.walks.frames import run
 from factorwise.model.model import Model
 from factorwise.rng import Stream, as_stream

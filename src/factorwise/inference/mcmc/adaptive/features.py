@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from factorwise.errors import InvalidArgumentError, NoCompiledFormError
-from factorwise.kernels.compile.programs import Frame, Framed, Program
+from factorwise.kernels.compile.binding import Frame, Framed
+from factorwise.kernels.compile.programs import Program
 from factorwise.model.model import Model
 from factorwise.model.programs import model_programs
 from factorwise.model.template import AnyTemplate

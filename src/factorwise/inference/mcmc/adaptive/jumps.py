@@ -21,7 +21,8 @@ from factorwise.kernels.clusterings.adaptive.jump_features import (
     write_part_features,
 )
 from factorwise.kernels.clusterings.adaptive.jump_odds import EXPLORE, MERGE
-from factorwise.kernels.compile.programs import Bound, Interpreted, Pointers, Program
+from factorwise.kernels.compile.binding import Bound, Interpreted
+from factorwise.kernels.compile.programs import Pointers, Program
 from factorwise.kernels.walks.acceptances import accept_always
 from factorwise.kernels.walks.frames import run
 from factorwise.kernels.walks.layouts import CHANGE

@@ -12,7 +12,8 @@ from factorwise.inference.mcmc.adaptive.law import JumpWeights, Parts, check_law
 from factorwise.inference.mcmc.parts import ProgramProposer, Surroundings
 from factorwise.kernels.clusterings.adaptive.jump_draws import allocate_members, draw_jump
 from factorwise.kernels.clusterings.adaptive.jump_features import begin_odds, update_odds, weigh_aside
-from factorwise.kernels.compile.programs import Framed, Pointers, Program
+from factorwise.kernels.compile.binding import Framed
+from factorwise.kernels.compile.programs import Pointers, Program
 from factorwise.world.partition import Partition
 
 LARGEST_WORLD = 10_000  # items; three squares of numbers then take 2.4 GB

@@ -22,8 +22,9 @@ from factorwise.inference.mcmc.parts import Surroundings
 from factorwise.inference.mcmc.proposals.link_moves import LinkedGibbs, LinkedJumps
 from factorwise.kernels.clusterings.arrays import Clustering, has_columns
 from factorwise.kernels.clusterings.link_moves import OFFERED, choose_home
+from factorwise.kernels.compile.binding import Bound
 from factorwise.kernels.compile.pointers import WORDS, fill_words
-from factorwise.kernels.compile.programs import Bound, Program
+from factorwise.kernels.compile.programs import Program
 from factorwise.kernels.compile.threads import Team
 from factorwise.kernels.walks.frames import Parts, make_frame
 from factorwise.kernels.walks.loops import ACCEPTED
