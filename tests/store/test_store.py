@@ -67,6 +67,21 @@ def test_what_is_put_in_comes_out(store, tmp_path):
             again.set_fact("a", "b")
 
 
+def test_links_and_keys_are_read_in_order_whatever_the_order_they_came_in(store):
+    levels = np.array([[1], [2], [3]], np.uint8)
+    store.index.add_links(StoredLinks(np.array([1, 0, 0]), np.array([2, 2, 1]), levels))
+    links = store.index.links(np.arange(3))
+    assert list(zip(links.first, links.second, links.levels[:, 0], strict=True)) == [
+        (0, 1, 3),
+        (0, 2, 2),
+        (1, 2, 1),
+    ]
+    store.index.add_keys(0, np.array([9, 7], np.uint64), np.array([4, 5]))
+    store.index.add_keys(0, np.array([7], np.uint64), np.array([1]))
+    found = store.index.matching_keys(np.array([0, 0]), np.array([7, 9], np.uint64))
+    assert found.column("record").to_pylist() == [1, 5, 4]
+
+
 def test_further_batches_may_have_other_columns(store):
     table = pa.table({"born": [1950], "town": ["Rome"]})
     assert store.add_records(table, pa.array(["x"]), source="b.csv") == 6

@@ -45,13 +45,13 @@ class IndexTables:
         self._store.write("INSERT INTO links SELECT * FROM new_links", new_links=table)
 
     def links(self, rows: Ints | None = None) -> StoredLinks:
-        """Return the links between two of ``rows``; None for all."""
+        """Return the links between two of ``rows``, in order whatever the threads of a join; None for all."""
         if rows is None:
             return _as_links(self._store.query("SELECT * FROM links"))
         wanted = pa.table({"record": pa.array(np.unique(np.asarray(rows, np.int64)))})
         query = (
             "SELECT l.* FROM links l SEMI JOIN wanted a ON l.first = a.record"
-            " SEMI JOIN wanted b ON l.second = b.record"
+            " SEMI JOIN wanted b ON l.second = b.record ORDER BY l.first, l.second"
         )
         return _as_links(self._store.query(query, wanted=wanted))
 
@@ -66,7 +66,8 @@ class IndexTables:
     def matching_keys(self, rule: NDArray[np.int64], key: NDArray[np.uint64]) -> pa.Table:
         """Return ``rule``, ``key`` and ``record`` of all records that have one of some keys."""
         wanted = pa.table({"rule": rule, "key": key})
-        return self._store.query("SELECT * FROM block_keys SEMI JOIN wanted USING (rule, key)", wanted=wanted)
+        query = "SELECT * FROM block_keys SEMI JOIN wanted USING (rule, key) ORDER BY rule, key, record"
+        return self._store.query(query, wanted=wanted)
 
     def all_keys(self) -> pa.Table:
         """Return ``rule``, ``key`` and ``record`` of everything."""
