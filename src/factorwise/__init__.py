@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from factorwise.lazy import load_lazily
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "variables.bags": ["Bags"],

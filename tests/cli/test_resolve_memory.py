@@ -23,7 +23,7 @@ STAGES = {
     "walk": "factorwise.apps.resolution.resolving:search_group",
     "confidence": "factorwise.apps.resolution.linked_items:link_chances",
     "names": "factorwise.apps.resolution.estimator:entity_names",
-    "writing": "factorwise.cli.resolve.apply:write_output",
+    "writing": "factorwise.cli.files:write_output",
 }
 KILLED = """
 import importlib, os, signal, sys

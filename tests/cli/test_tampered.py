@@ -17,7 +17,6 @@ KINDS = (
     "coref.fw",
     "resolve.fw",
     "weights",
-    "proposer",
     "checkpoint",
     "shards",
 )

@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from rapidfuzz import fuzz
 from rapidfuzz.distance import DamerauLevenshtein, JaroWinkler
 
-from factorwise.apps.resolution.comparisons import NOTHING, Comparer, Comparison, Cuts, Pairs, planned
+from factorwise.apps.resolution.comparisons import NOTHING, Comparer, Comparison, Cuts, OverlapPairs, planned
 from factorwise.apps.resolution.comparisons import plan as plan_module
 from factorwise.apps.resolution.comparisons.derived import RECORD
 from factorwise.apps.resolution.comparisons.measures import RELATIONS
@@ -272,7 +272,7 @@ def test_where_there_are_many_pairs_slow_comparisons_are_left_out_or_replaced(mo
     normal = normalize(table(), list(SPECS.values()))
     pairs = all_pairs(len(WORDS))
     all_of_them = {(one.field, one.form, one.measure) for one in planned(normal, *pairs)}
-    many = Pairs(*(np.resize(rows, plan_module.MANY_PAIRS + 1) for rows in pairs))
+    many = OverlapPairs(*(np.resize(rows, plan_module.MANY_PAIRS + 1) for rows in pairs))
     fewer = {(one.field, one.form, one.measure) for one in planned(normal, *pairs, many)}
     of_records = {(RECORD, "cosine"), (RECORD, "smaller lead"), (RECORD, "larger lead")}
     assert all_of_them - fewer == {
@@ -316,7 +316,7 @@ def test_a_record_that_says_nothing_has_no_weight_in_any_pair_and_changes_no_oth
     knowledge = known_of(table_of(records))
     tables = knowledge.weights.tables()
     rows = np.arange(1, len(records))
-    among = Pairs(rows - 1, rows)
+    among = OverlapPairs(rows - 1, rows)
     before = Comparer(normalize(table_of(records), FIELDS), knowledge.comparisons, among)
     after = Comparer(normalize(table_of([*records, nobody]), FIELDS), knowledge.comparisons, among)
     scores = [one.scores(tables, rows - 1, rows, ALONE) for one in (before, after)]
@@ -350,7 +350,7 @@ def leads_by_hand(similarity, pairs):
 def test_leads_are_over_the_best_other_candidate_of_either_record(pairs):
     normal = normalize(table(), [SPECS["words"]])
     candidates = sorted(pairs)
-    among = Pairs(*np.array(candidates).T)
+    among = OverlapPairs(*np.array(candidates).T)
     expected = leads_by_hand(measured("words", "grams", "cosine").astype(np.float64), candidates)
     for measure, choose in (("smaller lead", np.min), ("larger lead", np.max)):
         found = prepared(normal, "words", "grams", measure, among)(*among)
@@ -361,7 +361,7 @@ def test_leads_are_over_the_best_other_candidate_of_either_record(pairs):
 def test_the_closest_candidate_leads_by_more_than_half_and_two_equal_ones_by_half():
     texts = ["alpha beta", "alpha beta", "alpha beta", "gamma delta", "gamma epsilon", "zeta", "gamma eta"]
     normal = normalize(pa.table({"t": texts}), [FieldSpec("t", "text")])
-    among = Pairs(np.array([0, 0, 3, 3]), np.array([1, 2, 4, 5]))
+    among = OverlapPairs(np.array([0, 0, 3, 3]), np.array([1, 2, 4, 5]))
     smaller, larger = (
         prepared(normal, "t", "tokens", f"{which} lead", among)(*among) for which in ("smaller", "larger")
     )
@@ -380,7 +380,7 @@ def test_leads_without_the_candidates_are_refused_with_what_to_give():
 
 def test_measures_of_one_form_are_the_same_together_and_alone():
     normal = normalize(table(), [SPECS["words"]])
-    among = Pairs(*all_pairs(len(WORDS)))
+    among = OverlapPairs(*all_pairs(len(WORDS)))
     names = ["shared", "cosine", "containment", "smaller lead", "larger lead"]
     (together,) = witnesses(normal, [("words", "grams", name) for name in names], among)
     for name, values in zip(names, together.measure(*among), strict=True):

@@ -339,6 +339,7 @@ class EntityResolver(ParameterEstimator):
         """
         self._check_fitted()
         table = read_table(records)
+        check_columns(table, self.knowledge_.fields, [] if id is None else [id])
         plan = self._plan_memory(memory, table)
         store = plan.open_columns()
         table = store.keep_table(table)
@@ -346,7 +347,6 @@ class EntityResolver(ParameterEstimator):
         if getattr(self, "_of_file", False):
             self._table = table
         ids = _ids(table, id)
-        check_columns(table, self.knowledge_.fields, [] if id is None else [id])
         constraints = limits_of(self.knowledge_.unlabelled, table, constraints)
         if constraints is not None and constraints.sources is not None:
             columns = _described_columns(self.knowledge_.fields)

@@ -38,7 +38,7 @@ def draw_clusterings(
     try:
         return estimator.draw(found), True
     except KeyboardInterrupt:
-        notice(options, "sampling was interrupted, so uncertain pairs are not reported.")
+        notice(options, "interrupted while other clusterings were drawn: uncertain pairs are not reported.")
         return found, False
 
 
