@@ -63,7 +63,7 @@ def test_the_table_has_a_row_for_each_reference(works):
     assert (row["volume"], row["issue"], row["page"], row["DOI"]) == ("3", "2", "1-9", None)
     assert row["authors"] == ["Lee, A", "Fox, B"]
     assert row["text"] == REFERENCES[16]
-    assert 0.0 < row["share"] <= 1.0
+    assert 0.0 < row["probability"] <= 1.0
 
 
 def test_a_second_thread_changes_nothing(works):
@@ -82,7 +82,7 @@ def ambiguous(share):
         for k, title in zip([*range(11, 19)] * 3, TITLES * 3, strict=True)
     ]
     wrong = reading("Foxtrott and A. Lee. " + TITLES[0][:12], share, page="11-20", volume="11")
-    given[0] = [wrong, given[0][0]._replace(share=1.0 - share)]
+    given[0] = [wrong, given[0][0]._replace(probability=1.0 - share)]
     return given
 
 
@@ -97,6 +97,15 @@ def test_a_reading_that_is_hardly_possible_does_not():
     assert chosen.tolist() == 24 * [0]
 
 
+def test_two_authors_of_one_reference_are_never_one_person():
+    people = [{"family": "Wang", "given": "Jing"}, {"family": "Wang", "given": "Jun"}]
+    [both, again] = find_people(
+        [{"author": people}, {"author": people}], np.array([1, 1], np.int32), n_jobs=1
+    )
+    assert both[0] != both[1]
+    assert both == again
+
+
 def test_readings_that_say_the_same_are_one():
     [best] = CitationReader.bundled(n_jobs=1).read_nbest([REFERENCES[0]], 12)
     assert len(best) == 12
@@ -107,7 +116,7 @@ def test_readings_that_say_the_same_are_one():
     assert [field[:4] for field in best[0][0].fields] == [field[:4] for field in plain.fields]
     different = different_readings(best)
     assert 1 <= len(different) <= 12
-    assert sum(reading.share for reading in different) == pytest.approx(1.0)
+    assert sum(reading.probability for reading in different) == pytest.approx(sum(probabilities))
     assert different[0].item["title"] == TITLES[0]
 
 

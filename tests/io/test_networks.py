@@ -275,3 +275,8 @@ def test_objects_without_what_is_needed_are_refused():
     nx.set_node_attributes(graph, 2, "cardinality")
     with pytest.raises(InvalidArgumentError, match="has no 'table'"):
         from_networkx(graph)
+
+
+def test_marginals_that_end_after_their_count_are_refused():
+    with pytest.raises(DataFileError, match="the number of labels of variable 0"):
+        parse_marginals("MAR 1")

@@ -1,4 +1,4 @@
-"""All that the verbs compile, compiled beforehand: each of them runs once on a few lines made for it."""
+"""What the common verbs compile, compiled beforehand: each of them runs once on a few lines made for it."""
 
 from __future__ import annotations
 
@@ -24,16 +24,18 @@ COMMANDS = {
         "resolve apply records.csv --id id --model people.fw -o entities.csv --pairs pairs.csv",
         "resolve apply records.csv --id id -o entities.csv",
         "resolve init people.duckdb records.csv --id id",
+        "resolve add people.duckdb known.csv --id id",
         "cluster pairs.csv -o clusters.csv",
     ),
     "tag": (
         "tag fit citations.txt --model citations.fw --max-iterations 20",
         "tag apply citations.txt --model citations.fw -o tagged.txt",
-        "tag cite references.txt -o references.json",
+        "cite references.txt -o works.csv --readings 2",
     ),
     "coref": (
         "coref fit stories.jsonl --model stories.fw --passes 1 --steps 200",
         "coref apply stories.jsonl --model stories.fw -o found.jsonl",
+        "coref mentions stories.jsonl --model mentions.fw --max-iterations 5",
     ),
     "align": ("align apply left.jsonl right.jsonl -o matches.tsv",),
     "flows": (
@@ -62,11 +64,9 @@ def _run(words: Sequence[str]) -> None:
     from factorwise.cli.main import factorwise
 
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        try:
-            factorwise.main([*words, "--quiet"], standalone_mode=False)
-        except click.exceptions.Exit as left:
-            if left.exit_code:
-                raise
+        code = factorwise.main([*words, "--quiet"], standalone_mode=False)
+    if code:
+        raise click.exceptions.Exit(code)
 
 
 def _write_data(folder: Path) -> None:

@@ -45,12 +45,12 @@ _REQUIREMENT = re.compile(r"""([\w.-]+).*?(?:extra\s*==\s*["']([\w.-]+)["'])?$""
 
 
 @verb(example="factorwise doctor --json")
-@click.option("--compile", "compiling", is_flag=True, help="Compile what the verbs need first.")
+@click.option("--compile", "compiling", is_flag=True, help="Compile what the common verbs need first.")
 def command(options: Options, compiling: bool) -> None:
     """Report versions, processors, the compile cache and the data directory.
 
-    Nothing is created or changed, unless --compile is given: it runs each verb once on a few lines, for some
-    minutes, so that their first runs need not compile. Attach the output to a bug report.
+    Nothing is created or changed, unless --compile is given: it runs the common verbs once on a few lines,
+    for some minutes, so that their first runs need not compile. Attach the output to a bug report.
     """
     document: dict[str, Any] = {}
     if compiling:

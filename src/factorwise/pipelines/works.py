@@ -47,11 +47,11 @@ COLUMNS = ("author", "title", "venue", "year", "volume", "pages", "publisher")
 
 
 class Reading(NamedTuple):
-    """A reading of a reference: its fields, its CSL-JSON item, and its share among those considered."""
+    """A reading of a reference: its fields, its CSL-JSON item, and how probable it is."""
 
     citation: Citation
     item: Mapping[str, Any]
-    share: float
+    probability: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +88,7 @@ class Works:
                     name: pa.array([item.get(name) for item in items], pa.string())
                     for name in ("volume", "issue", "page", "publisher", "DOI", "URL")
                 },
-                "share": pa.array([reading.share for reading in self.readings], pa.float64()),
+                "probability": pa.array([reading.probability for reading in self.readings], pa.float64()),
                 "text": pa.array([reading.citation.text for reading in self.readings], pa.string()),
             }
         )
@@ -129,18 +129,18 @@ def find_works(
 
 def different_readings(best: Sequence[tuple[Citation, float]]) -> list[Reading]:
     """Return the readings that say different things, the likeliest first, those that say the same as one."""
-    total = sum(probability for _, probability in best)
     items = to_csl([citation for citation, _ in best])
     found: dict[tuple[str | None, ...], Reading] = {}
     for (citation, probability), item in zip(best, items, strict=True):
         key = tuple(_record(item).values())
-        share = probability / total
         first = found.get(key)
         found[key] = (
-            Reading(citation, item, share) if first is None else first._replace(share=first.share + share)
+            Reading(citation, item, probability)
+            if first is None
+            else first._replace(probability=first.probability + probability)
         )
     empty = Reading(Citation("", ()), {}, 1.0)
-    return sorted(found.values(), key=lambda reading: -reading.share) or [empty]
+    return sorted(found.values(), key=lambda reading: -reading.probability) or [empty]
 
 
 def joint_works(
@@ -178,14 +178,17 @@ def joint_works(
     apart = owner[one] != owner[two]
     pairs = np.column_stack([owner[one], owner[two], label[one], label[two]])[apart]
     weights = knowledge.weights
-    log_share = np.full((n, most), -np.inf)
-    log_share[owner, label] = np.log([max(reading.share, 1e-300) for some in given for reading in some])
+    log_probability = np.full((n, most), -np.inf)
+    log_probability[owner, label] = np.log(
+        [max(reading.probability, 1e-300) for some in given for reading in some]
+    )
     column = Column("reading", Domain("reading", range(most)), np.full(n, -1, np.int32))
     variables = Variables([column])
     model = Model(
         [
             Within(
-                "readings", Tables(variables, np.arange(n)[:, None], weight * log_share, which=np.arange(n))
+                "readings",
+                Tables(variables, np.arange(n)[:, None], weight * log_probability, which=np.arange(n)),
             ),
             LabelledPairs("works", "readings", pairs, linked.scores[apart] - weights.unlinked, n, most),
             Within("works", ClusterSize()),
@@ -215,17 +218,16 @@ def find_people(
 ) -> tuple[tuple[int, ...], ...]:
     """Return a number for each author of each reference: authors with the same number are one person.
 
-    An author of a work is one person in all references of it; persons of different works are told apart by
-    their names and those beside them.
+    Authors of one work are one person where family name and first initial are the same, but two authors of
+    one reference never are; persons of different works are told apart by their names and those beside them.
     """
-    places: dict[tuple[int, str, str], int] = {}
+    places: dict[tuple[int, str, str, int], int] = {}
     rows: list[dict[str, str]] = []
     numbers = []
     for item, number in zip(items, work.tolist(), strict=True):
         people = _people(item)
-        keys = [
-            (number, person["family"].casefold(), person.get("given", "")[:1].casefold()) for person in people
-        ]
+        names = [(person["family"].casefold(), person.get("given", "")[:1].casefold()) for person in people]
+        keys = [(number, *name, names[:k].count(name)) for k, name in enumerate(names)]
         for key, person in zip(keys, people, strict=True):
             name = f"{person.get('given', '')} {person['family']}".strip()
             beside = sorted({other["family"] for other in people} - {person["family"]})

@@ -261,7 +261,8 @@ class OntologyAligner(LearnedEstimator):
         reasons = [(candidates.names[k], float(row[k])) for k in np.argsort(-np.abs(row)) if row[k]]
         beside = np.flatnonzero((edges == number).any(axis=1))
         beside = beside[np.argsort(-scores[beside], kind="stable")]
-        with_it = np.union1d(np.setdiff1d(chosen, beside), at)
+        kept = np.setdiff1d(chosen, beside) if self.one_to_one else chosen
+        with_it = np.union1d(kept, at)
         broken = [number for some in candidates.conflicts(with_it) for number in some.tolist()]
         left_ids, right_ids = list(left.by_id), list(right.by_id)
         rivals, conflicts = (

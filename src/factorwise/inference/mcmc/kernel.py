@@ -1,7 +1,7 @@
 """The grammar of MCMC: proposal, proposer, step, transition kernel.
 
 A step decides and returns; it never changes the world it was given. The loop that asked applies the diff.
-Temperature enters in `factorwise.walks.tempered` and nowhere else.
+Temperature enters through `factorwise.walks.tempered` and nowhere else.
 """
 
 from __future__ import annotations

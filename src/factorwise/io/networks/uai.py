@@ -166,7 +166,9 @@ def parse_marginals(text: str) -> list[NDArray[np.float64]]:
     if words.take(1, "the word MAR")[0] != "MAR":
         raise DataFileError("marginals in UAI format begin with MAR. Give another file.")
     count = words.counts(1, "the number of variables")[0]
-    if count == 1 and len(words.words) != 3 + int(words.words[2]):  # the number of samples stands first
+    if (
+        count == 1 and len(words.words) > 2 and len(words.words) != 3 + int(words.words[2])
+    ):  # the number of samples stands first
         count = words.counts(1, "the number of variables")[0]
     read: list[NDArray[np.float64]] = []
     for variable in range(count):

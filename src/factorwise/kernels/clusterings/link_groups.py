@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.kernels.compile.compiler import kernel
+from factorwise.kernels.walks.library import tempered
 
 Codes = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -161,8 +162,8 @@ def stay_chances(
             other = targets[t]
             total[other] += unlinked * mine * records[other]
             best = max(best, total[other])
-        everything = 0.0 if alone else np.exp((cluster - best) / temperature)
-        everything += np.exp((own - best) / temperature)
+        everything = 0.0 if alone else np.exp(tempered(cluster - best, temperature))
+        everything += np.exp(tempered(own - best, temperature))
         for t in range(1, size):
-            everything += np.exp((total[targets[t]] - best) / temperature)
-        chances[k] = np.exp((own - best) / temperature) / everything
+            everything += np.exp(tempered(total[targets[t]] - best, temperature))
+        chances[k] = np.exp(tempered(own - best, temperature)) / everything

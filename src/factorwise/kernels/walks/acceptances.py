@@ -1,4 +1,4 @@
-"""Acceptances and choices that ship with the library: the only parts that read the temperature."""
+"""Acceptances and choices that ship with the library; they read the temperature, as Gibbs proposals do."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def two_below(random: Any, bound: int) -> tuple[int, int]:
 
 @shared
 def tempered(score: Scores, temperature: float) -> Scores:
-    """Divide scores or gains by the temperature: the one place where it enters."""
+    """Divide scores or gains by the temperature: the only function that does."""
     return score / temperature
 
 

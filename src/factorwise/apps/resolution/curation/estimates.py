@@ -119,6 +119,7 @@ def quality_of(
         np.array([len(place) for place in places]),
         [probability_of(records.scores[place]) for place in sampled],
         CellAnswers(asked, answers.probability[linked], answers.same[linked]),
+        seed,
     )
 
 
