@@ -369,3 +369,10 @@ def test_texts_that_spreadsheets_take_for_formulas_are_marked_when_asked_for(tmp
     assert plain["=name"].to_pylist()[:7] == [*formulas, "a=b"]
     write_table(tmp_path / "t.parquet", table, for_spreadsheets=True)
     assert read_table(tmp_path / "t.parquet")["=name"].to_pylist()[0] == "=1+1"
+
+
+def test_a_file_without_the_mark_of_its_encoding_is_refused_with_what_to_do(tmp_path):
+    path = tmp_path / "plain.csv"
+    path.write_text("id,name\n1,Ann\n", encoding="utf-8")
+    with pytest.raises(DataFileError, match=r"line 1: the bytes 69 64 are not text in utf-16"):
+        read_table(path, encoding="utf-16")

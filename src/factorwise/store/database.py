@@ -42,14 +42,19 @@ class Database:
         self.revision = 0  # grows with every change of this process, the only one that writes
         self._turn = threading.RLock()  # a connection refuses a call while another thread makes one
 
-    @classmethod
-    def create(cls, path: str | PathLike[str]) -> Self:
-        """Make an empty store; refuse to overwrite a file."""
-        target = Path(path)
+    @staticmethod
+    def refuse_existing(target: Path) -> None:
+        """Raise an error if no store can be made at a path: there is a file, or no folder."""
         if target.exists():
             raise StoreError(f"{target}: exists already. Choose another name, or remove it.")
         if not target.parent.is_dir():
             raise StoreError(f"{target}: there is no folder {target.parent}. Make it first.")
+
+    @classmethod
+    def create(cls, path: str | PathLike[str]) -> Self:
+        """Make an empty store; refuse to overwrite a file."""
+        target = Path(path)
+        cls.refuse_existing(target)
         store = cls(target, connect(target, read_only=False), read_only=False)
         with store.transaction():
             create_schema(store._connection)

@@ -58,13 +58,14 @@ def make_store(
     """
     if model is not None and about:
         raise click.UsageError("--about is for stores without a --model, which knows what it compares.")
-    check_target("STORE", target, *files, model, fields)
-    records = read_records(files, **reading)
-    kinds = given_fields(fields, records)
     from factorwise.apps.resolution.curation.curator import Curator
     from factorwise.apps.resolution.estimator import EntityResolver
     from factorwise.store import Store
 
+    check_target("STORE", target, *files, model, fields)
+    Store.refuse_existing(target)  # before the work
+    records = read_records(files, **reading)
+    kinds = given_fields(fields, records)
     settings: dict[str, Any] = {"random_state": options.seed, "n_jobs": options.threads}
     if model is not None:
         resolver = EntityResolver.load(model, **settings)

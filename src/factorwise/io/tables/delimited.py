@@ -39,7 +39,11 @@ _BOMS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 def read_delimited(path: Path, columns: Sequence[str] | None, encoding: str | None) -> pa.Table:
     """Return the Arrow table of a delimited file, of the ``columns`` wanted or of all (None)."""
     encoding = _encoding(path, encoding)
-    head = _head(path, encoding)
+    try:
+        head = _head(path, encoding)
+    except UnicodeError:
+        refuse_encoding(path, encoding)
+        raise
     if not head.strip():
         raise DataFileError(f"{path}: the file is empty. A header line with column names must come first.")
     delimiter = sniff_delimiter(head)
@@ -98,6 +102,8 @@ def decoding_problem(path: Path, encoding: str = "utf-8") -> tuple[int, str] | N
             except UnicodeDecodeError as error:
                 before = error.object[: error.start].decode(encoding, errors="ignore").count("\n")
                 return line + before, error.object[error.start : error.end].hex(" ")
+            except UnicodeError:  # without the mark that such an encoding begins with
+                return line, block[:2].hex(" ")
             if not block:
                 return None
 
