@@ -15,21 +15,17 @@ from factorwise.cli.files import (
     written_bytes,
 )
 from factorwise.cli.numbers import Whole
-from factorwise.cli.options import Options, verb
-from factorwise.cli.output import aligned, emit, size_text
-from factorwise.cli.progress import Clock, cost_rows, peak_memory, tell_compiling
+from factorwise.cli.options import Options, path_option, verb
+from factorwise.cli.output import emit
+from factorwise.cli.progress import Clock, tell_compiling, written_lines
 from factorwise.cli.resolve.data import check_outputs
 from factorwise.cli.tag.options import read_plain_text
 from factorwise.errors import DataFileError
 
-_path = click.Path(path_type=Path)
-
 
 @verb(example="factorwise cite references.txt -o works.parquet")
 @click.argument("input_file", metavar="IN")
-@click.option(
-    "-o", "--output", required=True, type=_path, metavar="OUT", help="Table to write, by its ending."
-)
+@path_option("-o", "--output", required=True, metavar="OUT", help="Table to write, by its ending.")
 @click.option(
     "--readings",
     type=Whole(min=1),
@@ -37,9 +33,8 @@ _path = click.Path(path_type=Path)
     show_default=True,
     help="Readings of a reference to choose from while works are found; 1 to read first and compare then.",
 )
-@click.option(
+@path_option(
     "--model",
-    type=_path,
     metavar="MODEL.fw",
     help="A reader of your own, saved by CitationReader.save.  [default: the one of the package]",
 )
@@ -89,16 +84,7 @@ def command(
         "works": int(works.work.max()),
         "people": max((number for some in works.people for number in some), default=0),
         "bytes": written_bytes(output),
-        "seconds": clock.seconds(),
-        "peak_memory": peak_memory(),
+        **clock.cost(),
     }
-    lines = [
-        f"{document['output']}  ({size_text(document['bytes'])}, written)",
-        *aligned(
-            [
-                ("data", "{references} references, {works} works, {people} people".format_map(document)),
-                *cost_rows(document),
-            ]
-        ),
-    ]
-    emit(document, lines, as_json=options.json)
+    data = "{references} references, {works} works, {people} people".format_map(document)
+    emit(document, written_lines(document, [("data", data)]), as_json=options.json)

@@ -23,7 +23,6 @@ from factorwise.errors import (
 )
 from factorwise.io.atomic import atomic_text
 from factorwise.io.file_kinds import EncodingError
-from factorwise.io.models.files import read_model
 from factorwise.io.tables.formats import written_format
 
 if TYPE_CHECKING:  # Arrow takes its time to load
@@ -46,6 +45,8 @@ VERB_OF_KIND = {
 
 def check_kind(path: Path, kind: str) -> None:
     """Refuse a model file of another kind, naming the verbs that it is for."""
+    from factorwise.io.models.files import read_model  # loads NumPy, which help does without
+
     found = read_model(path).kind
     if found != kind:
         other = VERB_OF_KIND.get(found)

@@ -167,7 +167,7 @@ def joint_works(
     resolver = EntityResolver(about="title", random_state=random_state, n_jobs=n_jobs)
     begin = resolver.fit(first, leave_out=empty).resolve(first).labels
     if most == 1:
-        return np.zeros(n, np.int32), _numbered(begin)
+        return np.zeros(n, np.int32), _number_clusters(begin)
     knowledge = resolver.knowledge_
     flat = pa.Table.from_pylist([record for some in records for record in some], _schema())
     with Team(thread_count(n_jobs)) as team:
@@ -206,7 +206,7 @@ def joint_works(
     found = anneal(
         kernel, world, steps=STEPS * n, schedule=schedule, threads=1, seed=random_state, progress=False
     ).best
-    return found.part("readings").values.astype(np.int32), _numbered(found.part("works").labels)
+    return found.part("readings").values.astype(np.int32), _number_clusters(found.part("works").labels)
 
 
 def find_people(
@@ -244,16 +244,13 @@ def find_people(
         table = pa.Table.from_pylist(rows)
         empty = [] if any(row["coauthors"] for row in rows) else ["coauthors"]
         resolver = EntityResolver(about="name", random_state=random_state, n_jobs=n_jobs)
-        found = _numbered(resolver.fit(table, leave_out=empty).resolve(table).labels)
+        found = _number_clusters(resolver.fit(table, leave_out=empty).resolve(table).labels)
     return tuple(tuple(int(found[row]) for row in some) for some in numbers)
 
 
-def _numbered(labels: NDArray[Any]) -> NDArray[np.int32]:
+def _number_clusters(labels: NDArray[Any]) -> NDArray[np.int32]:
     """Number clusters from 1 on, in the order of their first members."""
-    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
-    place = np.empty(len(first), np.int32)
-    place[np.argsort(first)] = np.arange(1, len(first) + 1)
-    return place[inverse]
+    return Partition.from_keys(labels).dense_labels().astype(np.int32) + np.int32(1)
 
 
 def _schema() -> pa.Schema:

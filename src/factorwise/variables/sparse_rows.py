@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from factorwise.errors import InvalidArgumentError
 from factorwise.types import Float32s, Floats, Int32s, Int64s, Ints
@@ -73,3 +74,11 @@ def take_rows(start: Ints, rows: Ints) -> tuple[Int64s, Int64s]:
     count = np.diff(start)[rows]
     begin = np.append(0, np.cumsum(count))
     return begin, np.repeat(start[rows] - begin[:-1], count) + np.arange(begin[-1])
+
+
+def starts_of(lengths: ArrayLike) -> Int64s:
+    """Return where pieces of these lengths begin when laid end to end, and where the last one ends."""
+    known = lengths if isinstance(lengths, np.ndarray) else np.array(lengths, np.int64)
+    starts = np.zeros(len(known) + 1, np.int64)
+    np.cumsum(known, out=starts[1:])
+    return starts

@@ -20,6 +20,7 @@ from factorwise.apps.alignment.concepts import ConceptTable
 from factorwise.kernels.compile.programs import Program
 from factorwise.model.target_templates import WholeWorldTemplate
 from factorwise.model.weights import SparseVector
+from factorwise.variables.sparse_rows import starts_of
 from factorwise.world.partition import Partition
 
 _FAR = 1 << 40  # matches on a path that is not there
@@ -180,18 +181,14 @@ class ConflictTemplate(WholeWorldTemplate):
             for item in np.unique(pairs).tolist():
                 member[item].append(number)
         arrays = {
-            "first": _starts([len(pairs) for pairs in self.conflicts]),
+            "first": starts_of([len(pairs) for pairs in self.conflicts]),
             "pair": np.concatenate([np.zeros((0, 2), np.int64), *self.conflicts]),
-            "begin": _starts([len(some) for some in member]),
+            "begin": starts_of([len(some) for some in member]),
             "conflict": np.array([number for some in member for number in some], dtype=np.int64),
             "weights": weights,
             "offset": [offset],
         }
         return Program(name=self.name, gain=_conflict_gain, arrays=arrays)
-
-
-def _starts(counts: Sequence[int]) -> NDArray[np.int64]:
-    return np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
 
 
 def _conflict_gain(world: Any, mine: Any, move: Any) -> float:

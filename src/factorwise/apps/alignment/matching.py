@@ -38,9 +38,8 @@ MATCHES, CROWDING = "matches", "further concepts of a side"
 CONFLICTS = "unsatisfiable classes"
 BIAS = "any match"
 DISCOURAGED = -1.0  # first weight of each further concept of a side where there may be many
-FORBIDDEN = (
-    -1e3
-)  # score of each set of conflicting matches, and of each further concept where they are one to one
+# score of each set of conflicting matches, and of each further concept where they are one to one
+FORBIDDEN = -1e3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,13 +185,13 @@ def _best_under(
         within = limits.get(int(part[group[0]]), []) if len(group) else []
         if within:
             places = [np.searchsorted(pairs, some) for some in within]  # pairs are in order
-            chosen.append(pairs[_programmed(edges[pairs], scores[pairs], places)])
+            chosen.append(pairs[_solve(edges[pairs], scores[pairs], places)])
         else:
-            chosen.append(pairs if len(pairs) < 2 else pairs[_assigned(edges[pairs], scores[pairs])])
+            chosen.append(pairs if len(pairs) < 2 else pairs[_assign(edges[pairs], scores[pairs])])
     return np.sort(np.concatenate(chosen))
 
 
-def _assigned(edges: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
+def _assign(edges: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the numbers of the best edges of which no two share an end."""
     rows, row = np.unique(edges[:, 0], return_inverse=True)
     columns, column = np.unique(edges[:, 1], return_inverse=True)
@@ -204,7 +203,7 @@ def _assigned(edges: NDArray[np.int64], scores: NDArray[np.float64]) -> NDArray[
     return np.asarray(taken[taken >= 0])
 
 
-def _programmed(
+def _solve(
     edges: NDArray[np.int64], scores: NDArray[np.float64], limits: Sequence[NDArray[np.int64]]
 ) -> NDArray[np.int64]:
     """Return the numbers of the best edges of which no two share an end and no limit is there whole."""

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from factorwise.apps.resolution.normalize.forms import offsets_of
 from factorwise.apps.resolution.normalize.pair_values import PairValues
 from factorwise.apps.resolution.scored_pairs.tables import ScoredPairs, read_scored_pairs
 from factorwise.errors import InvalidArgumentError
@@ -21,6 +20,7 @@ from factorwise.io.listing import some
 from factorwise.io.tables.ids import rows_of
 from factorwise.io.tables.names import require_columns
 from factorwise.io.tables.reading import ids_of, read_table
+from factorwise.variables.sparse_rows import starts_of
 
 PAIR_SCORES = "pair scores"
 _PARTS = ("id", "others", "log_odds")
@@ -66,7 +66,7 @@ def add_pair_scores(
     partner = np.concatenate([scored.second, scored.first])
     there = np.flatnonzero(owner >= 0)
     there = there[np.argsort(owner[there], kind="stable")]
-    offsets = pa.array(offsets_of(np.bincount(owner[there], minlength=table.num_rows)))
+    offsets = pa.array(starts_of(np.bincount(owner[there], minlength=table.num_rows)))
     odds = np.tile(scored.log_odds, 2)[there]
     lists = [
         pa.LargeListArray.from_arrays(offsets, known.take(pa.array(partner[there]))),

@@ -24,6 +24,7 @@ from factorwise.model.grounding import FactorGraph
 from factorwise.rng import Stream
 from factorwise.types import Float64s, Floats, Int64s
 from factorwise.validation import check_count
+from factorwise.variables.sparse_rows import starts_of
 
 _SMALLEST_PRODUCT = 1e-300  # products down to here keep their full precision
 
@@ -202,11 +203,11 @@ class RootedForest:
 def _rooted(graph: FactorGraph, hosts: Int64s) -> trees.Forest:
     """Orient the cliques (the factors ``hosts``) away from the lowest variable of each tree."""
     arity = np.diff(graph.scope_start)[hosts]
-    scope_start = _starts(arity)
+    scope_start = starts_of(arity)
     edges = np.arange(scope_start[-1]) + np.repeat(graph.scope_start[hosts] - scope_start[:-1], arity)
     scope = graph.scope[edges]
     touch = np.repeat(np.arange(len(hosts)), arity)[np.argsort(scope, kind="stable")]
-    touch_start = _starts(np.bincount(scope, minlength=graph.n_variables))
+    touch_start = starts_of(np.bincount(scope, minlength=graph.n_variables))
     queue, roots = np.empty((2, graph.n_variables), dtype=np.int64)
     above = np.full(graph.n_variables, -2, dtype=np.int64)
     parent, order = np.full(len(hosts), -2, dtype=np.int64), np.empty(len(hosts), dtype=np.int64)
@@ -220,7 +221,7 @@ def _rooted(graph: FactorGraph, hosts: Int64s) -> trees.Forest:
             f"the graph is not a tree: factor {factor} over variables {graph.scope_of(factor)} closes the"
             f" loop {' - '.join(map(str, loop))}. Use JunctionTree(), which takes loops."
         )
-    node_start = _starts(graph.cardinality)
+    node_start = starts_of(graph.cardinality)
     size = graph.cardinality[scope]
     entries = np.multiply.reduceat(size, scope_start[:-1]) if len(hosts) else arity
     return trees.Forest(
@@ -230,10 +231,10 @@ def _rooted(graph: FactorGraph, hosts: Int64s) -> trees.Forest:
         scope=scope,
         begin=node_start[scope],
         size=size,
-        table_start=_starts(entries),
+        table_start=starts_of(entries),
         order=order,
         parent=parent,
-        message_start=_starts(size[parent]),
+        message_start=starts_of(size[parent]),
     )
 
 
@@ -259,8 +260,3 @@ def _loop(start: int, end: int, above: Int64s, parent_variable: Int64s) -> list[
     # Two branches of one clique meet in the clique, before its parent.
     top = [] if here and there and above[here[-1]] == above[there[-1]] else [meet]
     return [*here, *top, *reversed(there), start]
-
-
-def _starts(lengths: Int64s) -> Int64s:
-    """Return where pieces of these lengths begin when laid end to end, and where the last one ends."""
-    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths, dtype=np.int64)])

@@ -30,10 +30,10 @@ from factorwise.kernels.walks.acceptances import accept_always, choose_by_score
 from factorwise.kernels.walks.frames import make_adapters
 from factorwise.kernels.walks.library import room_for, tempered
 from factorwise.model.contributions import Contributions
-from factorwise.model.labels.incidence import starts_of
 from factorwise.model.model import Model
 from factorwise.model.template import finite_difference
 from factorwise.rng import Stream
+from factorwise.variables.sparse_rows import starts_of
 from factorwise.variables.variable import Variables
 from factorwise.world.assignment import Assignment, Relabel
 

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from factorwise.errors import ImpossibleError
 from factorwise.kernels.graphs.forests import breadth_first
 from factorwise.kernels.graphs.messages import MessageWorkspace, Wiring
 from factorwise.model.grounding import FactorGraph
 from factorwise.types import Float64s, Floats, Int64s
+from factorwise.variables.sparse_rows import starts_of
 
 # Largest span of logarithms at one variable or in one table for which the probability domain is used:
 # the product of two such numbers still fits a double (its logarithms go from -708 to 709).
@@ -109,7 +109,7 @@ class Wired:
 def wire(graph: FactorGraph) -> Wired:
     """Fold and wire ``graph``; every appearance is one."""
     arity = np.diff(graph.scope_start)
-    label_start = starts(graph.cardinality)
+    label_start = starts_of(graph.cardinality)
     constant = float(graph.tables[graph.table_start[arity == 0]].sum())
     if constant == -np.inf:
         raise ImpossibleError(
@@ -127,10 +127,10 @@ def wire(graph: FactorGraph) -> Wired:
 
     factor = np.flatnonzero(arity >= 2)
     scope = graph.scope[np.repeat(arity >= 2, arity)]
-    scope_start = starts(arity[factor])
+    scope_start = starts_of(arity[factor])
     owner = np.repeat(np.arange(len(factor)), arity[factor])
     touch = np.argsort(scope, kind="stable")
-    touch_start = starts(np.bincount(scope, minlength=graph.n_variables))
+    touch_start = starts_of(np.bincount(scope, minlength=graph.n_variables))
     walk = np.zeros(len(factor), dtype=np.int64)
     forest = breadth_first(
         scope_start,
@@ -153,27 +153,19 @@ def wire(graph: FactorGraph) -> Wired:
         scope,
         graph.table_start[factor],
         graph.tables,
-        starts(sizes),
+        starts_of(sizes),
         owner,
         touch_start,
         touch,
         np.ones(len(factor)),
         walk,
     )
-    return Wired(graph, wiring, factor, starts(entries), constant, bool(forest))
-
-
-def starts(sizes: ArrayLike) -> Int64s:
-    """Offsets of consecutive pieces of the given sizes, with the end of the last."""
-    lengths = np.asarray(sizes, dtype=np.int64)
-    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
+    return Wired(graph, wiring, factor, starts_of(entries), constant, bool(forest))
 
 
 def ragged(first: Int64s, sizes: Int64s) -> Int64s:
     """Return ``first[i], ..., first[i] + sizes[i] - 1`` for each i, one after the other."""
-    offsets = starts(sizes)
+    offsets = starts_of(sizes)
     return np.arange(offsets[-1]) + np.repeat(first - offsets[:-1], sizes)
 
 

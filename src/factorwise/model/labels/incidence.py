@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from factorwise.types import Int64s
+from factorwise.variables.sparse_rows import starts_of
 
 
 class Incidence(NamedTuple):
@@ -57,10 +57,3 @@ def strides_of(cardinality: Int64s, scopes: Int64s) -> Int64s:
     if scopes.shape[1] > 1:
         strides[:, :-1] = np.cumprod(cardinality[scopes][:, :0:-1], axis=1)[:, ::-1]
     return strides
-
-
-def starts_of(counts: NDArray[np.integer]) -> Int64s:
-    """Return where runs of these lengths begin, and where the last one ends."""
-    starts = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=starts[1:])
-    return starts

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from factorwise.kernels.assignments import factors as scored
 from factorwise.kernels.assignments import gradients
 from factorwise.kernels.compile.programs import Program
-from factorwise.model.labels.incidence import Incidence, incidence, starts_of
+from factorwise.model.labels.incidence import Incidence, incidence
 from factorwise.model.labels.statistics import Crossed, StatisticRows, joined_rows
 from factorwise.types import Float64s, Int64s
+from factorwise.variables.sparse_rows import starts_of
 
 if TYPE_CHECKING:
     from factorwise.model.labels.base import ScopedTemplate, TableGroup

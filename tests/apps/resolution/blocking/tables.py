@@ -3,15 +3,8 @@
 import numpy as np
 import pyarrow as pa
 
-from factorwise.apps.resolution.normalize.forms import (
-    Lists,
-    NormalField,
-    NormalTable,
-    Numbers,
-    encoded,
-    offsets_of,
-    sets,
-)
+from factorwise.apps.resolution.normalize.forms import Lists, NormalField, NormalTable, Numbers, encoded, sets
+from factorwise.variables.sparse_rows import starts_of
 
 
 def strings(values):
@@ -24,7 +17,7 @@ def numbers(values):
 
 def lists(rows) -> Lists:
     flat = strings([item for row in rows for item in row])
-    return sets(offsets_of(np.array([len(row) for row in rows], np.int64)), flat.codes, flat.values)
+    return sets(starts_of(np.array([len(row) for row in rows], np.int64)), flat.codes, flat.values)
 
 
 def table(n_rows, **fields):

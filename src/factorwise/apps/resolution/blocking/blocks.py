@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.blocking.keys import KeyRows, different
-from factorwise.apps.resolution.normalize.forms import Form, Lists, NormalTable, Numbers, Strings, offsets_of
+from factorwise.apps.resolution.normalize.forms import Form, Lists, NormalTable, Numbers, Strings
 from factorwise.types import Bools, Floats, Ints
+from factorwise.variables.sparse_rows import starts_of
 
 _KEY_BITS = 38  # keys cut to fewer bits would meet by chance
 _COLUMNS = 4  # there is no room for more
@@ -108,7 +109,7 @@ def drawn_pairs(blocks: RecordBlocks, weight: Floats, count: int, seed: int) -> 
     draws = np.random.default_rng(seed)
     total = np.cumsum(weight)
     block = np.searchsorted(total, draws.random(count) * total[-1], side="right")
-    start, size = offsets_of(blocks.size)[block], blocks.size[block]
+    start, size = starts_of(blocks.size)[block], blocks.size[block]
     left = (draws.random(count) * size).astype(np.int64)
     right = (left + 1 + (draws.random(count) * (size - 1)).astype(np.int64)) % size
     places = start[:, None] + np.stack([left, right], axis=1)
@@ -175,7 +176,7 @@ def _rarest_item(lists: Lists) -> Ints:
     """Code of the rarest item of each row that other rows have too; -1 if there is none."""
     counts = np.bincount(lists.codes, minlength=len(lists.values)).astype(np.int64)
     shared = counts[lists.codes] > 1
-    offsets = offsets_of(shared.view(np.int8))[lists.offsets]
+    offsets = starts_of(shared.view(np.int8))[lists.offsets]
     codes = lists.codes[shared]
     found = np.full(len(lists), -1, np.int64)
     filled = np.diff(offsets) > 0

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.blocking.blocks import RecordBlocks, neighbor_ranks
 from factorwise.apps.resolution.blocking.limits import Limits
-from factorwise.apps.resolution.normalize.forms import NormalTable, offsets_of
+from factorwise.apps.resolution.normalize.forms import NormalTable
 from factorwise.distributed.executors import Executor
 from factorwise.errors import InvalidArgumentError
 from factorwise.io.pairs import PairSorter, Words
@@ -27,6 +27,7 @@ from factorwise.kernels.records.pair_joins import (
     join_blocks,
 )
 from factorwise.types import Ints
+from factorwise.variables.sparse_rows import starts_of
 
 MOST_RULES = 1 << (TAG_BITS - RARITY_BITS)
 MOST_ITEMS = 1 << ITEM_BITS
@@ -87,7 +88,7 @@ class Join(NamedTuple):
     def run(self, test: PairTest, sorter: PairSorter) -> None:
         """Make the pairs."""
         largest = int(self.sizes.max(initial=0))
-        start, block, row = offsets_of(self.sizes), 0, 0
+        start, block, row = starts_of(self.sizes), 0, 0
         groups = test.groups[self.item] if len(test.groups) else test.groups
         while block < len(self.sizes):
             words = sorter.room(largest)
@@ -101,7 +102,7 @@ class Join(NamedTuple):
         pairs = self.sizes * (self.sizes - 1) // 2 if whole else self.sizes * self.reach
         piece = np.cumsum(pairs) // max(most, 1)
         edges = np.append(np.flatnonzero(np.append(True, piece[1:] != piece[:-1])), len(piece))
-        starts = offsets_of(self.sizes)
+        starts = starts_of(self.sizes)
         for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             item = self.item[int(starts[first]) : int(starts[last])]
             yield Join(item, self.sizes[first:last], self.tag[first:last], self.reach)

@@ -26,7 +26,6 @@ from factorwise.apps.resolution.normalize.forms import (
     Numbers,
     Strings,
     encoded,
-    offsets_of,
     ranges,
 )
 from factorwise.apps.resolution.normalize.pair_values import PairValues
@@ -35,6 +34,7 @@ from factorwise.apps.resolution.normalize.vectors import Vectors
 from factorwise.errors import InvalidArgumentError
 from factorwise.rng import split_mix_words
 from factorwise.types import Bools, Ints
+from factorwise.variables.sparse_rows import starts_of
 
 Keys = NDArray[np.uint64]
 _F = TypeVar("_F", Strings, Numbers, Lists, Vectors, PairValues)
@@ -152,7 +152,7 @@ class KeyMaker:
         key = split_mix_words((one * np.int64(form.n_rows) + two).astype(np.uint64))
         ends = np.concatenate([one, two])
         order = np.argsort(ends, kind="stable")
-        found = RowKeys(np.tile(key, 2)[order], offsets_of(np.bincount(ends, minlength=form.n_rows)))
+        found = RowKeys(np.tile(key, 2)[order], starts_of(np.bincount(ends, minlength=form.n_rows)))
         found = found if self.rows is None else found.rows(self.rows)
         return _PartKeys(found.key, np.diff(found.offsets) > 0, found.offsets)
 
@@ -264,7 +264,7 @@ def _prefixes(strings: Strings, size: int) -> Strings:
 def _item_keys(lists: Lists, counts: Ints, part: Part, by_text: bool) -> _PartKeys:
     least = 1 if by_text else 2
     kept = rarest(counts, lists.codes, lists.offsets, part.most, int(part.size), least)
-    offsets = offsets_of(kept.view(np.int8))[lists.offsets]
+    offsets = starts_of(kept.view(np.int8))[lists.offsets]
     if by_text:
         key = text_hashes(lists.values)
     else:
@@ -276,7 +276,7 @@ def _rounded_keys(numbers: Numbers, unit: float) -> _PartKeys:
     present = ~numbers.missing & np.isfinite(numbers.values)
     scaled = numbers.values[present] / unit
     both = np.stack([np.floor(scaled) * 2, np.floor(scaled + 0.5) * 2 + 1], axis=1).ravel() + 0.0
-    return _PartKeys(split_mix_words(both.view(np.uint64)), present, offsets_of(2 * present))
+    return _PartKeys(split_mix_words(both.view(np.uint64)), present, starts_of(2 * present))
 
 
 def _crossed(rows: KeyRows, found: _PartKeys) -> KeyRows:
@@ -294,7 +294,7 @@ def _paired(found: _PartKeys) -> _PartKeys:
     place = np.arange(len(found.key))
     after = stops - place - 1  # a key is combined with those that follow it in its row
     left, right = found.key[np.repeat(place, after)], found.key[ranges(place + 1, after)]
-    offsets = offsets_of(after)[found.offsets]
+    offsets = starts_of(after)[found.offsets]
     key = combined(np.minimum(left, right), np.maximum(left, right))
     return _PartKeys(key, np.diff(offsets) > 0, offsets)
 
@@ -304,7 +304,7 @@ def _band_keys(strings: Strings, part: Part) -> _PartKeys:
     of_value = band_hashes(strings.values, int(part.size), part.bands, part.rows)
     present = ~strings.missing
     return _PartKeys(
-        of_value[strings.codes[present]].ravel(), present, offsets_of(present.astype(np.int64) * part.bands)
+        of_value[strings.codes[present]].ravel(), present, starts_of(present.astype(np.int64) * part.bands)
     )
 
 
@@ -344,4 +344,4 @@ def _shingles(texts: pa.Array, size: int) -> tuple[Keys, NDArray[np.int64]]:
     for shift in range(size):
         at = places + shift
         key = key * np.uint64(257) + np.where(at < last, letters[at], 0)
-    return split_mix_words(key), offsets_of(counts)[:-1]
+    return split_mix_words(key), starts_of(counts)[:-1]

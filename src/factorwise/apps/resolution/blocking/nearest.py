@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from factorwise.apps.resolution.normalize.forms import offsets_of, ranges
+from factorwise.apps.resolution.normalize.forms import ranges
 from factorwise.apps.resolution.normalize.vectors import Vectors
 from factorwise.rng import split_mix_words
 from factorwise.types import Floats, Ints
+from factorwise.variables.sparse_rows import starts_of
 
 EXACT = 120_000  # vectors, up to which all pairs are looked at
 CELLS = 4  # of each vector, where there are more
@@ -37,7 +38,7 @@ class RowKeys(NamedTuple):
     def rows(self, rows: Ints) -> RowKeys:
         """Return the keys of some rows."""
         lengths = np.diff(self.offsets)[rows]
-        return RowKeys(self.key[ranges(self.offsets[:-1][rows], lengths)], offsets_of(lengths))
+        return RowKeys(self.key[ranges(self.offsets[:-1][rows], lengths)], starts_of(lengths))
 
 
 class _Nearest:
@@ -164,7 +165,7 @@ def neighbor_keys(form: Vectors, k: int, groups: Ints | None = None) -> RowKeys:
     ends = np.concatenate([edges // max(len(points), 1), edges % max(len(points), 1), own])
     key = split_mix_words(np.concatenate([edges, edges, own * np.int64(len(points) + 1)]).astype(np.uint64))
     order = np.argsort(ends, kind="stable")
-    of_points = RowKeys(key[order], offsets_of(np.bincount(ends, minlength=len(points))))
+    of_points = RowKeys(key[order], starts_of(np.bincount(ends, minlength=len(points))))
     return _of_rows(of_points, known, point, len(form))
 
 
@@ -189,4 +190,4 @@ def _of_rows(keys: RowKeys, known: Ints, value: Ints, n: int) -> RowKeys:
     found = keys.rows(value)
     lengths = np.zeros(n, np.int64)
     lengths[known] = np.diff(found.offsets)
-    return RowKeys(found.key, offsets_of(lengths))
+    return RowKeys(found.key, starts_of(lengths))

@@ -15,11 +15,12 @@ from factorwise.apps.resolution.blocking.blocks import blocks_of
 from factorwise.apps.resolution.blocking.keys import KeyMaker, KeyRows, combined, share_key
 from factorwise.apps.resolution.blocking.pool import PoolRule, RecordSample
 from factorwise.apps.resolution.blocking.rules import Part, Rule
-from factorwise.apps.resolution.normalize.forms import offsets_of, ranges
+from factorwise.apps.resolution.normalize.forms import ranges
 from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.kernels.graphs.components import component_numbers
 from factorwise.rng import split_mix_words
 from factorwise.types import Bools, Ints
+from factorwise.variables.sparse_rows import starts_of
 
 _IMAGINED = 3_000  # pairs of records
 _TRUE_PAIRS = 4_000
@@ -154,7 +155,7 @@ def namesakes(sample: RecordSample, specs: Sequence[FieldSpec]) -> NDArray[np.in
     few = blocks.select(blocks.size <= _NAMESAKES)
     chosen = few if len(few.size) >= _FEWEST else blocks
     draws = np.random.default_rng(3)
-    starts, size = np.repeat(offsets_of(chosen.size)[:-1], chosen.size), np.repeat(chosen.size, chosen.size)
+    starts, size = np.repeat(starts_of(chosen.size)[:-1], chosen.size), np.repeat(chosen.size, chosen.size)
     left = np.sort(draws.permutation(len(starts))[:_IMAGINED])
     shift = 1 + (draws.random(len(left)) * (size[left] - 1)).astype(np.int64)
     right = starts[left] + (left - starts[left] + shift) % size[left]
@@ -177,7 +178,7 @@ def true_pairs(entity: Ints, most: int = _TRUE_PAIRS) -> NDArray[np.int64]:
     """Return int64[pairs, 2]: pairs of items of one entity, random ones if there are many."""
     order = np.argsort(entity, kind="stable")
     sizes = np.unique(entity, return_counts=True)[1]
-    starts = np.repeat(offsets_of(sizes)[:-1], sizes)
+    starts = np.repeat(starts_of(sizes)[:-1], sizes)
     size = np.repeat(sizes, sizes)
     place = np.arange(len(order))
     after = starts + size - place - 1

@@ -27,7 +27,6 @@ from factorwise.apps.resolution.normalize.forms import (
     Numbers,
     Strings,
     encoded,
-    offsets_of,
     sets,
 )
 from factorwise.apps.resolution.normalize.words import (
@@ -38,6 +37,7 @@ from factorwise.apps.resolution.normalize.words import (
     set_of_words,
     text_words,
 )
+from factorwise.variables.sparse_rows import starts_of
 
 RECORD = "whole record"  # what stands for a field where the whole record is compared
 _ROWS = 1 << 17  # worked on in one go
@@ -102,7 +102,7 @@ def grams_of_words(words: pa.Array) -> WordRows:
     characters = np.frombuffer(text, np.uint32).astype(np.uint64)
     counts = np.maximum(lengths - SIZE + 1, np.minimum(lengths, 1))
     ends, starts = np.cumsum(lengths), np.cumsum(lengths) - lengths
-    offsets = offsets_of(counts)
+    offsets = starts_of(counts)
     place = np.arange(offsets[-1]) - np.repeat(offsets[:-1] - starts, counts)
     end = np.repeat(ends, counts)
     packed = np.zeros(len(place), np.uint64)
@@ -148,7 +148,7 @@ def codes_of(text: Strings) -> Lists:
     text_of = rows.text_of
     owner = np.concatenate([text_of[alone], text_of[second]])
     order = np.argsort(owner, kind="stable")
-    offsets = offsets_of(np.bincount(owner, minlength=len(text.values)))
+    offsets = starts_of(np.bincount(owner, minlength=len(text.values)))
     by_value = sets(offsets, codes[order], values.values)
     return by_value.rows(text.codes)
 
@@ -159,7 +159,7 @@ def words_of_records(normal: NormalTable) -> Lists:
     if not parts:
         return Lists(np.zeros(normal.n_rows + 1, np.int64), np.zeros(0, np.int32), pa.array([], pa.string()))
     values = encoded(pa.concat_arrays([part.values.cast(pa.string()) for part in parts]))
-    starts = offsets_of(np.array([len(part.values) for part in parts], np.int64))[:-1].tolist()
+    starts = starts_of(np.array([len(part.values) for part in parts], np.int64))[:-1].tolist()
     width = max(len(values.values), 1)
 
     def rows() -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
@@ -176,7 +176,7 @@ def words_of_records(normal: NormalTable) -> Lists:
             yield np.bincount(row, minlength=high - low), code.astype(np.int32)
 
     lengths, codes = normal.columns.gather(rows(), (np.int64, np.int32))
-    return Lists(offsets_of(lengths), codes, values.values)
+    return Lists(starts_of(lengths), codes, values.values)
 
 
 def _words_of(field: NormalField) -> Iterator[Lists]:

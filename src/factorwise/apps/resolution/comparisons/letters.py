@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from factorwise.apps.resolution.normalize.forms import offsets_of
+from factorwise.variables.sparse_rows import starts_of
 
 _ASCII = 128
 _WORD = 64  # characters that one word has bits for
@@ -42,7 +42,7 @@ class Letters:
         """Number the characters of strings; missing ones are empty."""
         texts = values.fill_null("") if values.null_count else values
         lengths = np.asarray(pc.utf8_length(texts), np.int64)
-        start, n_letters = offsets_of(lengths), _ASCII
+        start, n_letters = starts_of(lengths), _ASCII
         if int(start[-1]) == (pc.sum(pc.binary_length(texts)).as_py() or 0):
             letters = _bytes_of(texts).astype(np.uint32)
         else:

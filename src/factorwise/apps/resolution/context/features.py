@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.comparisons import Cuts
 from factorwise.apps.resolution.context.grouping import ClusterPairs, Sides
-from factorwise.apps.resolution.normalize.forms import Lists, NormalTable, Numbers, Strings, offsets_of
+from factorwise.apps.resolution.normalize.forms import Lists, NormalTable, Numbers, Strings
 from factorwise.kernels.clusterings.cluster_overlaps import cluster_overlaps
 from factorwise.types import Floats, Ints
+from factorwise.variables.sparse_rows import starts_of
 
 LINKS = "links"
 VALUES: dict[str, tuple[str, ...]] = {
@@ -121,7 +122,7 @@ class PairContext:
 
 def _tally_of_strings(pairs: ClusterPairs, column: Strings) -> _Tally:
     there = column.codes >= 0
-    offsets = offsets_of(there.astype(np.int64))
+    offsets = starts_of(there.astype(np.int64))
     whole = column.frequencies()
     return _Tally(pairs, Lists(offsets, column.codes[there], column.values, whole), squared=False)
 
@@ -151,7 +152,7 @@ class _Tally:
         first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
         row, value = np.divmod(keys[first], width)
         count = np.diff(np.append(first, len(keys)))
-        start = offsets_of(np.bincount(row, minlength=clusters))
+        start = starts_of(np.bincount(row, minlength=clusters))
         return start, value.astype(np.int32), count.astype(np.int32)
 
     def sides(self) -> Iterator[tuple[str, Sides]]:
@@ -296,7 +297,7 @@ def _two_lowest(pairs: ClusterPairs, values: Floats) -> tuple[Floats, Floats]:
     """Return the lowest and the next value of each cluster; infinity where there is none."""
     known = np.where(np.isnan(values), np.inf, values)
     order = np.lexsort((known, pairs.label))
-    ordered, start = np.append(known[order], np.inf), offsets_of(pairs.size)[:-1]
+    ordered, start = np.append(known[order], np.inf), starts_of(pairs.size)[:-1]
     return ordered[start], np.where(pairs.size > 1, ordered[start + 1], np.inf)
 
 

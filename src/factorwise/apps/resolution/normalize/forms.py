@@ -20,6 +20,7 @@ from factorwise.apps.resolution.normalize.vectors import Vectors
 from factorwise.errors import InvalidArgumentError
 from factorwise.io.columns import IN_MEMORY, Columns
 from factorwise.types import Bools, Ints
+from factorwise.variables.sparse_rows import starts_of
 
 MISSING = -1
 _LARGEST = 2_000_000_000  # bytes; strings with offsets of 32 bits can hold a little more
@@ -159,7 +160,7 @@ class Lists:
             return self
         lengths = np.append(np.diff(self.offsets), 0)[codes]
         starts = np.append(self.offsets[:-1], 0)[codes]
-        offsets = offsets_of(lengths)
+        offsets = starts_of(lengths)
         return Lists(offsets, self.codes[ranges(starts, lengths)], self.values, self.whole)
 
     def to_arrow(self) -> pa.Array:
@@ -316,16 +317,9 @@ def united(parts: Sequence[pa.DictionaryArray], kind: pa.DataType) -> Strings:
     return Strings(np.concatenate([_codes(chunk.indices) for chunk in chunks]), chunks[-1].dictionary)
 
 
-def offsets_of(lengths: Ints) -> NDArray[np.int64]:
-    """Where the items of each row begin, and after the last one where they end."""
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
-
-
 def ranges(starts: Ints, lengths: Ints) -> NDArray[np.int64]:
     """Numbers ``starts[r], starts[r] + 1, ...``, ``lengths[r]`` of them, for each row in turn."""
-    offsets = offsets_of(lengths)
+    offsets = starts_of(lengths)
     places = np.repeat(np.asarray(starts, np.int64) - offsets[:-1], lengths)
     places += np.arange(offsets[-1])
     return places
@@ -348,7 +342,7 @@ def sets(offsets: NDArray[np.int64], codes: Ints, values: pa.Array) -> Lists:
         keys = keys[np.append(True, keys[1:] != keys[:-1])] if len(keys) else keys
         lengths.append(np.bincount(keys // width, minlength=len(part) - 1))
         parts.append((keys % width).astype(np.int32))
-    return Lists(offsets_of(np.concatenate(lengths)), np.concatenate(parts), values)
+    return Lists(starts_of(np.concatenate(lengths)), np.concatenate(parts), values)
 
 
 def coded_if_repeated(column: pa.Array | pa.ChunkedArray) -> Strings:

@@ -14,12 +14,12 @@ from factorwise.apps.resolution.normalize.forms import (
     Strings,
     coded_if_repeated,
     encoded,
-    offsets_of,
     sets,
     united,
 )
 from factorwise.apps.resolution.normalize.names import name_keys
 from factorwise.apps.resolution.normalize.words import normal_text, text_words
+from factorwise.variables.sparse_rows import starts_of
 
 _TEXTS = 1 << 17  # texts cut in one go
 _KEPT_COMMA = "\x1f"  # a comma between last and first name, while the others cut
@@ -74,7 +74,7 @@ def items_of_lists(column: pa.ChunkedArray) -> Items:
     """Items of Arrow lists."""
     lengths = np.asarray(pc.list_value_length(column).fill_null(0))
     flat = pc.list_flatten(column)
-    return Items(offsets_of(lengths), encoded(flat))
+    return Items(starts_of(lengths), encoded(flat))
 
 
 def _cut(texts: pa.Array, separator: str) -> Items:
@@ -84,7 +84,7 @@ def _cut(texts: pa.Array, separator: str) -> Items:
         lists = pc.split_pattern(texts.slice(start, _TEXTS), separator)
         lengths.append(np.asarray(pc.list_value_length(lists).fill_null(0), np.int64))
         items.append(lists.flatten().dictionary_encode())
-    return Items(offsets_of(np.concatenate(lengths)), united(items, texts.type))
+    return Items(starts_of(np.concatenate(lengths)), united(items, texts.type))
 
 
 def names_apart(texts: pa.Array) -> pa.Array:

@@ -19,15 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from factorwise.apps.resolution.normalize.forms import (
-    MISSING,
-    Lists,
-    Strings,
-    encoded,
-    offsets_of,
-    ranges,
-    sets,
-)
+from factorwise.apps.resolution.normalize.forms import MISSING, Lists, Strings, encoded, ranges, sets
 from factorwise.apps.resolution.normalize.nicknames import nickname_root
 from factorwise.apps.resolution.normalize.phonetics import sounds
 from factorwise.apps.resolution.normalize.word_sets import word_set
@@ -45,6 +37,7 @@ from factorwise.apps.resolution.normalize.words import (
     without,
 )
 from factorwise.types import Bools, Ints
+from factorwise.variables.sparse_rows import starts_of
 
 PARTICLES = word_set(
     "aan abu af al am auf aus ben bin bint da das de degli dei del dela della delle den der des di do dos du"
@@ -113,7 +106,7 @@ def parse_names(names: pa.Array, part: str = "full") -> ParsedNames:
     """Take names apart; with ``part`` first or last all words belong to that part."""
     pieces = cut_at_spaces(names)
     parts = per_value(pieces.values, _name_words)
-    offsets = offsets_of(np.fromiter(map(len, parts), np.int64, len(parts)))
+    offsets = starts_of(np.fromiter(map(len, parts), np.int64, len(parts)))
     flat = [word for found in parts for word in found]
     coded = encoded(pa.array([word for word, _ in flat], pa.string()))
     # every word of every piece for itself, so that its marks are found again
@@ -203,9 +196,9 @@ def _with_initials_apart(words: WordRows, marks: NDArray[np.int8]) -> tuple[Word
     lengths = np.ones(len(marks), np.int64)
     lengths[apart] = widths[which]
     codes = np.repeat(words.codes, lengths)
-    of_letter = ranges(len(texts) + offsets_of(widths)[:-1][which], widths[which])
+    of_letter = ranges(len(texts) + starts_of(widths)[:-1][which], widths[which])
     codes[np.repeat(apart, lengths)] = values.codes[of_letter]
-    return WordRows(offsets_of(lengths)[words.offsets], codes, values.values), np.repeat(marks, lengths)
+    return WordRows(starts_of(lengths)[words.offsets], codes, values.values), np.repeat(marks, lengths)
 
 
 def _one_part(words: WordRows, part: str) -> tuple[Places, Places, Places]:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from factorwise.apps.resolution.normalize.forms import offsets_of
+from factorwise.variables.sparse_rows import starts_of
 
 _BEGINNINGS = [("^mac", "mcc"), ("^kn", "nn"), ("^k", "c"), ("^p[hf]", "ff"), ("^sch", "sss")]
 _ENDINGS = [("(?:ee|ie)$", "y"), ("(?:dt|rt|rd|nt|nd)$", "d")]
@@ -67,7 +67,7 @@ def _without_repeats(words: pa.Array) -> pa.Array:
     kept = np.append(True, letters[1:] != letters[:-1])
     starts = (offsets - offsets[0])[:-1]
     kept[starts[starts < len(letters)]] = True
-    places = offsets_of(kept.view(np.int8))[offsets - offsets[0]]
+    places = starts_of(kept.view(np.int8))[offsets - offsets[0]]
     single = pa.LargeStringArray.from_buffers(
         len(plain), pa.py_buffer(places.tobytes()), pa.py_buffer(letters[kept].tobytes())
     )

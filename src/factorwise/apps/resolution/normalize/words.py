@@ -25,12 +25,12 @@ from factorwise.apps.resolution.normalize.forms import (
     Lists,
     Strings,
     encoded,
-    offsets_of,
     ranges,
     sets,
     united,
 )
 from factorwise.types import Bools, Ints
+from factorwise.variables.sparse_rows import starts_of
 
 MISSING_TEXTS = frozenset({"na", "n a", "nan", "null", "none", "nil", "unknown", "not available", "missing"})
 
@@ -92,7 +92,7 @@ def cut_at_spaces(texts: pa.Array) -> WordRows:
         lengths.append(length)
         pieces.append(lists.flatten().dictionary_encode())
     coded = united(pieces, texts.type)
-    offsets = offsets_of(np.concatenate([np.zeros(0, np.int64), *lengths]))
+    offsets = starts_of(np.concatenate([np.zeros(0, np.int64), *lengths]))
     return WordRows(offsets, coded.codes, coded.values)
 
 
@@ -107,8 +107,8 @@ def replaced(rows: WordRows, parts: WordRows) -> WordRows:
         offsets = rows.offsets[start : min(start + _TEXTS, n_texts) + 1]
         words = rows.codes[offsets[0] : offsets[-1]]
         found.append(parts.codes[ranges(parts.offsets[words], lengths[words])])
-        counts.append(np.diff(offsets_of(lengths[words])[offsets - offsets[0]]))
-    return WordRows(offsets_of(np.concatenate(counts)), np.concatenate(found), parts.values)
+        counts.append(np.diff(starts_of(lengths[words])[offsets - offsets[0]]))
+    return WordRows(starts_of(np.concatenate(counts)), np.concatenate(found), parts.values)
 
 
 def text_words(texts: pa.Array) -> WordRows:
@@ -117,7 +117,7 @@ def text_words(texts: pa.Array) -> WordRows:
     parts = per_value(rows.values, normal_words)
     words = encoded(pa.array([word for part in parts for word in part], pa.string()))
     lengths = np.fromiter(map(len, parts), np.int64, len(parts))
-    return replaced(rows, WordRows(offsets_of(lengths), words.codes, words.values))
+    return replaced(rows, WordRows(starts_of(lengths), words.codes, words.values))
 
 
 def per_value(values: pa.Array, function: Callable[[str], _T]) -> list[_T]:
@@ -140,14 +140,14 @@ def joined(rows: WordRows) -> Strings:
 
 def selected(rows: WordRows, kept: Bools) -> WordRows:
     """The words for which ``kept`` is true, text by text."""
-    before = offsets_of(kept.view(np.int8))
+    before = starts_of(kept.view(np.int8))
     return WordRows(before[rows.offsets], rows.codes[kept], rows.values)
 
 
 def ranges_of(rows: WordRows, starts: Ints, stops: Ints) -> WordRows:
     """The words ``starts[t]:stops[t]`` of each text, counted over all words."""
     lengths = np.maximum(np.asarray(stops) - starts, 0)
-    return WordRows(offsets_of(lengths), rows.codes[ranges(starts, lengths)], rows.values)
+    return WordRows(starts_of(lengths), rows.codes[ranges(starts, lengths)], rows.values)
 
 
 def without(strings: Strings, unwanted: Iterable[str]) -> Strings:

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from factorwise.apps.resolution.comparisons.derived import codes_of, grams_of
 from factorwise.apps.resolution.comparisons.measures import string_measure
 from factorwise.apps.resolution.comparisons.overlaps import COSINE, Overlaps
-from factorwise.apps.resolution.normalize.forms import Lists, NormalField, encoded, offsets_of
+from factorwise.apps.resolution.normalize.forms import Lists, NormalField, encoded
 from factorwise.apps.resolution.normalize.word_sets import word_set
 from factorwise.types import Bools, Ints
+from factorwise.variables.sparse_rows import starts_of
 
 CUTS = (0.3, 0.5, 0.65, 0.8)
 TOP = len(CUTS) + 2
@@ -85,7 +86,7 @@ class TextLevels:
         long = np.asarray(pc.utf8_length(codes.values)) >= _LONG
         kept = (long & (counts <= _RARE))[codes.codes]
         rows = np.repeat(np.arange(len(codes)), np.diff(codes.offsets))[kept]
-        offsets = offsets_of(np.bincount(rows, minlength=len(codes)))
+        offsets = starts_of(np.bincount(rows, minlength=len(codes)))
         return Lists(offsets, codes.codes[kept], codes.values)
 
     @cached_property
@@ -105,7 +106,7 @@ class TextLevels:
         roman = np.asarray(pc.is_in(values, value_set=pa.array(sorted(_ROMAN), values.type)), bool)
         kept = (digits | roman)[self.tokens.codes]
         rows = np.repeat(np.arange(len(self.tokens)), np.diff(self.tokens.offsets))[kept]
-        offsets = offsets_of(np.bincount(rows, minlength=len(self.tokens)))
+        offsets = starts_of(np.bincount(rows, minlength=len(self.tokens)))
         return set_codes(Lists(offsets, self.tokens.codes[kept], values))
 
 

@@ -170,7 +170,7 @@ class CitationReader:
     def read(self, references: Iterable[str]) -> list[Citation]:
         """Return the fields of each reference."""
         texts = list(references)
-        pieces, columns = _taken_apart(texts)
+        pieces, columns = _take_apart(texts)
         predicted = self.tagger.predict_spans(columns)
         return [
             Citation(text, tuple(_fields(text, found, spans)))
@@ -183,11 +183,11 @@ class CitationReader:
         The confidence of a field is the share of these readings that have it.
         """
         texts = list(references)
-        pieces, columns = _taken_apart(texts)
+        pieces, columns = _take_apart(texts)
         readings = []
         for text, found, best in zip(texts, pieces, self.tagger.predict_nbest(columns, k), strict=True):
             total = sum(probability for _, probability in best)
-            held = [(set(spans(labels)), probability) for labels, probability in best]
+            held = [(spans(labels), probability) for labels, probability in best]
             shares: dict[tuple[str, int, int], float] = {}
             for fields, probability in held:
                 for field in fields:
@@ -198,8 +198,7 @@ class CitationReader:
                         Citation(text, tuple(_fields(text, found, [Span(*f, shares[f]) for f in fields]))),
                         probability,
                     )
-                    for labels, probability in best
-                    for fields in [spans(labels)]
+                    for fields, probability in held
                 ]
             )
         return readings
@@ -280,7 +279,7 @@ def _divided(piece: str) -> list[tuple[int, int]]:
     return list(zip([0, *ends], [*ends, len(piece)], strict=True))
 
 
-def _taken_apart(
+def _take_apart(
     texts: Sequence[str],
 ) -> tuple[list[list[tuple[int, int]]], list[list[tuple[str, str, str, str]]]]:
     """Return where the pieces of each reference are, and what the templates look at."""

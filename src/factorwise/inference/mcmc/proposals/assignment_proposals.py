@@ -21,10 +21,10 @@ from factorwise.kernels.assignments import relabels
 from factorwise.kernels.compile.programs import Pointers, Program
 from factorwise.kernels.walks.frames import make_adapters
 from factorwise.kernels.walks.library import pick_share, room_for, take_shares
-from factorwise.model.labels.incidence import starts_of
 from factorwise.model.model import Model
 from factorwise.types import Float64s, Ints
 from factorwise.validation import check_count, check_number
+from factorwise.variables.sparse_rows import starts_of
 from factorwise.world.assignment import Assignment, Relabel
 
 

@@ -14,9 +14,10 @@ import numpy as np
 from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.base import MarginalOracle
 from factorwise.inference.message_passing.projection.layout import Layout
-from factorwise.inference.message_passing.wiring import ragged, starts
+from factorwise.inference.message_passing.wiring import ragged
 from factorwise.model.grounding import FactorGraph
 from factorwise.types import Floats, Int64s
+from factorwise.variables.sparse_rows import starts_of
 
 
 class Answer(NamedTuple):
@@ -79,7 +80,7 @@ class GraphBase:
         self._constant = float(graph.tables[graph.table_start[arity == 0]].sum())
         variables = np.arange(graph.n_variables)
         self._scope = np.concatenate([variables, graph.scope[np.repeat(arity >= 2, arity)]])
-        self._scope_start = starts(np.concatenate([np.ones_like(variables), arity[joint]]))
+        self._scope_start = starts_of(np.concatenate([np.ones_like(variables), arity[joint]]))
         self._table_start = np.concatenate([self.layout.node_start[:-1], self.layout.factor_start[:-1]])
 
     def graph(self, shift: Floats) -> FactorGraph:

@@ -16,10 +16,10 @@ from factorwise.errors import InvalidArgumentError, ShapeError
 from factorwise.inference.message_passing.projection.bases import Answer, check_shift
 from factorwise.inference.message_passing.projection.chain_base import ChainBase
 from factorwise.inference.message_passing.projection.layout import Layout
-from factorwise.inference.message_passing.wiring import starts
 from factorwise.kernels.chains.dense_chains import chains_range
 from factorwise.kernels.compile.threads import Team
 from factorwise.types import Floats, Int64s
+from factorwise.variables.sparse_rows import starts_of
 
 
 class ChainsBase:
@@ -56,7 +56,7 @@ class ChainsBase:
                 f"the largest score of place {int(bad[0])}, counted over all chains, is"
                 f" {likeliest[bad[0]]}: scores are finite, or -inf to forbid some of the labels."
             )
-        self.start = starts([len(scores) for scores in rows])
+        self.start = starts_of([len(scores) for scores in rows])
         self.team = team or Team(1)
         ends = set(self.start.tolist())
         scopes = tuple((place - 1, place) for place in range(1, len(self.node)) if place not in ends)

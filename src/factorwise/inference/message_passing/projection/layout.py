@@ -10,8 +10,8 @@ from math import prod
 import numpy as np
 
 from factorwise.errors import InvalidArgumentError, ShapeError
-from factorwise.inference.message_passing.wiring import starts
 from factorwise.types import Floats, Int64s
+from factorwise.variables.sparse_rows import starts_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +36,12 @@ class Layout:
     @cached_property
     def node_start(self) -> Int64s:
         """Where the labels of each variable begin, and the end of the last."""
-        return starts(self.cardinality)
+        return starts_of(self.cardinality)
 
     @cached_property
     def factor_start(self) -> Int64s:
         """Where the entries of each factor begin, and the end of the last."""
-        return self.node_size + starts([prod(self.shape(factor)) for factor in range(len(self.scopes))])
+        return self.node_size + starts_of([prod(self.shape(factor)) for factor in range(len(self.scopes))])
 
     @property
     def node_size(self) -> int:

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from factorwise.errors import InvalidArgumentError, ShapeError, WeightError, require
 from factorwise.inference.message_passing.projection.energies import Energy
 from factorwise.inference.message_passing.projection.measurements import Measurement
-from factorwise.inference.message_passing.wiring import starts
 from factorwise.types import Bools, Floats, Ints
 from factorwise.validation import check_number
+from factorwise.variables.sparse_rows import starts_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +72,7 @@ class NearestParts(Energy):
         self.name = name
         check_number("width", width, least=0)
         self._check_sets()
-        self.start = starts([self.sets[number].shape[1] for number in self.which.tolist()])
+        self.start = starts_of([self.sets[number].shape[1] for number in self.which.tolist()])
         if self.start[-1] != measurement.count:
             shapes = " and ".join(str(each.shape) for each in self.sets[:3])
             raise ShapeError(

@@ -23,7 +23,6 @@ from factorwise.inference.message_passing.projection.problem import Problem
 from factorwise.inference.message_passing.projection.rda import RDA
 from factorwise.inference.message_passing.projection.results import Projection, Stopping
 from factorwise.inference.message_passing.projection.tied import SUMS, TiedMeasurement
-from factorwise.inference.message_passing.wiring import starts
 from factorwise.kernels.chains.projected_chains import (
     CONVERGED,
     LOST,
@@ -34,6 +33,7 @@ from factorwise.kernels.chains.projected_chains import (
 from factorwise.kernels.chains.shifted_chains import LANES, Chains, Measured, Work
 from factorwise.kernels.compile.threads import Team
 from factorwise.types import Bools, Floats, Int64s, Ints
+from factorwise.variables.sparse_rows import starts_of
 
 FEW_PAIRS = 1 / 10  # of all: where fewer occur, they are summed one by one
 
@@ -152,7 +152,7 @@ class _Batch:
         self.energy = energy
         self.pairs = pairs
         self.lengths = np.array([len(scores) for scores in rows], dtype=np.int64)
-        self.start = starts(self.lengths)
+        self.start = starts_of(self.lengths)
         self.size = -(-self.labels // LANES) * LANES
         node = np.full((int(self.start[-1]), self.size), -np.inf)
         if len(rows):
