@@ -22,7 +22,7 @@ import numpy as np
 
 from factorwise.apps.collective import Counts, Flows, TransitionFeatures, Transitions
 from factorwise.apps.collective.estimator import CollectiveModel
-from factorwise.apps.collective.learning import least_moves
+from factorwise.apps.collective.learning import fewest_moves
 from factorwise.datasets.local import find_data
 from factorwise.metrics.flows import FlowScore, score_flows
 
@@ -112,7 +112,7 @@ def bikes() -> None:
     counts = _days(node, HELD_OUT)
     found["learned from counts"] = _expected(model.predict(counts))
     known = sum(_bike_flows(node, flow, day) for day in TRAINING)
-    model.weights_ = Transitions(features, model.l2).fitted(known, model.weights_)
+    model.weights_ = Transitions(features, model.l2).fit(known, model.weights_)
     found["learned from flows"] = _expected(model.predict(counts))
     scores = {name: _score(flows, true) for name, flows in found.items()}
     _print(scores)
@@ -226,7 +226,7 @@ def _by_rules(days: Sequence[np.ndarray], distance: np.ndarray) -> dict[str, np.
         "nobody moves": lambda here, _: np.diag(here),
         "independent": lambda here, there: np.outer(here, there) / here.sum(),
         "gravity": lambda here, there: _gravity(here, there, distance),
-        "least moves, anywhere": least_moves,
+        "least moves, anywhere": fewest_moves,
         "least moves, nearest": lambda here, there: _nearest(here, there, distance),
     }
     return {

@@ -83,7 +83,10 @@ def test_flows_that_were_found_agree_with_the_true_ones(run, folder, tmp_path):
     assert document["scores"]["overlap"] > 0.85
     assert document["scores"]["true"] == 800
     assert (document["steps"], document["places"]) == (8, 3)
-    assert "members whose move is right" in run("flows", "score", found, "--truth", folder / "true.csv").out
+    assert (
+        "share of members with the right move"
+        in run("flows", "score", found, "--truth", folder / "true.csv").out
+    )
 
 
 def test_the_command_line_finds_what_python_finds(run, folder, tmp_path):
@@ -146,14 +149,14 @@ def test_it_is_told_how_many_steps_have_known_flows(run, folder, tmp_path):
     known = write(tmp_path / "known.csv", ("sequence", "time", "from", "to", "count"), rows)
     words = ("flows", "fit", folder / "counts.csv", "--features", folder / "pairs.csv", "--flows", known)
     result = run(*words, "--model", tmp_path / "k.fw")
-    assert "known.csv has flows of 1 of 8 steps: weights are learned from those alone" in result.err
+    assert "known.csv has flows for 1 of 8 steps: weights are learned from these steps only" in result.err
     assert "from known flows of 1 of 8 steps" in result.out
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--noise", "gaussian", "--rate", 2), "--rate speaks of poisson noise, but --noise is gaussian"),
+        (("--noise", "gaussian", "--rate", 2), "--rate applies to poisson noise, but --noise is gaussian"),
         (("--variance", 3), "leave --variance out, or give --noise gaussian"),
         (("--noise", "exact", "--rate", 1), "leave --rate out"),
     ],
@@ -173,9 +176,7 @@ def test_the_number_of_the_noise_is_told_and_no_other(run, fit, folder, tmp_path
 
 def test_a_population_far_below_the_counts_is_told_of(run, folder, tmp_path):
     words = ("flows", "fit", folder / "counts.csv", "--model", tmp_path / "m.fw", "--passes", 1)
-    told = (
-        "sequence 'mon' has 1e-09 members, but its counts tell of 100 at a time: give a larger --population"
-    )
+    told = "sequence 'mon' has 1e-09 members, but its counts imply 100: give a larger --population"
     assert told in run(*words, "--population", 1e-9).err
     assert "members" not in run(*words, "--population", 90).err
     words = ("flows", "apply", folder / "counts.csv", "--model", tmp_path / "m.fw", "-o", tmp_path / "f.csv")
@@ -193,9 +194,9 @@ def test_texts_that_are_not_in_utf_8_are_to_be_converted(run, tmp_path):
 @pytest.mark.parametrize(
     ("rows", "told"),
     [
-        ([(0, 1), (1, 0)], "time '0' comes from itself, by way of '1'"),
-        ([(3, 0), (0, 0)], "time '0' comes from itself: a tree has no circles"),
-        ([(2, 0), (2, 1)], "record 2: time '2' comes from '1' here, and from '0' above. Give one parent"),
+        ([(0, 1), (1, 0)], "time '0' is its own ancestor through '1'"),
+        ([(3, 0), (0, 0)], "time '0' is its own ancestor, but a tree has no cycles"),
+        ([(2, 0), (2, 1)], "record 2: the parent of time '2' is '1' here and '0' above. Give one parent"),
     ],
 )
 def test_parents_that_are_no_tree_are_refused_by_the_name_of_their_file(run, folder, tmp_path, rows, told):
@@ -218,7 +219,7 @@ def test_passes_are_told_if_more_is_wanted_and_that_they_were_too_few(run, folde
         "flows", "fit", folder / "counts.csv", "--model", tmp_path / "m.fw", "--passes", 2, "--verbose"
     )
     assert "pass 2: objective" in result.err
-    assert "give more with --passes" in result.err
+    assert "allow more with --passes" in result.err
     assert "largest weights" in result.out
 
 
@@ -231,7 +232,7 @@ def test_the_model_names_its_data_but_no_folders(folder):
 BAD = {
     "negative": ([(0, "a", -4)], "record 1 (time '0', place 'a')"),
     "twice": ([(0, "a", 4), (0, "a", 5)], "record 2 (time '0', place 'a')"),
-    "unknown": ([(0, "a", 4), (1, "z", 5)], "place 'z' is none of the 3 places"),
+    "unknown": ([(0, "a", 4), (1, "z", 5)], "place 'z' is not among the 3 known places"),
     "word": ([(0, "a", "four")], "'count' is 'four'"),
     "uneven": (
         [(0, "a", 4), (0, "b", 1), (0, "c", 1), (1, "a", 4), (1, "b", 4), (1, "c", 0)],
@@ -309,7 +310,7 @@ def test_the_report_shows_counts_beside_what_is_expected_at_each_place(run, fold
     np.testing.assert_allclose(above - below, off, atol=0.02)
     sums = parts["Counts, sequence 1"]
     assert sums["series"][1]["y"] == pytest.approx([100, 100])
-    assert "the same at all times, as given with --population" in sums["note"]
+    assert "so the expected sum is the same at all times" in sums["note"]
 
 
 def test_a_report_is_a_page(run, folder, tmp_path):

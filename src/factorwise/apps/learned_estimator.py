@@ -1,4 +1,4 @@
-"""What the estimators share whose weights SampleRank learns: naming, saving, loading and using them."""
+"""The base class of estimators that learn weights by SampleRank: names, saving and loading of weights."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from factorwise.learning.samplerank.learner import Learned, PassRecord
 from factorwise.model.model import Model
 from factorwise.validation import as_whole
 
-MOST_STEPS = 1_000_000  # for each item that a model file may ask for
+MOST_STEPS = 1_000_000  # most steps per item that a model file may request
 
 
 class LearnedEstimator(BaseEstimator):  # type: ignore[misc]
-    """An estimator with named weights, the curve of their learning, and a kind of model file.
+    """An estimator with named weights, a learning curve and a model file of its own kind.
 
-    A subclass has a parameter ``random_state``, and its `fit` calls `_keep` and sets ``settings_``, what a
-    model file tells of the training: among it ``random_state`` and all of ``_kept``.
+    A subclass has a parameter ``random_state``. Its `fit` calls `_keep` and sets ``settings_``, the training
+    settings that the model file records; they include ``random_state`` and everything in ``_kept``.
 
     _kind
-        Of the model file.
+        Kind of the model file.
     _kept
-        Parameters that the file keeps, so that a loaded estimator has them again.
+        Constructor parameters that the file records, so that a loaded estimator has them again.
     _noun
-        What the estimator is called in messages.
+        Name of the estimator in messages.
     _other_features
-        Why the features may be others than those that were learned with, and what to do, in words.
+        Part of an error message: why features may differ from those of the training, and what to do.
     """
 
     _kind: ClassVar[str]
@@ -50,16 +50,16 @@ class LearnedEstimator(BaseEstimator):  # type: ignore[misc]
     settings_: dict[str, Any]
 
     def weights_by_name(self) -> dict[str, float]:
-        """Return the weights with their names, the largest in size first."""
+        """Return the weights by feature name, in decreasing order of magnitude."""
         self._check_fitted()
         order = np.argsort(-np.abs(self.weights_), kind="stable")
         return {self.weight_names_[k]: float(self.weights_[k]) for k in order}
 
     def save(self, path: str | PathLike[str], *, data: Iterable[str | PathLike[str]] = ()) -> None:
-        """Write the model to a file, ``NAME.fw``: JSON and arrays, no pickle.
+        """Write the model to a file, ``NAME.fw`` (JSON and arrays, no pickle).
 
         data
-            Files that it was learned from, of which the model file tells names, sizes and checksums.
+            Files of training data whose names, sizes and checksums the model file records.
         """
         self._check_fitted()
         seed = self.settings_["random_state"]
@@ -74,25 +74,25 @@ class LearnedEstimator(BaseEstimator):  # type: ignore[misc]
         for name in cls._kept:
             if not _is_like(name, saved.settings[name], inspect.signature(cls).parameters[name].default):
                 raise damaged(path)
-        told = saved.settings.get("mentions_told", [])  # of coreference: keys that mentions had
-        if not isinstance(told, list) or not all(isinstance(key, str) for key in told):
+        keys = saved.settings.get("mentions_told", [])  # coreference: keys that mentions had
+        if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
             raise damaged(path)
-        made = cls(**{**{name: saved.settings[name] for name in cls._kept}, **parameters})
-        made.weights_, made.weight_names_ = saved.weights, saved.names
-        made.settings_, made.history_ = dict(saved.settings), saved.history
-        return made
+        estimator = cls(**{**{name: saved.settings[name] for name in cls._kept}, **parameters})
+        estimator.weights_, estimator.weight_names_ = saved.weights, saved.names
+        estimator.settings_, estimator.history_ = dict(saved.settings), saved.history
+        return estimator
 
     def _keep(self, learned: Learned, model: Model) -> None:
-        """Take over what was learned, with the names that the model has for its weights."""
+        """Store learned weights with the names that the model gives them."""
         self.weights_, self.weight_names_ = learned.weights, _names(model)
         self.history_ = learned.history
 
     def _give_weights(self, model: Model) -> None:
-        """Set the weights of a model, which must have the features that they were learned for."""
+        """Set the weights of a model; its features must be those of the training."""
         if _names(model) != self.weight_names_:
             raise InvalidArgumentError(
-                "the model was trained with other features than are computed now, by another version of"
-                f" factorwise{self._other_features}"
+                "the features that are computed now differ from those that the model was trained with, by"
+                f" another version of factorwise{self._other_features}"
             )
         model.weights = self.weights_
 
@@ -101,7 +101,7 @@ class LearnedEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "weights_"):
-            raise NotFittedError(f"this {self._noun} has learned nothing yet: call fit, or load a model.")
+            raise NotFittedError(f"this {self._noun} is not fitted: call fit, or load a model.")
 
 
 def _names(model: Model) -> list[str]:
@@ -109,10 +109,10 @@ def _names(model: Model) -> list[str]:
 
 
 def _is_like(name: str, value: object, default: object) -> bool:
-    """Whether a setting from a file is of the type that its default has; None stands for names or nothing."""
+    """Whether a setting from a file has the type of its default; a default of None allows names."""
     if isinstance(default, bool | str):
         return type(value) is type(default)
     if isinstance(default, int):
         return type(value) is int and 0 <= value <= (MOST_STEPS if name == "search_steps" else 2**64)
-    names = value is None or (isinstance(value, str | list) and all(isinstance(one, str) for one in value))
+    names = value is None or (isinstance(value, str | list) and all(isinstance(name, str) for name in value))
     return names and (default is None or value is not None)

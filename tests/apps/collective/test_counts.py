@@ -48,7 +48,7 @@ def test_a_sequence_has_the_times_of_all_between_its_first_and_last():
 def test_places_may_be_given_and_then_need_no_counts():
     counts = Counts.read(records(), places=("c", "b", "a"))
     np.testing.assert_array_equal(counts.series[0].counts[0], [np.nan, 3, 5])
-    again = Counts.read(records()).at(("c", "b", "a"))
+    again = Counts.read(records()).reorder_places(("c", "b", "a"))
     np.testing.assert_array_equal(again.series[0].counts, counts.series[0].counts)
 
 
@@ -56,7 +56,7 @@ def test_places_may_be_given_and_then_need_no_counts():
 def test_a_negative_or_infinite_count_is_refused_by_record_time_and_place(tmp_path, count):
     path = write(tmp_path / "c.csv", ["time,place,count", "1,a,5", f"7,b,{count}"])
     with pytest.raises(
-        CountsError, match=r"c\.csv, record 2 \(time '7', place 'b'\).*zero or more; leave it"
+        CountsError, match=r"c\.csv, record 2 \(time '7', place 'b'\).*at least zero; leave it"
     ):
         Counts.read(path)
 
@@ -75,8 +75,8 @@ def test_a_time_and_place_twice_is_refused():
 def test_an_unknown_place_is_refused_with_the_nearest_known_one():
     with pytest.raises(CountsError, match=r"record 2 .*'harbor'.*Did you mean 'harbour'\?"):
         Counts.read(records([("1", "harbour", 5), ("1", "harbor", 3)]), places=("harbour", "town"))
-    with pytest.raises(CountsError, match=r"'b' is none of the 1 places"):
-        Counts.read(records()).at(("a",))
+    with pytest.raises(CountsError, match=r"'b' is not among the 1 known places"):
+        Counts.read(records()).reorder_places(("a",))
 
 
 def test_an_empty_place_is_refused(tmp_path):
@@ -88,14 +88,14 @@ def test_an_empty_place_is_refused(tmp_path):
 def test_arrays_are_taken_with_names_or_without():
     counts = Counts.of([[[1, 2], [3, 4]], [[5, 6], [7, np.nan]]], places=["x", "y"])
     assert [series.name for series in counts.series] == ["1", "2"]
-    assert counts.series[1].complete == [0]
+    assert counts.series[1].complete_times == [0]
     assert counts.series[0].times == ("0", "1")
 
 
 def test_arrays_with_negative_counts_or_other_shapes_are_refused():
     with pytest.raises(CountsError, match=r"sequence 1, time '1', place '0'.*-3"):
         Counts.of([[1, 2], [-3, 4]])
-    with pytest.raises(ShapeError, match="name each"):
+    with pytest.raises(ShapeError, match="give one name for each"):
         Counts.of([[1, 2]], places=["a"])
     with pytest.raises(ShapeError, match=r"\(times, places\)"):
         Counts.of([1, 2])

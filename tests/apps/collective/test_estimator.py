@@ -124,7 +124,7 @@ def test_features_of_sequences_must_be_given_again(tmp_path):
     model = CollectiveModel(passes=2).fit(COUNTS, features=own)
     model.save(tmp_path / "m.fw")
     again = CollectiveModel.load(tmp_path / "m.fw")
-    with pytest.raises(InvalidArgumentError, match="give those of these counts"):
+    with pytest.raises(InvalidArgumentError, match="give the features of these counts"):
         again.predict(COUNTS)
     assert len(again.predict(COUNTS, features=own)) == 4
 
@@ -155,18 +155,18 @@ def test_damaged_and_foreign_model_files_are_refused(tmp_path):
 
 def test_places_and_features_must_be_those_of_the_model():
     model = fitted()
-    with pytest.raises(CountsError, match=r"record 1 .*place 'z' is none of the 3 places"):
+    with pytest.raises(CountsError, match=r"record 1 .*place 'z' is not among the 3 known places"):
         model.predict([{"time": 0, "place": "z", "count": 1}])
-    with pytest.raises(InvalidArgumentError, match="give the same places and features"):
+    with pytest.raises(InvalidArgumentError, match="Give the same places and features"):
         model.predict(COUNTS, features=[{**row, "more": 1} for row in FEATURES])
-    with pytest.raises(CountsError, match="none of the 3 places"):
+    with pytest.raises(CountsError, match="not among the 3 known places"):
         model.predict(Counts.of([[1, 2]], places=("a", "z")))
 
 
 def test_true_flows_must_belong_to_the_counts():
     with pytest.raises(DataFileError, match="no step at time '9'"):
         fitted().score(COUNTS, [{**FLOWS[0], "time": 9}])
-    with pytest.raises(DataFileError, match=r"-1.*zero or more"):
+    with pytest.raises(DataFileError, match=r"-1.*at least zero"):
         fitted().score(COUNTS, [{**FLOWS[0], "count": -1}])
     with pytest.raises(DataFileError, match=r"neither a column 'expected' nor 'count'.*Rename"):
         fitted().score(COUNTS, [{"time": 0, "from": "a", "to": "b", "n": 1}])
@@ -189,7 +189,7 @@ def test_a_saved_rate_is_dropped_with_another_noise(tmp_path):
     assert CollectiveModel.load(tmp_path / "m.fw").rate == 0.5
     other = CollectiveModel.load(tmp_path / "m.fw", noise="gaussian", variance=2.0)
     assert (other.rate, other.variance) == (None, 2.0)
-    with pytest.raises(InvalidArgumentError, match="rate is that of poisson noise"):
+    with pytest.raises(InvalidArgumentError, match="is a parameter of poisson noise"):
         CollectiveModel.load(tmp_path / "m.fw", noise="gaussian", rate=2.0).predict(COUNTS)
 
 

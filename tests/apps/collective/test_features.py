@@ -13,9 +13,9 @@ def pairs(**more):
 
 def test_a_table_of_pairs_holds_at_all_times():
     features = TransitionFeatures.read(pairs())
-    assert (features.places, features.names, features.general) == (("a", "b"), ("near",), True)
+    assert (features.places, features.names, features.is_general) == (("a", "b"), ("near",), True)
     np.testing.assert_array_equal(features.values[0, :, :, 0], np.eye(2))
-    assert features.resolved([("1", "5"), ("2", "6")]).tolist() == [0, 0]
+    assert features.tables_for([("1", "5"), ("2", "6")]).tolist() == [0, 0]
 
 
 def test_pairs_that_a_table_does_not_have_are_impossible():
@@ -24,17 +24,17 @@ def test_pairs_that_a_table_does_not_have_are_impossible():
 
 
 def test_a_place_that_nobody_can_leave_or_stay_at_is_refused():
-    with pytest.raises(InvalidArgumentError, match="nothing is possible from place 'b'"):
+    with pytest.raises(InvalidArgumentError, match="no move from place 'b' is possible"):
         TransitionFeatures.read(pairs()[:2])
 
 
 def test_a_table_may_differ_by_time_and_by_sequence():
     table = [*pairs(time="1", sequence="x"), *pairs(time="2", sequence="x"), *pairs(time="1", sequence="y")]
     features = TransitionFeatures.read(table)
-    assert not features.general
-    assert features.resolved([("y", "1"), ("x", "1"), ("x", "2")]).tolist() == [2, 0, 1]
+    assert not features.is_general
+    assert features.tables_for([("y", "1"), ("x", "1"), ("x", "2")]).tolist() == [2, 0, 1]
     with pytest.raises(InvalidArgumentError, match="no features for sequence 'y', time '2'"):
-        features.resolved([("y", "2")])
+        features.tables_for([("y", "2")])
 
 
 def test_tables_are_joined_by_place_and_time():
@@ -47,9 +47,9 @@ def test_tables_are_joined_by_place_and_time():
             for j in "ab"
         ]
     )
-    both = still.joined(windy)
+    both = still.join(windy)
     assert both.names == ("near", "wind")
-    first, second = both.resolved([("1", "1"), ("1", "2")]).tolist()
+    first, second = both.tables_for([("1", "1"), ("1", "2")]).tolist()
     assert both.values[first, 0, 1].tolist() == [0.0, 1.0]
     assert both.values[second, 0, 1].tolist() == [0.0, 2.0]
     assert not both.possible[:, 1, 0].any()
@@ -57,23 +57,23 @@ def test_tables_are_joined_by_place_and_time():
 
 def test_tables_of_other_places_or_times_are_not_joined():
     with pytest.raises(InvalidArgumentError, match="different places, such as 'c'"):
-        staying("ab").joined(staying("abc"))
+        staying("ab").join(staying("abc"))
     with pytest.raises(InvalidArgumentError, match="no time in common"):
-        TransitionFeatures.read(pairs(time="1")).joined(TransitionFeatures.read(pairs(time="2")))
+        TransitionFeatures.read(pairs(time="1")).join(TransitionFeatures.read(pairs(time="2")))
 
 
 def test_a_pair_twice_and_a_feature_that_is_not_finite_are_refused():
-    with pytest.raises(DataFileError, match=r"record 5 \(from 'a', to 'a'\): record 1 is about the same"):
+    with pytest.raises(DataFileError, match=r"record 5 \(from 'a', to 'a'\): record 1 has the same key"):
         TransitionFeatures.read([*pairs(), pairs()[0]])
-    with pytest.raises(DataFileError, match=r"record 1: 'near' is empty.*write one"):
+    with pytest.raises(DataFileError, match=r"record 1: 'near' is empty.*must be a number"):
         TransitionFeatures.read([{"from": "a", "to": "a", "near": float("nan")}])
-    with pytest.raises(DataFileError, match=r"record 1: 'near' is 1e\+308.*at most 1e\+12"):
+    with pytest.raises(DataFileError, match=r"record 1: 'near' is 1e\+308.*and 1e\+12"):
         TransitionFeatures.read([{"from": "a", "to": "a", "near": 1e308}])
     with pytest.raises(DataFileError, match=r"'near' is 'no', which is no number. Write a number.$"):
         TransitionFeatures.read([{"from": "a", "to": "a", "near": "no"}])
-    with pytest.raises(InvalidArgumentError, match="-inf is among them: scale"):
+    with pytest.raises(InvalidArgumentError, match="one is -inf: scale"):
         TransitionFeatures.of([[[-np.inf]]])
-    with pytest.raises(DataFileError, match="no column of a feature"):
+    with pytest.raises(DataFileError, match="no column of features"):
         TransitionFeatures.read([{"from": "a", "to": "a"}])
 
 
@@ -91,7 +91,7 @@ def test_distances_on_the_globe_are_in_kilometers():
 
 
 def test_coordinates_that_are_missing_are_refused():
-    with pytest.raises(DataFileError, match="neither columns x and y nor lat and lon"):
+    with pytest.raises(DataFileError, match="neither the columns x and y nor lat and lon"):
         read_distances([{"place": "a", "x": 1}])
     with pytest.raises(DataFileError, match=r"place 'a'\): 'y' is empty. Write a number"):
         read_distances([{"place": "a", "x": 1, "y": None}, {"place": "b", "x": 1, "y": 2}])

@@ -18,7 +18,7 @@ from factorwise.apps.collective import (
     Transitions,
     hard_em,
 )
-from factorwise.apps.collective.learning import least_moves
+from factorwise.apps.collective.learning import fewest_moves
 from factorwise.apps.collective.structure import Structure
 from factorwise.errors import CountsError, InvalidArgumentError
 
@@ -160,7 +160,7 @@ def test_the_weights_of_flows_in_their_expected_proportions_are_found_again():
     transitions = Transitions(features_of(rng, places=4, count=3), l2=0.0)
     weights = rng.normal(size=3)
     flows = 100 * np.exp(transitions.log_probabilities(weights))
-    np.testing.assert_allclose(transitions.fitted(flows, np.zeros(3)), weights, atol=1e-4)
+    np.testing.assert_allclose(transitions.fit(flows, np.zeros(3)), weights, atol=1e-4)
 
 
 def simulated(rng, features, weights, population, times, sequences):
@@ -206,25 +206,25 @@ def test_hard_em_finds_the_weights_that_counts_were_made_with():
 
 @given(seeds)
 @settings(deadline=None, max_examples=20)
-def test_least_moves_join_the_counts_and_keep_whoever_can_stay(seed):
+def test_fewest_moves_join_the_counts_and_keep_whoever_can_stay(seed):
     rng = np.random.default_rng(seed)
     here, there = rng.multinomial(50, [0.2, 0.3, 0.5], size=2).astype(float)
-    flows = least_moves(here, there)
+    flows = fewest_moves(here, there)
     np.testing.assert_allclose(flows.sum(axis=1), here, atol=1e-9)
     np.testing.assert_allclose(flows.sum(axis=0), there, atol=1e-9)
     np.testing.assert_allclose(np.diag(flows), np.minimum(here, there))
 
 
-def test_learning_starts_from_the_weights_of_least_moves_unless_told_otherwise():
+def test_learning_starts_from_the_weights_of_fewest_moves_unless_told_otherwise():
     counts = Counts.of([[90, 10], [80, 20], [np.nan, 30]])
     stay = TransitionFeatures.of(np.eye(2)[:, :, None])
     problem = CollectiveProblem(counts, stay, Noise(), l2=0.0)
-    start = problem.start()
+    start = problem.initial_parameters()
     sums = [100.0, 100.0, 115.0]
     shares = np.array([[90, 10], [80, 20], [85, 30]]) / np.array(sums)[:, None]
     stayed = np.minimum(shares[:-1], shares[1:]).sum()
     assert np.exp(start.weights[0]) == pytest.approx(stayed / (2 - stayed), rel=1e-3)
-    _, told = hard_em(problem, passes=1, tolerance=0.0, start=problem.indifferent())
+    _, told = hard_em(problem, passes=1, tolerance=0.0, start=problem.uniform_parameters())
     _, own = hard_em(problem, passes=1, tolerance=0.0)
     assert own[0].objective < told[0].objective
 
@@ -251,11 +251,11 @@ def test_a_sequence_of_one_time_is_refused():
 
 
 def test_parents_that_are_unknown_or_run_in_a_circle_are_refused():
-    with pytest.raises(InvalidArgumentError, match="comes from time 'z', which has no counts"):
+    with pytest.raises(InvalidArgumentError, match="the parent of time 'b' is time 'z', which has no counts"):
         Structure(("a", "b"), {"b": "z"})
     with pytest.raises(
-        InvalidArgumentError, match=r"time 'a' comes from itself, by way of 'b': a tree has no"
+        InvalidArgumentError, match=r"time 'a' is its own ancestor through 'b', but a tree has no"
     ):
         Structure(("a", "b"), {"a": "b", "b": "a"})
-    with pytest.raises(InvalidArgumentError, match=r"time 'a' comes from itself: a tree has no circles"):
+    with pytest.raises(InvalidArgumentError, match=r"time 'a' is its own ancestor, but a tree has no cycles"):
         Structure(("a", "b"), {"b": "a", "a": "a"})

@@ -75,7 +75,9 @@ def test_settings_outside_their_range_are_refused():
     [("gaussian", "rate", "poisson"), ("poisson", "variance", "gaussian"), ("exact", "rate", "poisson")],
 )
 def test_a_number_of_another_noise_is_refused(kind, name, owner):
-    with pytest.raises(InvalidArgumentError, match=rf"{name} is that of {owner}.*leave it out, or set noise"):
+    with pytest.raises(
+        InvalidArgumentError, match=rf"{name}=1.0 is a parameter of {owner}.*leave it out, or set noise"
+    ):
         Noise(kind=kind, **{name: 1.0})
     assert Noise(kind=owner, **{name: 2.0}).number == 2
     assert Noise(kind=owner).number == 1

@@ -1,4 +1,4 @@
-"""Counts of a population by time and place: read, checked and laid out, one array for each sequence."""
+"""Counts of a population by time and place, read and checked; each sequence is one array."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from factorwise.io.tables.keyed_rows import KeyedRows, in_order, read_keyed_rows
 from factorwise.io.tables.reading import TableSource
 from factorwise.types import Floats
 
-ONLY = "1"  # name of the sequence where there is but one
+ONLY = "1"  # name of the sequence if the table has only one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,10 +23,11 @@ class Series:
     """Counts of one population.
 
     name
-        Of the sequence: a day, a year.
+        Name of the sequence, such as a day or a year.
     times
+        Names of the times, in order.
     counts : float64[times, places]
-        NaN where nothing was counted.
+        NaN where no count was made.
     """
 
     name: str
@@ -34,20 +35,20 @@ class Series:
     counts: Floats
 
     @property
-    def complete(self) -> list[int]:
-        """Times at which every place was counted."""
+    def complete_times(self) -> list[int]:
+        """Indices of the times at which every place has a count."""
         return np.flatnonzero(~np.isnan(self.counts).any(axis=1)).tolist()
 
-    def filled(self) -> Floats:
-        """Return the counts with those that were not made taken to be the mean of their place."""
-        made = ~np.isnan(self.counts)
-        usual = np.where(made, self.counts, 0.0).sum(axis=0) / np.maximum(made.sum(axis=0), 1)
-        return np.where(made, self.counts, usual)
+    def fill_missing(self) -> Floats:
+        """Return the counts, with the mean of its place in place of each missing count."""
+        present = ~np.isnan(self.counts)
+        mean = np.where(present, self.counts, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
+        return np.where(present, self.counts, mean)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counts:
-    """Counts of several populations, or of one at different times, at the same places."""
+    """Counts at the same places, of one or several populations, as one or several sequences of times."""
 
     places: tuple[str, ...]
     series: tuple[Series, ...]
@@ -56,39 +57,39 @@ class Counts:
     def of(
         cls, counts: ArrayLike, *, places: Sequence[str] | None = None, times: Sequence[str] | None = None
     ) -> Counts:
-        """Take one array [times, places], or one for all sequences [sequences, times, places]."""
+        """Build counts from an array [times, places], or [sequences, times, places] for several sequences."""
         array = np.array(counts, dtype=np.float64)
         if array.ndim not in (2, 3) or 0 in array.shape:
             raise ShapeError(
-                f"counts must have shape (times, places) or (sequences, times, places), but {array.shape} was"
-                " given."
+                f"counts must have shape (times, places) or (sequences, times, places), but the shape is"
+                f" {array.shape}."
             )
         blocks = array[None] if array.ndim == 2 else array
-        named = tuple(map(str, range(array.shape[-1]) if places is None else places))
-        dated = tuple(map(str, range(array.shape[-2]) if times is None else times))
-        if (len(dated), len(named)) != array.shape[-2:]:
+        place_names = tuple(map(str, range(array.shape[-1]) if places is None else places))
+        time_names = tuple(map(str, range(array.shape[-2]) if times is None else times))
+        if (len(time_names), len(place_names)) != array.shape[-2:]:
             raise ShapeError(
-                f"counts of shape {array.shape} were given with {len(dated)} times and {len(named)} places:"
-                " name each."
+                f"counts have shape {array.shape}, but there are names for {len(time_names)} times and"
+                f" {len(place_names)} places: give one name for each."
             )
-        made = cls(named, tuple(Series(str(k + 1), dated, block) for k, block in enumerate(blocks)))
-        for series in made.series:
+        sequences = tuple(Series(str(k + 1), time_names, block) for k, block in enumerate(blocks))
+        for series in sequences:
             bad = np.argwhere((series.counts < 0) | np.isinf(series.counts))
             if len(bad):
                 time, place = bad[0].tolist()
-                where = f"sequence {series.name}, time {dated[time]!r}, place {named[place]!r}"
-                raise _refused(where, series.counts[time, place])
-        return made
+                where = f"sequence {series.name}, time {time_names[time]!r}, place {place_names[place]!r}"
+                raise _invalid_count(where, series.counts[time, place])
+        return cls(place_names, sequences)
 
     @classmethod
     def read(cls, source: TableSource, places: Sequence[str] | None = None) -> Counts:
         """Read a table with columns ``time``, ``place``, ``count`` and, if there are several, ``sequence``.
 
-        An empty count, or a record that is not there, is a count that was not made. A sequence has the times
-        of all sequences that lie between its first and its last.
+        An empty count, or a record that is absent, is a missing count. A sequence has all times of the table
+        that lie between its own first and last time.
 
         places
-            All places that there are, if the table need not name all; others are refused.
+            All places, if the table need not name every one; other places are an error.
         """
         rows = read_keyed_rows(
             source,
@@ -99,7 +100,7 @@ class Counts:
         )
         count = rows.numbers["count"]
         for row in np.flatnonzero((count < 0) | np.isinf(count)).tolist():
-            raise _refused(_where(rows, row), count[row])
+            raise _invalid_count(_where(rows, row), count[row])
         known = in_order(rows.keys["place"]) if places is None else tuple(places)
         place = places_of(rows, "place", known)
         times = in_order(rows.keys["time"])
@@ -108,7 +109,7 @@ class Counts:
         time = np.array([order[label] for label in rows.keys["time"]])
         series = []
         for name in in_order(names):
-            own = np.array([row for row, other in enumerate(names) if other == name])
+            own = np.array([row for row, sequence in enumerate(names) if sequence == name])
             first, last = int(time[own].min()), int(time[own].max())
             block = np.full((last + 1 - first, len(known)), np.nan)
             seen = np.full(block.shape, -1)
@@ -116,21 +117,21 @@ class Counts:
                 entry = (time[row] - first, place[row])
                 if seen[entry] >= 0:
                     raise CountsError(
-                        f"{_where(rows, row)}: this count stands in record {seen[entry] + 1} already. Give"
-                        " one for each time and place."
+                        f"{_where(rows, row)}: record {seen[entry] + 1} already has this count. Give one"
+                        " record for each time and place."
                     )
                 seen[entry] = row
                 block[entry] = count[row]
             series.append(Series(name, times[first : last + 1], block))
         return cls(known, tuple(series))
 
-    def uncounted(self) -> list[str]:
-        """Return the places at which nothing was ever counted."""
-        never = np.all([np.isnan(one.counts).all(axis=0) for one in self.series], axis=0)
-        return [place for place, none in zip(self.places, never.tolist(), strict=True) if none]
+    def places_without_counts(self) -> list[str]:
+        """Return the places that have no count at any time."""
+        empty = np.all([np.isnan(series.counts).all(axis=0) for series in self.series], axis=0)
+        return [place for place, is_empty in zip(self.places, empty.tolist(), strict=True) if is_empty]
 
-    def at(self, places: Sequence[str]) -> Counts:
-        """Return the counts at other places: those without counts have none that were made."""
+    def reorder_places(self, places: Sequence[str]) -> Counts:
+        """Return the counts with exactly these places as columns; places that are new have no counts."""
         if self.places == tuple(places):
             return self
         number = {label: index for index, label in enumerate(places)}
@@ -138,18 +139,18 @@ class Counts:
         if unknown:
             raise CountsError(_unknown("place", unknown, tuple(places)))
         order = [number[label] for label in self.places]
-        series = []
-        for one in self.series:
-            block = np.full((len(one.times), len(number)), np.nan)
-            block[:, order] = one.counts
-            series.append(Series(one.name, one.times, block))
-        return Counts(tuple(places), tuple(series))
+        reordered = []
+        for series in self.series:
+            block = np.full((len(series.times), len(number)), np.nan)
+            block[:, order] = series.counts
+            reordered.append(Series(series.name, series.times, block))
+        return Counts(tuple(places), tuple(reordered))
 
 
 def places_of(
     rows: KeyedRows, column: str, known: Sequence[str]
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the number of each record's place; refuse places that are not known."""
+    """Return the index of each record's place; raise an error for places that are not in ``known``."""
     number = {label: index for index, label in enumerate(known)}
     unknown = [row for row, label in enumerate(rows.keys[column]) if label not in number]
     if unknown:
@@ -162,9 +163,9 @@ def _unknown(column: str, labels: Sequence[str], known: Sequence[str]) -> str:
     close = difflib.get_close_matches(labels[0], known, n=1)
     guess = f" Did you mean {close[0]!r}?" if close else ""
     others = [label for label in labels if label != labels[0]]
-    more = f" Unknown are {some(others)}, too." if others else ""
+    more = f" {some(others)} are unknown, too." if others else ""
     return (
-        f"{column} {labels[0]!r} is none of the {len(known)} places that are known, which are {some(known)}."
+        f"{column} {labels[0]!r} is not among the {len(known)} known places, which are {some(known)}."
         f"{guess}{more} Leave it out, or fit a model with features for that place."
     )
 
@@ -174,8 +175,8 @@ def _where(rows: KeyedRows, row: int) -> str:
     return f"{rows.where(row)} ({names})"
 
 
-def _refused(where: str, count: float) -> CountsError:
+def _invalid_count(where: str, count: float) -> CountsError:
     return CountsError(
-        f"{where}: the count is {count:g}. A count is finite and zero or more; leave it empty (NaN) where"
-        " nothing was counted."
+        f"{where}: the count is {count:g}. A count must be finite and at least zero; leave it empty (NaN)"
+        " where nothing was counted."
     )

@@ -1,4 +1,4 @@
-"""`CollectiveModel`: how a population moves, learned from counts alone, in the manner of scikit-learn."""
+"""`CollectiveModel`: a scikit-learn estimator of how a population moves, learned from counts alone."""
 
 from __future__ import annotations
 
@@ -32,35 +32,37 @@ SETTINGS = ("noise", "rate", "variance", "population", "parents", "l2", "passes"
 class CollectiveModel(BaseEstimator):  # type: ignore[misc]
     """Learn how the members of a population move between places from counts by time and place.
 
-    A member's places at successive times are a chain (or a tree, see ``parents``) with log-linear transition
-    probabilities. Flows are the marginals of one member times the population, found by projection; weights
-    are learned by hard EM.
+    The places of a member at successive times form a chain (or a tree, see ``parents``) with log-linear
+    transition probabilities. Flows are the marginals of one member, found by projection, times the
+    population; weights are learned by hard EM.
 
     noise, rate, variance
-        How counts come about: "poisson" (with the share ``rate`` of the members being seen), "gaussian" (with
-        the variance of its errors), "multinomial" or "exact". Rate and variance are 1 unless given, and
-        refused with noise of another kind.
+        Noise model of the counts: "poisson" (a share ``rate`` of the members is seen), "gaussian" (errors of
+        variance ``variance``), "multinomial" or "exact". Rate and variance are 1 by default and may only be
+        given with their own kind of noise.
     population
-        Number of members, one for all sequences or one for each by name; estimated from the counts unless
-        given.
+        Number of members, one number for all sequences or one for each by name; estimated from the counts by
+        default.
     parents
-        In a tree, the time that each time comes from, by their labels; the root has none.
+        If the times form a tree: the parent of each time but the root, by name.
     l2
-        Half of this times the squared weights is added to what is minimised.
+        L2 penalty: the objective contains ``l2 / 2`` times the squared norm of the weights.
     passes, tolerance
-        Turns of EM at most, and the relative fall of the objective that ends learning.
+        Maximum number of passes of EM; learning ends when the objective decreases by less than ``tolerance``,
+        relative to its size.
     gap
-        Relative gap to which flows are found.
+        Relative gap to which flows are optimised.
 
     Attributes
     ----------
     places_, feature_names_
+        Names of the places and of the features.
     weights_
-        One for each feature.
+        One weight for each feature.
     initial_
         Log-probability of each place at the first time.
     history_
-        One `Pass` per turn of EM; none if flows were given.
+        One `Pass` for each pass of EM; empty if true flows were given.
 
     >>> counts = [{"time": t, "place": p, "count": n} for t, row in enumerate([[90, 10], [50, 50], [20, 80]])
     ...           for p, n in zip("ab", row)]
@@ -110,65 +112,66 @@ class CollectiveModel(BaseEstimator):  # type: ignore[misc]
         counts
             `Counts`, or a table with the columns time, place, count and, for several sequences, sequence.
         features
-            `TransitionFeatures`, or a table with from, to, a column for each feature, and time and sequence
-            where they differ; pairs it does not have are impossible. Without, the model has weights for
-            staying and, with ``coordinates``, for classes of distance.
+            `TransitionFeatures`, or a table with from, to and a column for each feature, and with time and
+            sequence where features differ between them; absent pairs are impossible moves. By default the
+            model has one feature, staying, and with ``coordinates`` also classes of distance.
         coordinates
             A table of places with x and y, or lat and lon.
         flows
-            True flows of some or all of the sequences, a table as for `score`. Weights are then those of
-            highest likelihood for them, without EM.
+            True flows of some or all of the sequences, as a table for `score`. The weights are then those of
+            maximum likelihood for these flows, without EM.
         callback
-            Called with each `Pass` and the weights; a true answer ends learning.
+            Called with each `Pass` and the weights; learning ends if it returns a true value.
         """
         check_count("passes", self.passes)
         check_number("tolerance", self.tolerance, least=0)
         check_number("gap", self.gap, above=0)
         require(self.l2 >= 0, "l2", self.l2, "zero or more")
-        known, used = _prepared(counts, features, coordinates)
+        known, used = _prepare(counts, features, coordinates)
         problem = self._problem(known, used)
         if flows is None:
             learned, self.history_ = hard_em(
                 problem, passes=self.passes, tolerance=self.tolerance, callback=callback
             )
         else:
-            learned, self.history_ = _from_flows(problem, flows), []
+            learned, self.history_ = _fit_to_flows(problem, flows), []
         self.weights_, self.initial_ = learned.weights, learned.initial
         self.places_, self.feature_names_ = used.places, used.names
-        self.features_ = used if used.general else None
+        self.features_ = used if used.is_general else None
         return self
 
     def predict(
         self, counts: Counts | TableSource, *, features: TransitionFeatures | TableSource | None = None
     ) -> Flows:
-        """Return the flows behind counts.
+        """Return the flows that explain counts.
 
         features
-            As given to `fit`; needed if those were for its sequences alone, or lack times of the counts.
+            As for `fit`; needed if the features of `fit` were limited to its sequences or lack some times.
         """
         self._check_fitted()
         used = self.features_ if features is None else _features(features)
         if used is None:
             raise InvalidArgumentError(
-                "the model was fitted with features that belong to the sequences it was fitted to: give those"
-                " of these counts, too."
+                "the model was fitted with features that apply to its training sequences only: give the"
+                " features of these counts, too."
             )
-        for what, fitted, given in (
+        for what, fitted, current in (
             ("places", self.places_, used.places),
             ("features", self.feature_names_, used.names),
         ):
-            if fitted != given:
+            if fitted != current:
                 raise InvalidArgumentError(
-                    f"the model was fitted with other {what}: {difference(fitted, given)}: give the same"
-                    " places and features, in that order."
+                    f"the model was fitted with different {what}: {difference(fitted, current)}. Give the"
+                    " same places and features, in that order."
                 )
-        known = _ordered(counts, used.places)
+        known = _order_places(counts, used.places)
         flows = self._problem(known, used).flows(Parameters(self.weights_, self.initial_))
         for series in flows.series:
             if not series.converged:
                 warnings.warn(
-                    f"the flows of sequence {series.name!r} are not the best: their objective is up to"
-                    f" {series.gap:.2g} above the least. Set a larger gap, or check features and population.",
+                    f"the flows of sequence {series.name!r} have not converged: their objective may be"
+                    f" {series.gap:.2g} above its minimum. Set a larger gap, or check features and"
+                    " population.",
                     ConvergenceWarning,
                     stacklevel=2,
                 )
@@ -181,26 +184,29 @@ class CollectiveModel(BaseEstimator):  # type: ignore[misc]
         *,
         features: TransitionFeatures | TableSource | None = None,
     ) -> float:
-        """Return the share of members whose move is right, given the true flows.
+        """Return the share of members whose move agrees with the true flows.
 
         flows
             A table with time, from, to, expected (or count) and, for several sequences, sequence.
         """
-        found = self.predict(counts, features=features)
-        true = flows_like(found, flows)
-        both = zip(found.series, true, strict=True)
+        predicted = self.predict(counts, features=features)
+        both = zip(predicted.series, flows_like(predicted, flows), strict=True)
         pairs = [(series.expected.ravel(), truth.ravel()) for series, truth in both]
         expected, truth = (np.concatenate(side) for side in zip(*pairs, strict=True))
         return score_flows(expected, truth, np.zeros((), dtype=bool)).overlap
 
     def weights_by_name(self) -> dict[str, float]:
-        """Return the weights with their names, the largest in size first."""
+        """Return the weights by feature name, in decreasing order of magnitude."""
         self._check_fitted()
         order = np.argsort(-np.abs(self.weights_), kind="stable")
         return {self.feature_names_[k]: float(self.weights_[k]) for k in order}
 
     def save(self, path: str | os.PathLike[str], data: Sequence[str | os.PathLike[str]] = ()) -> None:
-        """Write a model file, ``NAME.fw``: JSON and arrays, no pickle; ``data`` are files to name in it."""
+        """Write a model file, ``NAME.fw`` (JSON and arrays, no pickle).
+
+        data
+            Files of training data whose names and checksums the model file records.
+        """
         self._check_fitted()
         settings = {name: getattr(self, name) for name in SETTINGS}
         parameters = Parameters(self.weights_, self.initial_)
@@ -211,20 +217,20 @@ class CollectiveModel(BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **parameters: Any) -> Self:
-        """Read a model that `save` or the command line wrote; ``parameters`` replace its settings.
+        """Read a model that `save` or ``factorwise flows fit`` wrote; ``parameters`` replace its settings.
 
-        A saved rate or variance of another noise than the model's is dropped.
+        If ``noise`` is replaced, a saved rate or variance of the earlier noise is dropped.
         """
         saved = read_learned(path, SETTINGS)
         settings = {name: saved.settings[name] for name in SETTINGS} | parameters
         for owner, name in NUMBER_OF.items():
             if settings["noise"] != owner and name not in parameters:
                 settings[name] = None
-        made = cls(**settings)
-        made.weights_, made.initial_ = saved.parameters.weights, saved.parameters.initial
-        made.places_, made.feature_names_ = saved.places, saved.names
-        made.features_, made.history_ = saved.features, list(saved.history)
-        return made
+        model = cls(**settings)
+        model.weights_, model.initial_ = saved.parameters.weights, saved.parameters.initial
+        model.places_, model.feature_names_ = saved.places, saved.names
+        model.features_, model.history_ = saved.features, list(saved.history)
+        return model
 
     places_: tuple[str, ...]
     feature_names_: tuple[str, ...]
@@ -232,14 +238,14 @@ class CollectiveModel(BaseEstimator):  # type: ignore[misc]
     history_: list[Pass]
 
     def _problem(self, counts: Counts, features: TransitionFeatures) -> CollectiveProblem:
-        given = self.population
-        if given is not None and not isinstance(given, Mapping):
-            given = {series.name: float(given) for series in counts.series}
+        populations = self.population
+        if populations is not None and not isinstance(populations, Mapping):
+            populations = {series.name: float(populations) for series in counts.series}
         return CollectiveProblem(
             counts,
             features,
             Noise(kind=self.noise, rate=self.rate, variance=self.variance),
-            populations=given,
+            populations=populations,
             parents=self.parents,
             l2=self.l2,
             tolerance=self.gap,
@@ -248,44 +254,45 @@ class CollectiveModel(BaseEstimator):  # type: ignore[misc]
     def _check_fitted(self) -> None:
         if not hasattr(self, "weights_"):
             raise NotFittedError(
-                "CollectiveModel has no weights yet: call fit(counts), or load a model with"
+                "this CollectiveModel is not fitted: call fit(counts), or load a model with"
                 " CollectiveModel.load(path)."
             )
 
 
-def _from_flows(problem: CollectiveProblem, source: TableSource) -> Parameters:
-    """Return the parameters of highest likelihood for true flows."""
-    steps = {one.series.name: one.structure.names for one in problem.sequences}
-    arrays = true_flows(problem.places, steps, source)  # first: a wrong table is told before the work
-    start = problem.start()
-    found = problem.flows(start)
-    known = tuple(replace(one, expected=true) for one, true in zip(found.series, arrays, strict=True))
-    return problem.refitted(Flows(found.places, known), start)
+def _fit_to_flows(problem: CollectiveProblem, source: TableSource) -> Parameters:
+    """Return the parameters of maximum likelihood for true flows."""
+    steps = {sequence.series.name: sequence.structure.names for sequence in problem.sequences}
+    arrays = true_flows(problem.places, steps, source)  # first, to report a wrong table before the work
+    start = problem.initial_parameters()
+    inferred = problem.flows(start)
+    pairs = zip(inferred.series, arrays, strict=True)
+    known = tuple(replace(series, expected=array) for series, array in pairs)
+    return problem.fit_parameters(Flows(inferred.places, known), start)
 
 
-def _features(given: TransitionFeatures | TableSource) -> TransitionFeatures:
-    return given if isinstance(given, TransitionFeatures) else TransitionFeatures.read(given)
+def _features(source: TransitionFeatures | TableSource) -> TransitionFeatures:
+    return source if isinstance(source, TransitionFeatures) else TransitionFeatures.read(source)
 
 
-def _prepared(
+def _prepare(
     counts: Counts | TableSource,
     features: TransitionFeatures | TableSource | None,
     coordinates: TableSource | None,
 ) -> tuple[Counts, TransitionFeatures]:
-    """Return counts and features of the same places in the same order."""
+    """Return counts and features with the same places in the same order."""
     if coordinates is not None:
-        made = by_distance(*read_distances(coordinates))
-        made = made if features is None else made.joined(_features(features))
-        return _ordered(counts, made.places), made
+        used = by_distance(*read_distances(coordinates))
+        used = used if features is None else used.join(_features(features))
+        return _order_places(counts, used.places), used
     if features is not None:
-        made = _features(features)
-        return _ordered(counts, made.places), made
+        used = _features(features)
+        return _order_places(counts, used.places), used
     known = counts if isinstance(counts, Counts) else Counts.read(counts)
     return known, staying(known.places)
 
 
-def _ordered(counts: Counts | TableSource, places: tuple[str, ...]) -> Counts:
-    """Return counts at all of the places, in their order; refuse others."""
+def _order_places(counts: Counts | TableSource, places: tuple[str, ...]) -> Counts:
+    """Return counts with exactly these places, in this order; other places are an error."""
     if not isinstance(counts, Counts):
         return Counts.read(counts, places)
-    return counts.at(places)
+    return counts.reorder_places(places)

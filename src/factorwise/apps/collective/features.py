@@ -1,4 +1,4 @@
-"""What is known of the moves between places: features of pairs, for all times or for each."""
+"""Features of the moves between pairs of places, the same at all times or different at each."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ from factorwise.io.tables.keyed_rows import KeyedRows, in_order, read_keyed_rows
 from factorwise.io.tables.reading import TableSource
 from factorwise.types import Bools, Floats, Int64s
 
-#: A sequence and the name of a step; None for any.
+#: The names of a sequence and of a step; None stands for any.
 Step = tuple[str | None, str | None]
 ANY: Step = (None, None)
-BINS = 8  # of distances
-LARGEST = 1e12  # of features and coordinates: beyond, sums and squares lose all else, or are infinite
+BINS = 8  # classes of distance
+LARGEST = 1e12  # largest feature or coordinate; beyond it, sums and squares lose precision or overflow
 EARTH = 6371.0  # radius in kilometers
-#: What a coordinate may be; degrees east are counted from -180 or from 0.
+#: Allowed range of each coordinate; longitudes may start at -180 or at 0.
 BOUNDS = {"x": (-LARGEST, LARGEST), "y": (-LARGEST, LARGEST), "lat": (-90.0, 90.0), "lon": (-180.0, 360.0)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TransitionFeatures:
-    """Numbers for each pair of places, and which pairs are possible.
+    """Features of each pair of places, and which pairs are possible.
 
     places
+        Names of the places.
     names
-        One for each feature.
+        Names of the features.
     values : float64[tables, from, to, features]
     possible : bool[tables, from, to]
     table_of
-        Which table holds for which sequence and step; a step is named by the time at which it begins, in a
-        tree by that at which it ends.
+        The table that applies to each sequence and step. A step is named by the time at which it begins, or,
+        in a tree, by the time at which it ends.
     """
 
     places: tuple[str, ...]
@@ -51,14 +52,14 @@ class TransitionFeatures:
         if self.values.shape[1:] != (size, size, len(self.names)):
             raise ShapeError(
                 f"values must have shape (tables, {size}, {size}, {len(self.names)}) for {size} places and"
-                f" {len(self.names)} features, but {self.values.shape} was given."
+                f" {len(self.names)} features, but their shape is {self.values.shape}."
             )
         stuck = np.argwhere(~self.possible.any(axis=2))
         if len(stuck):
             table, place = stuck[0].tolist()
             step = next(step for step, index in self.table_of.items() if index == table)
             raise InvalidArgumentError(
-                f"{_step_text(step)}nothing is possible from place {self.places[place]!r}, not even to stay:"
+                f"{_step_text(step)}no move from place {self.places[place]!r} is possible, not even staying:"
                 " give at least one pair that begins there."
             )
 
@@ -71,46 +72,48 @@ class TransitionFeatures:
         names: Sequence[str] | None = None,
         possible: ArrayLike | None = None,
     ) -> TransitionFeatures:
-        """Take an array [from, to, features] that holds at all times."""
+        """Build features from an array [from, to, features] that applies at all times."""
         array = np.asarray(values, dtype=np.float64)
         if array.ndim != 3 or array.shape[0] != array.shape[1]:
             raise ShapeError(
-                f"values must have shape (places, places, features), but {array.shape} was given."
+                f"values must have shape (places, places, features), but their shape is {array.shape}."
             )
         if not (np.abs(array) <= LARGEST).all():
             wrong = array[~(np.abs(array) <= LARGEST)][0]
             raise InvalidArgumentError(
-                f"values must be numbers of at most {LARGEST:g} in size, but {wrong:g} is among them: scale"
-                " the features."
+                f"values must lie between {-LARGEST:g} and {LARGEST:g}, but one is {wrong:g}: scale the"
+                " features."
             )
-        named = tuple(map(str, range(len(array)) if places is None else places))
-        titles = tuple(names or (f"feature {k + 1}" for k in range(array.shape[2])))
+        place_names = tuple(map(str, range(len(array)) if places is None else places))
+        feature_names = tuple(names or (f"feature {k + 1}" for k in range(array.shape[2])))
         allowed = np.ones(array.shape[:2], bool) if possible is None else np.asarray(possible, dtype=bool)
-        return cls(named, titles, array[None], allowed[None])
+        return cls(place_names, feature_names, array[None], allowed[None])
 
     @classmethod
     def read(cls, source: TableSource) -> TransitionFeatures:
-        """Read a table with ``from``, ``to`` and a column for each feature; others are impossible.
+        """Read a table with the columns ``from``, ``to`` and one for each feature.
 
-        With a column ``time`` the records of a time hold for the step of that name, with one called
-        ``sequence`` for that sequence alone.
+        Pairs of places that the table does not contain are impossible moves. With a column ``time``, a record
+        applies to the step of that name only; with a column ``sequence``, to that sequence only.
         """
         rows = read_keyed_rows(source, keys=("from", "to"), optional_keys=("time", "sequence"))
         if not rows.numbers:
-            raise DataFileError(f"{rows.origin}: there is no column of a feature beside the places.")
+            raise DataFileError(
+                f"{rows.origin} has no column of features beside the places: add at least one."
+            )
         for name, column in rows.numbers.items():
             for row in np.flatnonzero(~(np.abs(column) <= LARGEST)).tolist():
-                given = "empty" if np.isnan(column[row]) else f"{column[row]:g}"
+                value = "empty" if np.isnan(column[row]) else f"{column[row]:g}"
                 raise DataFileError(
-                    f"{rows.where(row)}: {name!r} is {given}. A feature is a number of at most {LARGEST:g} in"
-                    " size: write one, or leave out the record of a pair that is impossible."
+                    f"{rows.where(row)}: {name!r} is {value}. A feature must be a number between {-LARGEST:g}"
+                    f" and {LARGEST:g}; to make a move impossible, leave out its record."
                 )
         places = in_order(chain(rows.keys["from"], rows.keys["to"]))
         table, table_of = _tables(rows)
         source_place, target = (places_of(rows, column, places) for column in ("from", "to"))
         shape = (len(table_of), len(places), len(places))
         entry = np.ravel_multi_index((table, source_place, target), shape)
-        _refuse_twice(rows, entry)
+        _check_unique(rows, entry)
         values = np.zeros((*shape, len(rows.numbers)))
         values.reshape(-1, len(rows.numbers))[entry] = np.stack([*rows.numbers.values()], axis=1)
         possible = np.zeros(shape, dtype=bool)
@@ -118,44 +121,46 @@ class TransitionFeatures:
         return cls(places, tuple(rows.numbers), values, possible, table_of)
 
     @property
-    def general(self) -> bool:
-        """Whether they hold for any sequence."""
+    def is_general(self) -> bool:
+        """Whether no table is limited to one sequence."""
         return all(sequence is None for sequence, _ in self.table_of)
 
-    def resolved(self, steps: Iterable[tuple[str, str]]) -> Int64s:
-        """Return the table of each sequence and step."""
+    def tables_for(self, steps: Iterable[tuple[str, str]]) -> Int64s:
+        """Return the index of the table that applies to each (sequence, step)."""
         wanted = list(steps)
-        found = [_lookup(self, step) for step in wanted]
-        missing = [step for step, table in zip(wanted, found, strict=True) if table is None]
+        tables = [_lookup(self, step) for step in wanted]
+        missing = [step for step, table in zip(wanted, tables, strict=True) if table is None]
         if missing:
             sequence, _ = missing[0]
             lacking = some(time for name, time in missing if name == sequence)
-            there = ", ".join(_step_text(step).removesuffix(": ") for step in list(self.table_of)[:3])
+            known = ", ".join(_step_text(step).removesuffix(": ") for step in list(self.table_of)[:3])
             raise InvalidArgumentError(
                 f"there are no features for sequence {sequence!r}, time {lacking}, but the model needs them"
-                f" at each step. There are some for {there}: give a table that has all times."
+                f" at each step. There are features for {known}: give a table that has all times."
             )
-        return np.array(found, dtype=np.int64)
+        return np.array(tables, dtype=np.int64)
 
-    def joined(self, other: TransitionFeatures) -> TransitionFeatures:
-        """Return the features of both; possible is what is possible in both."""
+    def join(self, other: TransitionFeatures) -> TransitionFeatures:
+        """Return the features of both; a move is possible if both say so."""
         if self.places != other.places:
             odd = sorted(set(self.places) ^ set(other.places)) or ["their order"]
             raise InvalidArgumentError(
-                f"two tables of features name different places, such as {odd[0]!r}; in the second,"
-                f" {difference(self.places, other.places)}. Give each all places."
+                f"two tables of features have different places, such as {odd[0]!r}; in the second table"
+                f" {difference(self.places, other.places)}. Give the same places in both."
             )
         steps = {
             step
             for mine in self.table_of
             for theirs in other.table_of
-            if (step := _both(mine, theirs)) is not None
+            if (step := _intersect(mine, theirs)) is not None
         }
         steps = {
             step for step in steps if _lookup(self, step) is not None and _lookup(other, step) is not None
         }
         if not steps:
-            raise InvalidArgumentError("two tables of features have no time in common: correct their times.")
+            raise InvalidArgumentError(
+                "two tables of features have no time in common: correct the times in one of them."
+            )
         ordered = sorted(steps, key=lambda step: (step[0] or "", step[1] or ""))
         pairs = [(_lookup(self, step), _lookup(other, step)) for step in ordered]
         mine, theirs = (np.array(side) for side in zip(*pairs, strict=True))
@@ -169,18 +174,20 @@ class TransitionFeatures:
 
 
 def staying(places: Sequence[str]) -> TransitionFeatures:
-    """Return the one feature of a model that knows only the names of places: whether a member stays."""
+    """Return one feature for places of which only the names are known: whether a member stays."""
     return TransitionFeatures.of(np.eye(len(places))[:, :, None], places=places, names=("stay",))
 
 
 def by_distance(places: Sequence[str], distance: ArrayLike, bins: int = BINS) -> TransitionFeatures:
-    """Return whether a member stays, and in which of ``bins`` classes of equal size the distance is."""
-    far = np.asarray(distance, dtype=np.float64)
+    """Return indicator features: whether a member stays, and in which quantile class the distance lies."""
+    distances = np.asarray(distance, dtype=np.float64)
     moved = ~np.eye(len(places), dtype=bool)
     cuts = (
-        np.unique(np.quantile(far[moved], np.linspace(0, 1, bins + 1)[1:-1])) if moved.any() else np.zeros(0)
+        np.unique(np.quantile(distances[moved], np.linspace(0, 1, bins + 1)[1:-1]))
+        if moved.any()
+        else np.zeros(0)
     )
-    classes = np.searchsorted(cuts, far, side="left")
+    classes = np.searchsorted(cuts, distances, side="left")
     names = ["stay", *(f"distance up to {cut:.4g}" for cut in cuts), "farther"]
     values = np.concatenate(
         [~moved[:, :, None], (classes[:, :, None] == np.arange(len(cuts) + 1)) & moved[:, :, None]], axis=2
@@ -189,29 +196,29 @@ def by_distance(places: Sequence[str], distance: ArrayLike, bins: int = BINS) ->
 
 
 def read_distances(source: TableSource) -> tuple[tuple[str, ...], Floats]:
-    """Read places with ``x`` and ``y``, or with ``lat`` and ``lon``; return them and their distances.
+    """Read a table of places with ``x`` and ``y``, or ``lat`` and ``lon``; return names and distances.
 
-    Distances on the globe are in kilometers.
+    Distances between latitudes and longitudes are great circles, in kilometers.
     """
     rows = read_keyed_rows(source, keys=("place",), optional_keys=("name",))
     axes = next((pair for pair in (("x", "y"), ("lat", "lon")) if set(pair) <= set(rows.numbers)), None)
     if axes is None:
         raise DataFileError(
-            f"{rows.origin} has neither columns x and y nor lat and lon: give one of the two."
+            f"{rows.origin} has neither the columns x and y nor lat and lon: add one of these pairs."
         )
     first, second = (rows.numbers[axis] for axis in axes)
     for axis in axes:
         least, most = BOUNDS[axis]
         column = rows.numbers[axis]
         for row in np.flatnonzero(~((column >= least) & (column <= most))).tolist():
-            given = "empty" if np.isnan(column[row]) else f"{column[row]:g}"
+            value = "empty" if np.isnan(column[row]) else f"{column[row]:g}"
             raise DataFileError(
-                f"{rows.where(row)} (place {rows.keys['place'][row]!r}): {axis!r} is {given}. Write a number"
+                f"{rows.where(row)} (place {rows.keys['place'][row]!r}): {axis!r} is {value}. Write a number"
                 f" from {least:g} to {most:g}."
             )
     places = in_order(rows.keys["place"])
     order = places_of(rows, "place", places)
-    _refuse_twice(rows, order)
+    _check_unique(rows, order)
     position = np.empty((len(places), 2))
     position[order] = np.stack([first, second], axis=1)
     if axes == ("x", "y"):
@@ -223,21 +230,21 @@ def read_distances(source: TableSource) -> tuple[tuple[str, ...], Floats]:
 
 
 def _tables(rows: KeyedRows) -> tuple[Int64s, dict[Step, int]]:
-    """Number the steps that a table of features speaks of."""
+    """Number the (sequence, step) pairs of a table of features."""
     empty: list[str | None] = [None] * len(rows)
     steps = list(zip(rows.keys.get("sequence", empty), rows.keys.get("time", empty), strict=True))
     table_of = {step: number for number, step in enumerate(dict.fromkeys(steps))}
     return np.array([table_of[step] for step in steps]), table_of
 
 
-def _refuse_twice(rows: KeyedRows, entry: Int64s) -> None:
+def _check_unique(rows: KeyedRows, entry: Int64s) -> None:
     order = np.argsort(entry, kind="stable")
     again = np.flatnonzero(np.diff(entry[order]) == 0)
     if len(again):
         first, second = int(order[again[0]]), int(order[again[0] + 1])
         names = ", ".join(f"{name} {column[second]!r}" for name, column in rows.keys.items())
         raise DataFileError(
-            f"{rows.where(second)} ({names}): record {first + 1} is about the same. Give one record for each."
+            f"{rows.where(second)} ({names}): record {first + 1} has the same key. Give one record for each."
         )
 
 
@@ -247,13 +254,13 @@ def _lookup(features: TransitionFeatures, step: Step) -> int | None:
     return next((features.table_of[option] for option in options if option in features.table_of), None)
 
 
-def _both(mine: Step, theirs: Step) -> Step | None:
-    """Return what two steps have in common; None where they differ."""
+def _intersect(mine: Step, theirs: Step) -> Step | None:
+    """Return the step to which both apply; None if there is none."""
     merged: list[str | None] = []
-    for one, other in zip(mine, theirs, strict=True):
-        if one is not None and other is not None and one != other:
+    for left, right in zip(mine, theirs, strict=True):
+        if left is not None and right is not None and left != right:
             return None
-        merged.append(other if one is None else one)
+        merged.append(right if left is None else left)
     return (merged[0], merged[1])
 
 

@@ -1,4 +1,4 @@
-"""Flows: how many members go from where to where at each step."""
+"""Flows: how many members move from each place to each other place at each step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from factorwise.types import Floats
 
-LEAST = 1e-3  # members below which a flow is not written
+LEAST = 1e-3  # smaller flows, in members, are not written
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -17,20 +17,21 @@ class SeriesFlows:
     """Flows of one sequence.
 
     name
-        Of the sequence.
+        Name of the sequence.
     times, steps
         Names of the times and of the steps between them.
     counts : float64[times, places]
-        Members expected at each time and place.
+        Expected number of members at each time and place.
     expected : float64[steps, from, to]
-        Members expected to make each move.
+        Expected number of members that make each move.
     population
+        Number of members.
     objective
-        What inference minimised, for one member.
+        Minimised objective, per member.
     gap
-        How far the objective is above its minimum at most.
+        Upper bound on the distance of the objective from its minimum.
     converged
-        Whether that is within the tolerance.
+        Whether the gap is within the tolerance.
     """
 
     name: str
@@ -60,7 +61,7 @@ class Flows:
         return self.series[index]
 
     def table(self, least: float = LEAST) -> pa.Table:
-        """Return the flows of ``least`` members or more: sequence (if several), time, from, to, expected."""
+        """Return the flows of at least ``least`` members: sequence (if several), time, from, to, expected."""
         parts = [self._rows(series, least) for series in self.series]
         table = pa.concat_tables(parts)
         return table if len(parts) > 1 else table.drop_columns(["sequence"])

@@ -1,15 +1,15 @@
 r"""MAP flows, and weights by hard EM.
 
-For S sequences with populations :math:`N_s`, marginals :math:`\mu_s` of one member, transitions with weights
-w and initial probabilities :math:`\pi`, what is minimised is
+For S sequences with populations :math:`N_s`, marginals :math:`\mu_s` of one member, transition weights w and
+initial probabilities :math:`\pi`, the objective to be minimised is
 
 .. math:: \sum_s N_s \bigl(-\langle\theta(w, \pi), \mu_s\rangle - H(\mu_s)\bigr) - \log p(y_s \mid N_s \mu_s)
           + \tfrac{\lambda}{2} |w|^2 - \alpha \sum_i \log \pi_i.
 
-Flows are found for given parameters by projection, parameters for given flows by maximum likelihood, in turn;
-neither raises it.
+Hard EM alternates between flows, by projection for given parameters, and parameters, by maximum likelihood
+for given flows. Neither step increases the objective.
 
-Implements: vilnis2015bethe, Eq. 23 and the learning that Sec. 8.3 speaks of.
+Implements: vilnis2015bethe, Eq. 23 and the learning of Sec. 8.3.
 """
 
 from __future__ import annotations
@@ -31,20 +31,21 @@ from factorwise.errors import InvalidArgumentError
 from factorwise.inference.message_passing.projection import BaseModel, project
 from factorwise.types import Floats, Ints
 
-MAX_ITERATIONS = 2_000  # of one projection
-SMOOTHING = 0.5  # members that are added to each place at the beginning
+MAX_ITERATIONS = 2_000  # iterations of one projection
+SMOOTHING = 0.5  # pseudo-count of each place at the first time
 
 
 class Pass(NamedTuple):
-    """One turn of hard EM.
+    """One pass of hard EM.
 
     number
+        Number of the pass, from 1.
     objective
-        What is minimised, with the flows that belong to the parameters before this turn.
+        Objective of the parameters before this pass, with their flows.
     change
-        Largest change of a weight.
+        Largest absolute change of a weight.
     gap
-        By how much the objective may be above that of the best flows.
+        Upper bound on the distance of the objective from that of the optimal flows.
     """
 
     number: int
@@ -58,14 +59,14 @@ Callback = Callable[[Pass, Floats], object]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parameters:
-    """What is learned: weights of the features, and log-probabilities of the places at the beginning."""
+    """Learned parameters: weights of the features, and log-probabilities of the places at the first time."""
 
     weights: Floats
     initial: Floats
 
 
 class _Sequence(NamedTuple):
-    """A sequence with all that does not depend on parameters."""
+    """A sequence with everything that does not depend on the parameters."""
 
     series: Series
     structure: Structure
@@ -74,16 +75,20 @@ class _Sequence(NamedTuple):
 
 
 class CollectiveProblem:
-    """Counts, features and a noise model.
+    """The objective of a collective model, and its two partial minimisations.
 
     counts, features
-        Of the same places in the same order.
+        Both have the same places in the same order.
+    noise
+        Noise model of the counts.
     populations
-        For each sequence; one that is not named is estimated.
+        Number of members by sequence name; missing ones are estimated.
     parents
         See `Structure`.
+    l2
+        L2 penalty of the weights.
     tolerance
-        Relative gap at which flows are good enough.
+        Relative gap to which flows are optimised.
     """
 
     def __init__(
@@ -112,7 +117,7 @@ class CollectiveProblem:
             raise InvalidArgumentError(
                 f"sequence {series.name!r} has the time {series.times[0]!r} only: flows need two or more."
             )
-        tables = self.transitions.features.resolved((series.name, step) for step in structure.names)
+        tables = self.transitions.features.tables_for((series.name, step) for step in structure.names)
         return _Sequence(series, structure, tables, self.noise.population(series, population))
 
     def flows(self, parameters: Parameters) -> Flows:
@@ -121,81 +126,80 @@ class CollectiveProblem:
         return Flows(
             self.places,
             tuple(
-                self._projected(one, one.structure.base(parameters.initial, log_probability[one.tables]))
-                for one in self.sequences
+                self._project(
+                    sequence, sequence.structure.base(parameters.initial, log_probability[sequence.tables])
+                )
+                for sequence in self.sequences
             ),
         )
 
-    def _projected(self, one: _Sequence, base: BaseModel) -> SeriesFlows:
-        series, population = one.series, one.population
+    def _project(self, sequence: _Sequence, base: BaseModel) -> SeriesFlows:
+        series, population = sequence.series, sequence.population
         alone = base.answer(np.zeros(base.layout.node_size))
         self.noise.check_reachable(series, self.places, alone.marginals.reshape(series.counts.shape))
         energy = self.noise.energy(series.counts, population)
-        found = project(base, energy, tolerance=self.tolerance, max_iterations=MAX_ITERATIONS)
-        if found.ended == "interrupted":  # a projection takes it for its end; here it is that of everything
+        result = project(base, energy, tolerance=self.tolerance, max_iterations=MAX_ITERATIONS)
+        if result.ended == "interrupted":  # a projection ends early on Ctrl-C; training must stop, too
             raise KeyboardInterrupt
         nodes, size = base.layout.node_size, len(self.places)
         return SeriesFlows(
             series.name,
             series.times,
-            one.structure.names,
-            population * found.marginals[:nodes].reshape(series.counts.shape),
-            population * found.marginals[nodes:].reshape(-1, size, size),
+            sequence.structure.names,
+            population * result.marginals[:nodes].reshape(series.counts.shape),
+            population * result.marginals[nodes:].reshape(-1, size, size),
             population,
-            found.objective,
-            np.inf if found.gap is None else found.gap,
-            found.converged,
+            result.objective,
+            np.inf if result.gap is None else result.gap,
+            result.converged,
         )
 
     def objective(self, parameters: Parameters, flows: Flows) -> float:
-        """Return what is minimised, given the best flows for the parameters."""
+        """Return the objective, given the optimal flows for the parameters."""
         fit = sum(series.population * series.objective for series in flows.series)
         prior = SMOOTHING * float(parameters.initial.sum())
         return fit + self.transitions.penalty(parameters.weights) - prior
 
-    def indifferent(self) -> Parameters:
-        """Return no preference for any move, and any place to begin with."""
+    def uniform_parameters(self) -> Parameters:
+        """Return parameters under which all moves and all initial places are equally likely."""
         size, count = len(self.places), len(self.transitions.features.names)
         return Parameters(np.zeros(count), np.full(size, -np.log(size)))
 
-    def start(self) -> Parameters:
-        """Return the parameters of highest likelihood if no more members move than the counts ask for.
+    def initial_parameters(self) -> Parameters:
+        """Return the parameters of maximum likelihood if as few members move as the counts allow.
 
-        Hard EM ends in a local optimum, and members that stay give it away slowly if it begins with all moves
-        alike.
+        Hard EM ends in a local optimum; from uniform parameters it learns only slowly that members stay.
         """
         total = np.zeros(self.transitions.features.possible.shape)
-        for one in self.sequences:
-            here = one.series.filled()
-            here *= one.population / np.maximum(here.sum(axis=1, keepdims=True), 1e-300)
-            for table, (before, after) in zip(one.tables, one.structure.steps, strict=True):
-                total[table] += least_moves(here[before], here[after])
+        for sequence in self.sequences:
+            here = sequence.series.fill_missing()
+            here *= sequence.population / np.maximum(here.sum(axis=1, keepdims=True), 1e-300)
+            for table, (before, after) in zip(sequence.tables, sequence.structure.steps, strict=True):
+                total[table] += fewest_moves(here[before], here[after])
         total *= self.transitions.features.possible
-        parameters = self.indifferent()
-        return Parameters(self.transitions.fitted(total, parameters.weights), parameters.initial)
+        parameters = self.uniform_parameters()
+        return Parameters(self.transitions.fit(total, parameters.weights), parameters.initial)
 
-    def refitted(self, flows: Flows, parameters: Parameters) -> Parameters:
-        """Return the parameters of highest likelihood for flows."""
-        return Parameters(
-            self.transitions.fitted(self.summed(flows), parameters.weights), self._initial(flows)
-        )
+    def fit_parameters(self, flows: Flows, start: Parameters) -> Parameters:
+        """Return the parameters of maximum likelihood for flows, searching from ``start``."""
+        return Parameters(self.transitions.fit(self.sum_by_table(flows), start.weights), self._initial(flows))
 
-    def summed(self, flows: Flows) -> Floats:
-        """Return the flows under each table of features, float64[tables, places, places]."""
+    def sum_by_table(self, flows: Flows) -> Floats:
+        """Return the sum of the flows to which each table of features applies, float64[tables, from, to]."""
         total = np.zeros(self.transitions.features.possible.shape)
-        for one, series in zip(self.sequences, flows.series, strict=True):
-            np.add.at(total, one.tables, series.expected)
+        for sequence, series in zip(self.sequences, flows.series, strict=True):
+            np.add.at(total, sequence.tables, series.expected)
         return total
 
     def _initial(self, flows: Flows) -> Floats:
         total = np.full(len(self.places), SMOOTHING)
-        for one, series in zip(self.sequences, flows.series, strict=True):
-            total += series.counts[one.structure.roots].sum(axis=0)
+        for sequence, series in zip(self.sequences, flows.series, strict=True):
+            total += series.counts[sequence.structure.roots].sum(axis=0)
         return np.asarray(np.log(total) - logsumexp(np.log(total)))
 
 
-def least_moves(here: Floats, there: Floats) -> Floats:
-    """Return flows with which as many members stay as can; the others go to all that lack some, alike."""
+def fewest_moves(here: Floats, there: Floats) -> Floats:
+    """Return flows in which as many members stay as possible, and the others fill the gaps in proportion."""
     stay = np.minimum(here, there)
     wanted = there - stay
     moved = np.outer(here - stay, wanted) / max(float(wanted.sum()), 1e-300)
@@ -210,32 +214,34 @@ def hard_em(
     start: Parameters | None = None,
     callback: Callback | None = None,
 ) -> tuple[Parameters, list[Pass]]:
-    """Alternate between flows and parameters.
+    """Learn by hard EM; return the parameters and the history of passes.
 
     passes
-        Turns at most.
+        Maximum number of passes.
     tolerance
-        Fall of the objective, relative to its size, that is too small to go on.
+        Learning ends when the objective decreases by less than this, relative to its size.
+    start
+        Initial parameters, `CollectiveProblem.initial_parameters` by default.
     callback
-        Called after each turn; a true answer ends learning.
+        Called after each pass; learning ends if it returns a true value.
     """
-    parameters = start or problem.start()
+    parameters = start or problem.initial_parameters()
     history: list[Pass] = []
     for number in range(1, passes + 1):
         flows = problem.flows(parameters)
         value = problem.objective(parameters, flows)
         gap = sum(series.population * series.gap for series in flows.series)
-        before, parameters = parameters, problem.refitted(flows, parameters)
+        before, parameters = parameters, problem.fit_parameters(flows, parameters)
         change = float(np.abs(parameters.weights - before.weights).max(initial=0.0))
         history.append(Pass(number, value, change, gap))
         if callback is not None and callback(history[-1], parameters.weights):
             break
-        if _settled(history, tolerance):
+        if _has_converged(history, tolerance):
             break
     return parameters, history
 
 
-def _settled(history: Sequence[Pass], tolerance: float) -> bool:
+def _has_converged(history: Sequence[Pass], tolerance: float) -> bool:
     if len(history) < 2:
         return False
     before, now = history[-2].objective, history[-1].objective

@@ -1,4 +1,4 @@
-"""What a fitted collective model knows, in a model file."""
+"""The model file of a fitted collective model."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ KIND = "collective"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LearnedFlows:
-    """Parameters, the settings they were learned with, and features if they hold for any sequence.
+    """A fitted collective model.
 
     places, names
-        Of the features.
+        Names of the places and of the features.
+    parameters, settings, history
+        Learned parameters, the settings of the estimator and the passes of EM.
     features
-        None if those of the training belong to its sequences alone.
+        None if the features of the training apply to its own sequences only.
     """
 
     places: tuple[str, ...]
@@ -62,7 +64,7 @@ def read_learned(path: str | os.PathLike[str], needed: Sequence[str] = ()) -> Le
     """Read a model file.
 
     needed
-        Settings that must be there.
+        Names of settings that the file must contain.
     """
     file = read_model(path, KIND)
     saved, arrays = file.metadata, file.arrays
@@ -70,7 +72,7 @@ def read_learned(path: str | os.PathLike[str], needed: Sequence[str] = ()) -> Le
         places, names = tuple(map(str, saved["places"])), tuple(map(str, saved["features"]))
         parameters = Parameters(arrays["weights"], arrays["initial"])
         if parameters.weights.shape != (len(names),) or parameters.initial.shape != (len(places),):
-            raise ValueError("weights and names differ in number")
+            raise ValueError("the numbers of weights and names differ")
         check_weights("weights", parameters.weights)
         check_weights("initial", parameters.initial)
         features: TransitionFeatures | None = None
@@ -95,7 +97,7 @@ def read_learned(path: str | os.PathLike[str], needed: Sequence[str] = ()) -> Le
 
 
 def _check_tables(arrays: Mapping[str, NDArray[Any]], places: int, names: int) -> None:
-    """Complain of features and possible steps of another shape than the places and names ask for."""
+    """Raise an error if the features do not have the shape that places and names imply."""
     values, possible = arrays["values"], arrays["possible"]
     sound = values.ndim == 4 and values.shape[1:] == (places, places, names) and values.dtype == np.float64
     if not sound or possible.shape != values.shape[:3] or possible.dtype != np.bool_:
@@ -104,7 +106,7 @@ def _check_tables(arrays: Mapping[str, NDArray[Any]], places: int, names: int) -
 
 
 def _check_settings(settings: Mapping[str, Any]) -> None:
-    """Complain of settings of another type than an estimator has."""
+    """Raise an error if a setting does not have the type that the estimator requires."""
     for name, value in settings.items():
         if name == "passes":
             as_whole(name, value, 1)

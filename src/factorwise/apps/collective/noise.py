@@ -1,4 +1,4 @@
-"""How counts come from the members that are there, and how many members there are."""
+"""Noise models: how a count depends on the number of members present, and how large the population is."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from factorwise.validation import check_number
 
 NoiseKind = Literal["poisson", "gaussian", "multinomial", "exact"]
 KINDS: tuple[NoiseKind, ...] = get_args(NoiseKind)
-#: The number that a kind of noise has; the others have none.
+#: The parameter of each kind of noise that has one.
 NUMBER_OF: dict[NoiseKind, str] = {"poisson": "rate", "gaussian": "variance"}
-EXACT_VARIANCE = 0.01  # a tenth of a member: as good as exact, and the problem stays well conditioned
-ROUNDING = 1e-6  # of the population, in sums of counts that are exact
+EXACT_VARIANCE = 0.01  # standard deviation of a tenth of a member, which keeps the problem well conditioned
+ROUNDING = 1e-6  # relative error allowed in the sums of exact counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +31,11 @@ class Noise:
     """A noise model.
 
     kind
-        "poisson": each count is Poisson, with ``rate`` times the members there as its expectation.
-        "gaussian": each count is off by a Gaussian error of variance ``variance``. "multinomial": at each
-        time, a sample of the members was looked for at all places. "exact": every member was counted.
+        "poisson": each count is Poisson with mean ``rate`` times the number of members present.
+        "gaussian": each count has a Gaussian error of variance ``variance``. "multinomial": at each time, the
+        counts are a random sample of the members. "exact": every member was counted.
     rate, variance
-        1 for the kind that has it, unless given; refused for another kind.
+        Parameter of the kind that has it, 1 by default; an error for another kind.
     """
 
     kind: NoiseKind = "poisson"
@@ -45,32 +45,32 @@ class Noise:
     def __post_init__(self) -> None:
         require(self.kind in KINDS, "noise", self.kind, f"one of {', '.join(map(repr, KINDS))}")
         for owner, name in NUMBER_OF.items():
-            given = getattr(self, name)
-            if given is None:
+            value = getattr(self, name)
+            if value is None:
                 continue
-            require(0 < given < np.inf, name, given, "finite and above zero")
+            require(0 < value < np.inf, name, value, "finite and above zero")
             if owner != self.kind:
                 raise InvalidArgumentError(
-                    f"{name} is that of {owner} noise, but {given!r} was given with noise={self.kind!r}:"
-                    f" leave it out, or set noise={owner!r}."
+                    f"{name}={value!r} is a parameter of {owner} noise, but noise is {self.kind!r}: leave it"
+                    f" out, or set noise={owner!r}."
                 )
 
     @property
     def number(self) -> float:
-        """The rate of poisson noise, the variance of gaussian noise."""
-        given = self.rate if self.kind == "poisson" else self.variance
-        return 1.0 if given is None else given
+        """The rate of Poisson noise or the variance of Gaussian noise."""
+        value = self.rate if self.kind == "poisson" else self.variance
+        return 1.0 if value is None else value
 
     @property
     def share(self) -> float:
-        """Expected count by the number of members there."""
+        """Expected count per member present."""
         return self.number if self.kind == "poisson" else 1.0
 
     def population(self, series: Series, given: float | None) -> float:
-        """Return how many members there are, having checked that the counts allow it.
+        """Return the number of members, after checking that the counts are consistent with it.
 
-        Unless it is given, it is the mean, over the times, of the counts' sum (by the rate); a count that was
-        not made is taken to be the mean of those made at that place.
+        Unless it is given, it is estimated as the mean over times of the sum of the counts, divided by the
+        rate. A missing count is replaced by the mean of its place.
         """
         where = f"sequence {series.name!r}"
         made = ~np.isnan(series.counts)
@@ -83,7 +83,7 @@ class Noise:
         if given is not None:
             check_number("population", given, above=0, finite=True)
             return float(given)
-        sums = series.filled()[made.any(axis=1)].sum(axis=1)
+        sums = series.fill_missing()[made.any(axis=1)].sum(axis=1)
         found = float(sums.mean()) / self.share
         if found <= 0:
             raise CountsError(
@@ -102,14 +102,14 @@ class Noise:
         return gaussian_counts(counts, population=population, variance=variance)
 
     def check_reachable(self, series: Series, places: tuple[str, ...], node: Floats) -> None:
-        """Refuse counts at places where the model cannot bring anybody; ``node`` has its marginals."""
+        """Raise an error for counts at places that no possible move reaches; ``node`` has the marginals."""
         wrong = np.argwhere((series.counts > 0) & (node <= 0.0))
         if len(wrong) and self.kind != "gaussian":
             time, place = wrong[0].tolist()
             raise CountsError(
                 f"sequence {series.name!r}, time {series.times[time]!r}, place {places[place]!r}: the count"
-                f" is {series.counts[time, place]:g}, but no possible move leads there. Add the pairs that"
-                " lead there to the features."
+                f" is {series.counts[time, place]:g}, but no possible move leads there. Add pairs that lead"
+                " there to the features."
             )
 
     def _check_samples(self, series: Series) -> None:
@@ -117,22 +117,22 @@ class Noise:
         for time in np.flatnonzero(missing.any(axis=1) & ~missing.all(axis=1)).tolist():
             raise CountsError(
                 f"sequence {series.name!r}, time {series.times[time]!r}: only some places have a count, but a"
-                " multinomial sample is over all of them. Write 0 where nobody was seen, leave out the whole"
+                " multinomial sample covers all of them. Write 0 where nobody was seen, leave out the whole"
                 " time, or use poisson noise."
             )
         for time in np.flatnonzero(series.counts.sum(axis=1) == 0).tolist():
             raise CountsError(
-                f"sequence {series.name!r}, time {series.times[time]!r}: every count is zero, which is no"
+                f"sequence {series.name!r}, time {series.times[time]!r}: every count is zero, so there is no"
                 " sample. Leave the time out."
             )
 
     def _exact_population(self, series: Series, given: float | None) -> float:
         sums = np.nansum(series.counts, axis=1)
-        complete = series.complete
+        complete = series.complete_times
         if given is None and not complete:
             raise CountsError(
-                f"sequence {series.name!r}: no time has a count at every place, so exact counts do not tell"
-                " how many members there are: give the population, or use another noise model."
+                f"sequence {series.name!r}: no time has a count at every place, so the population does not"
+                " follow from exact counts: give the population, or use another noise model."
             )
         total = float(sums[complete[0]]) if given is None else float(given)
         check_number("population", total, above=0, finite=True)
@@ -142,7 +142,7 @@ class Noise:
             if abs(off) > ROUNDING * total and (time in complete or off > 0):
                 raise CountsError(
                     f"sequence {series.name!r}, time {series.times[time]!r}: the counts sum to"
-                    f" {sums[time]:g}, but {source} has {total:g}. Exact counts of one population have one"
-                    " sum: correct them, or use poisson or gaussian noise."
+                    f" {sums[time]:g}, but {source} has {total:g}. Exact counts of a population have the same"
+                    " sum at all times: correct them, or use poisson or gaussian noise."
                 )
         return total

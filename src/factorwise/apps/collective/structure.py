@@ -1,4 +1,4 @@
-"""Which time a population comes from at each time: the one before, or that above it in a tree."""
+"""The order of times: a chain, or a tree in which each time has a parent."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ class Structure:
     """Steps between the times of one sequence.
 
     times
+        Names of the times.
     parents
-        The time that each time comes from; the root has none. Without any, times follow one another.
+        The parent of each time but the root. Without parents, the times form a chain.
 
     Attributes
     ----------
     steps
-        Pairs of the number of a time and that of the next.
+        Pairs of indices, of a time and of the time that follows it.
     names
-        Of the steps: the time at which each begins, in a tree the time at which it ends.
+        Names of the steps: the time at which each begins or, in a tree, at which it ends.
     """
 
     def __init__(self, times: tuple[str, ...], parents: Mapping[str, str] | None = None) -> None:
@@ -42,10 +43,10 @@ class Structure:
         for after, before in own.items():
             if before not in number:
                 raise InvalidArgumentError(
-                    f"time {after!r} comes from time {before!r}, which has no counts: give counts for it, all"
-                    " of them empty if none were made."
+                    f"the parent of time {after!r} is time {before!r}, which has no counts: add it to the"
+                    " counts, with empty counts if none were made."
                 )
-        refuse_cycles(own)
+        check_acyclic(own)
         self.steps = [(number[before], number[after]) for after, before in own.items()]
         self.names = tuple(own)
         self.roots = [number[label] for label in times if label not in own]
@@ -68,19 +69,19 @@ class Structure:
         return GraphBase(graph, TreeOracle())
 
 
-def refuse_cycles(parents: Mapping[str, str]) -> None:
-    """Refuse times that come from themselves."""
-    rooted: set[str] = set()
+def check_acyclic(parents: Mapping[str, str]) -> None:
+    """Raise an error if a time is its own ancestor."""
+    checked: set[str] = set()
     for start in parents:
-        way: dict[str, None] = {}
+        path: dict[str, None] = {}
         time: str | None = start
-        while time is not None and time not in way and time not in rooted:
-            way[time] = None
+        while time is not None and time not in path and time not in checked:
+            path[time] = None
             time = parents.get(time)
-        rooted |= way.keys()
-        if time in way:
-            circle = list(way)[list(way).index(time) :]
-            through = f", by way of {some(circle[1:])}" if len(circle) > 1 else ""
+        checked |= path.keys()
+        if time in path:
+            cycle = list(path)[list(path).index(time) :]
+            through = f" through {some(cycle[1:])}" if len(cycle) > 1 else ""
             raise InvalidArgumentError(
-                f"time {time!r} comes from itself{through}: a tree has no circles. Correct the parents."
+                f"time {time!r} is its own ancestor{through}, but a tree has no cycles. Correct the parents."
             )

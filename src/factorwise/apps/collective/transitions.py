@@ -1,9 +1,9 @@
-r"""Log-linear transitions: where a member goes next, given where it is.
+r"""Log-linear transition probabilities.
 
 .. math:: p_k(j \mid i) = \frac{\exp(w^\top f_{kij})}{\sum_{j'} \exp(w^\top f_{kij'})}
 
-over the possible pairs of table k. Given flows, the weights of highest likelihood are found by L-BFGS; the
-objective is convex.
+over the possible pairs of table k. Given flows, L-BFGS finds the weights of maximum likelihood; the objective
+is convex.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from factorwise.types import Floats
 
 
 class Transitions:
-    """Transitions with the given features.
+    """Transition probabilities as a function of features and weights.
 
+    features
+        Features of each pair of places.
     l2
-        Half of this times the squared weights is added to what is minimised.
+        L2 penalty: the objective contains ``l2 / 2`` times the squared norm of the weights.
     """
 
     @check_types
@@ -31,16 +33,16 @@ class Transitions:
         self.l2 = l2
 
     def log_probabilities(self, weights: Floats) -> Floats:
-        """Return log p of each table, from and to: float64[tables, places, places]."""
+        """Return the log-probabilities of all moves, float64[tables, from, to]."""
         scores = np.where(self.features.possible, self.features.values @ weights, -np.inf)
         return np.asarray(scores - logsumexp(scores, axis=2, keepdims=True))
 
     def penalty(self, weights: Floats) -> float:
-        """Return what the size of the weights costs."""
+        """Return the L2 penalty of the weights."""
         return 0.5 * self.l2 * float(weights @ weights)
 
     def objective(self, weights: Floats, flows: Floats) -> tuple[float, Floats]:
-        """Return minus the log-likelihood of flows, float64[tables, places, places], penalised; its slope."""
+        """Return the penalised negative log-likelihood of flows [tables, from, to], and its gradient."""
         log_probability = self.log_probabilities(weights)
         taken = flows > 0
         value = self.penalty(weights) - float(flows[taken] @ log_probability[taken])
@@ -48,9 +50,9 @@ class Transitions:
         gradient = np.tensordot(surplus, self.features.values, axes=3) + self.l2 * weights
         return value, gradient
 
-    def fitted(self, flows: Floats, start: ArrayLike) -> Floats:
-        """Return the weights at which the objective is least."""
-        found = minimize(
+    def fit(self, flows: Floats, start: ArrayLike) -> Floats:
+        """Return the weights that minimise the objective."""
+        result = minimize(
             self.objective,
             np.asarray(start, dtype=np.float64),
             args=(flows,),
@@ -58,4 +60,4 @@ class Transitions:
             method="L-BFGS-B",
             options={"maxiter": 500, "ftol": 1e-13, "gtol": 1e-7 * max(1.0, float(flows.sum()))},
         )
-        return np.asarray(found.x)
+        return np.asarray(result.x)

@@ -1,4 +1,4 @@
-"""True flows from a table, laid out like the flows that a model expects."""
+"""Read true flows from a table, in the layout of the flows that a model infers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NUMBERS = ("expected", "count")
 
 
 def read_flows(source: TableSource) -> tuple[KeyedRows, Floats]:
-    """Read a table with time, from, to, and expected or count; with a sequence if there are several."""
+    """Read a table with time, from, to, expected (or count) and, for several sequences, sequence."""
     rows = read_keyed_rows(source, keys=("time", "from", "to"), optional_keys=("sequence",))
     column = next((name for name in NUMBERS if name in rows.numbers), None)
     if column is None:
@@ -32,20 +32,20 @@ def read_flows(source: TableSource) -> tuple[KeyedRows, Floats]:
     for row in np.flatnonzero(~(np.isfinite(members) & (members >= 0))).tolist():
         raise DataFileError(
             f"{rows.where(row)} (time {rows.keys['time'][row]!r}, from {rows.keys['from'][row]!r} to"
-            f" {rows.keys['to'][row]!r}): {members[row]} members. A flow is finite and zero or more."
+            f" {rows.keys['to'][row]!r}): {members[row]} members. A flow must be finite and at least zero."
         )
     return rows, members
 
 
 def score_tables(found: TableSource, truth: TableSource) -> tuple[FlowScore, dict[str, int]]:
-    """Compare two tables of flows; return how well they agree, and the sizes of what was compared."""
+    """Compare two tables of flows; return the score and the number of places, steps and flows."""
     ours, theirs = _moves(found), _moves(truth)
-    _refuse_strangers(ours, theirs, found, truth)
+    _check_overlap(ours, theirs, found, truth)
     moves = [*ours, *(move for move in theirs if move not in ours)]
     expected, true = (np.array([side.get(move, 0.0) for move in moves]) for side in (ours, theirs))
     places = {place for move in moves for place in move[2:]}
     steps = {move[:2] for move in moves}
-    # moves that neither table names have no members in both: they count in means
+    # moves that neither table contains are zero in both; they enter the means
     absent = max(len(steps) * len(places) ** 2 - len(moves), 0)
     stays = np.array([source == target for _, _, source, target in moves] + [False] * absent)
     score = score_flows(np.append(expected, np.zeros(absent)), np.append(true, np.zeros(absent)), stays)
@@ -53,7 +53,7 @@ def score_tables(found: TableSource, truth: TableSource) -> tuple[FlowScore, dic
 
 
 def flows_like(flows: Flows, source: TableSource) -> list[Floats]:
-    """Return the true flows from a table as arrays like ``expected`` of each sequence of ``flows``."""
+    """Return true flows from a table as one array for each sequence, shaped like its ``expected``."""
     return true_flows(flows.places, {series.name: series.steps for series in flows.series}, source)
 
 
@@ -63,7 +63,7 @@ def true_flows(
     """Return true flows from a table, float64[steps, from, to] for each sequence.
 
     steps
-        The names of the steps of each sequence.
+        Names of the steps of each sequence.
     """
     rows, members = read_flows(source)
     starts, ends = (places_of(rows, column, places) for column in ("from", "to"))
@@ -72,20 +72,19 @@ def true_flows(
     order = {name: {step: k for k, step in enumerate(own)} for name, own in steps.items()}
     for row, (name, time) in enumerate(zip(names, rows.keys["time"], strict=True)):
         if name not in arrays or time not in order[name]:
-            own = some(steps[name]) if name in steps else "none"
+            known = f"its steps are {some(steps[name])}" if name in steps else "it is not among them"
             raise DataFileError(
-                f"{rows.where(row)}: sequence {name!r} has no step at time {time!r} in the counts, whose"
-                f" sequences are {some(in_order(steps))}; the steps of that one are {own}. Give the flows"
-                " that belong to the counts."
+                f"{rows.where(row)}: the counts have no step at time {time!r} of sequence {name!r}. Their"
+                f" sequences are {some(in_order(steps))}; {known}. Give the flows that belong to the counts."
             )
         arrays[name][order[name][time], starts[row], ends[row]] += members[row]
     return list(arrays.values())
 
 
-def _refuse_strangers(
+def _check_overlap(
     ours: Mapping[Move, float], theirs: Mapping[Move, float], found: TableSource, truth: TableSource
 ) -> None:
-    """Refuse tables that have no step or no place in common: they are not about the same."""
+    """Raise an error if two tables have no sequence, time or place in common."""
     names = [source if isinstance(source, str) else "the table" for source in (found, truth)]
     kinds: dict[str, Callable[[Move], Iterable[str]]] = {
         "sequence": lambda move: move[:1],
@@ -97,7 +96,7 @@ def _refuse_strangers(
         if set(mine).isdisjoint(other):
             raise DataFileError(
                 f"{names[0]} and {names[1]} have no {what} in common: {some(mine)} against {some(other)}."
-                " Give the true flows of the counts that the flows were found for."
+                " Give the true flows of the same counts."
             )
 
 
@@ -109,7 +108,7 @@ def _moves(source: TableSource) -> dict[Move, float]:
     for row, move in enumerate(keys):
         if move in moves:
             raise DataFileError(
-                f"{rows.where(row)}: time {move[1]!r}, from {move[2]!r} to {move[3]!r} stands there twice."
+                f"{rows.where(row)}: time {move[1]!r}, from {move[2]!r} to {move[3]!r} occurs twice."
                 " Give one record for each."
             )
         moves[move] = float(members[row])

@@ -1,1 +1,1 @@
-"""``factorwise flows``: learn how a population moves from counts by time and place, find flows, score."""
+"""``factorwise flows``: learn how a population moves from counts by time and place; infer and score flows."""

@@ -1,4 +1,4 @@
-"""``factorwise flows apply``: find the flows behind counts."""
+"""``factorwise flows apply``: infer flows from counts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from factorwise.cli.report_sections import Page, check_report, report_options
 from factorwise.errors import ConvergenceWarning
 from factorwise.io.listing import some
 
-if TYPE_CHECKING:  # Arrow takes its time to load
+if TYPE_CHECKING:  # Arrow loads slowly
     import pyarrow as pa
 
 
@@ -62,9 +62,10 @@ def command(
 ) -> None:
     """Find how many members went from where to where, given the counts in COUNTS.csv.
 
-    Writes the columns time, from, to and expected, and sequence if there are several. A flow has the time at
-    which it begins; in a tree of times, that at which it ends. --features are needed if those of `flows fit`
-    were for its sequences alone. With --json a summary is printed if a file is written, otherwise the flows.
+    Writes the columns time, from, to and expected, and sequence if there are several. The time of a flow is
+    the time at which it begins or, in a tree of times, ends. --features are needed if the features of `flows
+    fit` were limited to its sequences. With --json, prints a summary if a file is written, otherwise the
+    flows.
     """
     check_different({"--output": output, "--report": report})
     if output != STANDARD:
@@ -72,7 +73,7 @@ def command(
         check_tables({"--output": Path(output)})
     check_report(report, no_values, counts, model, *features)
 
-    # SciPy and scikit-learn take their time to load: help, and mistakes in options, do not wait for them
+    # SciPy and scikit-learn load slowly: import them only after the options are checked
     from factorwise.apps.collective.estimator import CollectiveModel
     from factorwise.apps.collective.model_file import KIND
     from factorwise.apps.collective.noise import Noise
@@ -85,9 +86,10 @@ def command(
     clock = Clock()
     with clock.part("reading"):
         known = read_counts(counts, loaded.places_)
-    if uncounted := known.uncounted():
+    if places := known.places_without_counts():
         notice(
-            options, f"{counts} has no count at {some(uncounted)}, which the model knows: taken as not made."
+            options,
+            f"{counts} has no counts for {some(places)}, which the model knows: they are taken as missing.",
         )
     with (
         clock.part("flows"),
@@ -130,7 +132,7 @@ def command(
 
 
 def _write(output: str, table: pa.Table) -> None:
-    """Write flows as CSV with eight digits, or in the format of the ending."""
+    """Write flows in the format of the file name; numbers in CSV have eight digits."""
     if output != STANDARD and not output.endswith(".csv"):
         write_output(Path(output), table)
         return

@@ -1,4 +1,4 @@
-"""Counts and features as the verbs of ``factorwise flows`` take them."""
+"""Options and input files that the verbs of ``factorwise flows`` share."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from factorwise.errors import DataFileError
 if TYPE_CHECKING:
     from factorwise.apps.collective import Counts, TransitionFeatures
 
-LOW = 0.5  # of what was counted: a population below is told of
+LOW = 0.5  # warn of a population below this share of the counts
 
 features_option = click.option(
     "--features",
     multiple=True,
     metavar="FEATURES.csv",
-    help="Table with from, to and a column for each feature, maybe time and sequence; again for more tables.",
+    help="Table with from, to, a column per feature and, if they vary, time and sequence; repeatable.",
 )
 
 
 def read_features(paths: tuple[str, ...]) -> TransitionFeatures | None:
-    """Read tables of features and join them; None without any."""
+    """Read and join tables of features; None if there are none."""
     from factorwise.apps.collective import TransitionFeatures
 
     parts = []
@@ -36,11 +36,11 @@ def read_features(paths: tuple[str, ...]) -> TransitionFeatures | None:
         with reading_utf8(path):
             parts.append(TransitionFeatures.read(path))
     with speaking_of(*paths):
-        return reduce(TransitionFeatures.joined, parts) if parts else None
+        return reduce(TransitionFeatures.join, parts) if parts else None
 
 
 def read_counts(path: str, places: tuple[str, ...] | None) -> Counts:
-    """Read counts, at these places only if they are given."""
+    """Read counts; with ``places``, other places are an error."""
     from factorwise.apps.collective import Counts
 
     with reading_utf8(path):
@@ -51,7 +51,7 @@ def read_parents(path: str | None) -> dict[str, str] | None:
     """Read the tree of times: columns time and parent."""
     if path is None:
         return None
-    from factorwise.apps.collective.structure import refuse_cycles
+    from factorwise.apps.collective.structure import check_acyclic
     from factorwise.io.tables.keyed_rows import read_keyed_rows
 
     with reading_utf8(path):
@@ -60,29 +60,29 @@ def read_parents(path: str | None) -> dict[str, str] | None:
     for row, (time, parent) in enumerate(zip(rows.keys["time"], rows.keys["parent"], strict=True)):
         if parents.setdefault(time, parent) != parent:
             raise DataFileError(
-                f"{rows.where(row)}: time {time!r} comes from {parent!r} here, and from {parents[time]!r}"
+                f"{rows.where(row)}: the parent of time {time!r} is {parent!r} here and {parents[time]!r}"
                 " above. Give one parent for each time."
             )
     with speaking_of(path):
-        refuse_cycles(parents)
+        check_acyclic(parents)
     return parents
 
 
 def notice_population(
     options: Options, counts: Counts, populations: Mapping[str, float], share: float
 ) -> None:
-    """Tell of populations that are far below what was counted.
+    """Warn of populations that are far smaller than the counts imply.
 
     share
-        Expected count by the number of members there.
+        Expected count per member present.
     """
     for series in counts.series:
         made = ~np.isnan(series.counts).all(axis=1)
-        counted = float(series.filled()[made].sum(axis=1).mean()) / share
-        given = populations.get(series.name, counted)
-        if given < LOW * counted:
+        counted = float(series.fill_missing()[made].sum(axis=1).mean()) / share
+        population = populations.get(series.name, counted)
+        if population < LOW * counted:
             notice(
                 options,
-                f"sequence {series.name!r} has {given:g} members, but its counts tell of {counted:.4g} at a"
-                " time: give a larger --population.",
+                f"sequence {series.name!r} has {population:g} members, but its counts imply {counted:.4g}:"
+                " give a larger --population.",
             )

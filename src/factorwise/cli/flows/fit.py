@@ -29,10 +29,10 @@ from factorwise.cli.progress import (
 )
 from factorwise.cli.report_sections import Page, check_report, report_options
 
-if TYPE_CHECKING:  # SciPy takes its time to load
+if TYPE_CHECKING:  # SciPy loads slowly
     from factorwise.apps.collective import Counts
 
-#: The option for the number that a kind of noise has.
+#: The option for the parameter of each kind of noise.
 NOISE = {"poisson": "rate", "gaussian": "variance", "multinomial": None, "exact": None}
 
 
@@ -50,16 +50,16 @@ NOISE = {"poisson": "rate", "gaussian": "variance", "multinomial": None, "exact"
     metavar="KNOWN.csv",
     help="True flows of some or all sequences, to learn from these instead of by EM.",
 )
-@click.option("--noise", type=click.Choice(NOISE), default="poisson", help="Of the counts.")
+@click.option("--noise", type=click.Choice(NOISE), default="poisson", help="Noise model of the counts.")
 @click.option(
     "--rate",
     type=Real(min=0, min_open=True),
-    help="Share of the members there that is seen, of poisson noise.  [default: 1]",
+    help="With poisson noise: share of the members present that is counted.  [default: 1]",
 )
 @click.option(
     "--variance",
     type=Real(min=0, min_open=True),
-    help="Of the errors, of gaussian noise.  [default: 1]",
+    help="With gaussian noise: variance of the errors.  [default: 1]",
 )
 @click.option(
     "--population",
@@ -69,29 +69,29 @@ NOISE = {"poisson": "rate", "gaussian": "variance", "multinomial": None, "exact"
 @click.option(
     "--parents",
     metavar="TREE.csv",
-    help="Table with time and parent, if times are a tree.  [default: each follows the one before]",
+    help="Table with time and parent, if times form a tree.  [default: a chain]",
 )
 @click.option(
     "--l2",
     type=Real(min=0),
     default=0.1,
-    help="Half of this times the squared weights is added to what is minimised.",
+    help="L2 penalty: half of this times the squared norm of the weights is added to the objective.",
 )
-@click.option("--passes", type=Whole(min=1), default=300, help="Turns of EM at most.")
+@click.option("--passes", type=Whole(min=1), default=300, help="Maximum number of passes of EM.")
 @click.option(
     "--tolerance",
     type=Real(min=0),
     default=1e-6,
-    help="Relative fall of the objective that is too small to go on.",
+    help="End when the objective decreases by less than this, relative to its size.",
 )
 @report_options
 def command(options: Options, **given: Any) -> None:
     """Learn how the members of a population move from the counts in COUNTS.csv.
 
     The table has the columns time, place and count, and sequence if there are several, such as days. An empty
-    count, or a record that is not there, is a count that was not made. Pairs of places that a table of
-    features does not have are impossible moves; without --features there is one for staying. With --verbose
-    each turn of EM is told as it ends. The model is written whole or not at all.
+    count, or an absent record, is a missing count. Pairs of places that a table of features does not contain
+    are impossible moves; without --features, the only feature is staying. With --verbose, each pass of EM is
+    reported. The model is written whole or not at all.
     """
     inputs = (given["counts"], *given["features"], given["places"], given["flows"], given["parents"])
     report, no_values = given.pop("report"), given.pop("no_values")
@@ -107,16 +107,18 @@ def command(options: Options, **given: Any) -> None:
         document["report"] = write_fit_report(Page(report, options, inputs), document, weights)
     if not document["training"]["settled"]:
         passes = document["training"]["passes"]
-        notice(options, f"the objective was still falling after {passes} passes: give more with --passes.")
+        notice(
+            options, f"the objective was still decreasing after {passes} passes: allow more with --passes."
+        )
     emit(document, _lines(document), as_json=options.json)
 
 
 def _check_noise(given: dict[str, Any]) -> None:
-    """Refuse a number of another noise than the one that is used."""
+    """Raise an error for the parameter of another kind of noise."""
     for kind, name in NOISE.items():
         if name is not None and given[name] is not None and given["noise"] != kind:
             raise click.UsageError(
-                f"--{name} speaks of {kind} noise, but --noise is {given['noise']}: leave --{name} out, or"
+                f"--{name} applies to {kind} noise, but --noise is {given['noise']}: leave --{name} out, or"
                 f" give --noise {kind}."
             )
 
@@ -131,10 +133,10 @@ def fit(
     parents: str | None,
     **settings: Any,
 ) -> tuple[dict[str, Any], dict[str, float]]:
-    """Learn, save, and return the summary and all weights; ``settings`` are those of `CollectiveModel`."""
+    """Fit and save a `CollectiveModel` with ``settings``; return the summary and all weights."""
     clock = Clock()
     tell_compiling(options)
-    with clock.part("loading"):  # SciPy and scikit-learn take their time: help does not wait for them
+    with clock.part("loading"):  # SciPy and scikit-learn load slowly: --help does not need them
         from factorwise.apps.collective import by_distance, read_distances, staying
         from factorwise.apps.collective.estimator import CollectiveModel
         from factorwise.apps.collective.noise import Noise
@@ -144,7 +146,7 @@ def fit(
             with reading_utf8(places):
                 near = by_distance(*read_distances(places))
             with speaking_of(places, *features):
-                used = near if used is None else near.joined(used)
+                used = near if used is None else near.join(used)
         known = read_counts(counts, None if used is None else used.places)
         used = staying(known.places) if used is None else used
         estimator = CollectiveModel(**settings, parents=read_parents(parents))
@@ -158,12 +160,12 @@ def fit(
             if learned_from is not None and learned_from[0] < learned_from[1]:
                 notice(
                     options,
-                    f"{flows} has flows of {learned_from[0]} of {learned_from[1]} steps: weights are learned"
-                    " from those alone.",
+                    f"{flows} has flows for {learned_from[0]} of {learned_from[1]} steps: weights are learned"
+                    " from these steps only.",
                 )
-            estimator.fit(known, features=used, flows=flows, callback=_watch(options))
+            estimator.fit(known, features=used, flows=flows, callback=_pass_callback(options))
         if show_progress(options) and not options.verbose:
-            click.echo(err=True)  # the passes were told on one line
+            click.echo(err=True)  # ends the line on which the passes were reported
     with clock.part("writing"):
         estimator.save(model, files_among((counts, *features, places, flows, parents)))
     blocks = [series.counts for series in known.series]
@@ -202,7 +204,7 @@ def fit(
 def _known_steps(
     counts: Counts, parents: Mapping[str, str] | None, flows: str | None
 ) -> tuple[int, int] | None:
-    """Return of how many steps the flows are known, and how many steps there are; None without flows."""
+    """Return the number of steps with known flows and the number of all steps; None without flows."""
     if flows is None:
         return None
     from factorwise.apps.collective.structure import Structure
@@ -213,24 +215,24 @@ def _known_steps(
     return sum(int(array.any(axis=(1, 2)).sum()) for array in arrays), sum(map(len, steps.values()))
 
 
-def _watch(options: Options) -> Any:
-    """Return what tells of each turn of EM on standard error, if that is wanted."""
+def _pass_callback(options: Options) -> Any:
+    """Return a callback that reports each pass of EM on standard error; None if no report is wanted."""
     if not options.verbose and not show_progress(options):
         return None
 
-    def tell(record: Any, _weights: object) -> None:
+    def report_pass(record: Any, _weights: object) -> None:
         text = (
             f"pass {record.number}: objective {record.objective:.6g}, weights changed by {record.change:.2g}"
         )
         click.echo(text if options.verbose else f"\r{text}   ", err=True, nl=options.verbose)
 
-    return tell
+    return report_pass
 
 
 def _lines(document: dict[str, Any]) -> Iterator[str]:
     data, training = document["data"], document["training"]
     sizes = f"{data['sequences']} sequences, {data['times']} times, {data['places']} places"
-    ended = "settled" if training["settled"] else "still falling"
+    ended = "converged" if training["settled"] else "not converged"
     learned = f"from known flows of {training['known_steps']} of {training['steps']} steps"
     if not training["known_flows"]:
         learned = f"{training['passes']} passes, objective {training['objective']:.6g}, {ended}"

@@ -18,23 +18,23 @@ from factorwise.cli.report_sections import (
 from factorwise.report import Chart, Facts, Matrix, Section, Series, Table
 from factorwise.types import Floats
 
-if TYPE_CHECKING:  # SciPy takes its time to load
+if TYPE_CHECKING:  # SciPy loads slowly
     from factorwise.apps.collective.counts import Counts
     from factorwise.apps.collective.flows import Flows
 
-MOST_PLACES = 80  # of a matrix
+MOST_PLACES = 80  # largest matrix shown
 MOST_STEPS = 48
 MOST_SEQUENCES = 5
 
 
 def write_fit_report(page: Page, document: Mapping[str, Any], weights: Mapping[str, float]) -> dict[str, Any]:
-    """Write what was learned: data, the fall of the objective, weights."""
+    """Write a report of training: data, learning curve, weights."""
     sections: list[Section] = [
         facts_of("Data", document["data"]),
         facts_of("Training", document["training"]),
     ]
     if document["curve"]:
-        curve = learning_curve(document["curve"], "objective", "turn of EM", "objective of all members")
+        curve = learning_curve(document["curve"], "objective", "pass of EM", "objective of all members")
         sections.append(curve)
     sections.append(_weights(weights))
     title = f"How a population moves: {document['model']['file']}"
@@ -52,10 +52,10 @@ def write_apply_report(
     *,
     values: bool,
 ) -> dict[str, Any]:
-    """Write what was found: flows over time, and counts beside what the flows say they should be.
+    """Write a report of inferred flows: flows over time, and counts beside expected counts.
 
     share
-        Expected count by the number of members there.
+        Expected count per member present.
     """
     names = flows.places if values else tuple(f"place {k + 1}" for k in range(len(flows.places)))
     busiest = np.sum([series.expected.sum(axis=(0, 1)) for series in flows.series], axis=0)
@@ -115,9 +115,9 @@ def _totals(counted: Floats, expected: Floats, times: tuple[str, ...], name: str
     made = np.where(np.isnan(counted).all(axis=1), np.nan, np.nansum(counted, axis=1))
     return Chart(
         title=f"Counts, sequence {name}",
-        note="The sum of the counts at each time, and the sum that the flows lead one to expect. No member"
-        " comes or goes, so that what is expected is the same at all times, as given with --population or"
-        " estimated; counts are above and below it by chance, or because some were not made.",
+        note="The sum of the counts at each time, and the sum that the flows predict. The model has a"
+        " constant population, so the expected sum is the same at all times; counts differ from it by chance,"
+        " or because some are missing.",
         series=[
             Series("counted", list(times), made.round(6).tolist()),
             Series("expected", list(times), expected.sum(axis=1).round(6).tolist()),
@@ -130,7 +130,7 @@ def _totals(counted: Floats, expected: Floats, times: tuple[str, ...], name: str
 def _by_place(
     counted: Floats, expected: Floats, times: tuple[str, ...], places: Sequence[str], name: str
 ) -> Matrix:
-    """Return counts and what is expected by place and time, for the first times if there are many."""
+    """Return counts and expected counts by place and time, for the first times if there are many."""
     made = ~np.isnan(counted)
     parts = {"counted": np.where(made, counted, 0.0), "expected": expected}
     parts["above"] = np.where(made, np.maximum(counted - expected, 0.0), 0.0)
@@ -138,8 +138,8 @@ def _by_place(
     first = f" The first {MOST_STEPS} of {len(times)} times." if len(times) > MOST_STEPS else ""
     return Matrix(
         title=f"Counted against expected, sequence {name}",
-        note="Move the slider from what was counted to what the flows lead one to expect, and by how much"
-        f" counts are above and below that. A count that was not made is left empty.{first}",
+        note="The slider shows the counts, the expected counts, and by how much counts are above and below"
+        f" what is expected. Missing counts are left empty.{first}",
         rows=list(places),
         columns=list(times[:MOST_STEPS]),
         steps={part: np.round(values[:MOST_STEPS].T, 2).tolist() for part, values in parts.items()},

@@ -1,4 +1,4 @@
-"""``factorwise flows score``: compare the flows found with the true ones."""
+"""``factorwise flows score``: compare inferred flows with true flows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from factorwise.cli.options import Options, verb
 from factorwise.cli.output import aligned, emit
 
 TITLES = {
-    "overlap": "members whose move is right",
-    "moved_overlap": "of those that move",
-    "relative_error": "sum of errors by sum of true flows",
+    "overlap": "share of members with the right move",
+    "moved_overlap": "the same for members that move",
+    "relative_error": "sum of errors over sum of true flows",
     "rmse": "root mean squared error",
     "correlation": "correlation",
 }
@@ -26,10 +26,10 @@ TITLES = {
 @click.argument("file", metavar="FLOWS.csv")
 @click.option("--truth", required=True, metavar="TRUE.csv", help="The true flows.")
 def command(options: Options, file: str, truth: str) -> None:
-    """Score the flows in FLOWS.csv, as `flows apply` writes it, against the true ones.
+    """Score the flows in FLOWS.csv, as `flows apply` writes them, against the true flows.
 
-    Both have the columns time, from, to and expected (or count), and sequence if there are several. A flow
-    that a table does not have is one of no members.
+    Both tables have the columns time, from, to and expected (or count), and sequence if there are several. A
+    flow that a table does not contain is zero.
     """
     from factorwise.apps.collective import score_tables
 
