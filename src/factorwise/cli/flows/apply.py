@@ -87,10 +87,7 @@ def command(
     with clock.part("reading"):
         known = read_counts(counts, loaded.places_)
     if places := known.places_without_counts():
-        notice(
-            options,
-            f"{counts} has no counts for {some(places)}, which the model knows: they are taken as missing.",
-        )
+        notice(options, f"{counts} has no counts for {some(places)}, which the model has: taken as missing.")
     with (
         clock.part("flows"),
         speaking_of(counts, *features),
