@@ -2,13 +2,13 @@
 
     python experiments/resolution_entities.py --salts a b c
     python experiments/resolution_entities.py cora1295 aminer110 --curve --salts a b c
-    python experiments/resolution_entities.py chicago_early_childhood --evidence pairs context tallies
+    python experiments/resolution_entities.py chicago_early_childhood --evidence pairs context tallies both
 
 Half of the entities (of aminer110 half of the names) are labelled, the other half is resolved; a salt draws
 the halves. With --curve all records of the first half are given, but the labels of 0, 10, 50, 200 and all of
 its entities, drawn at random. --evidence says what of entities counts beside pairs: their context (the
 default), tallies of each column as templates whose weights SampleRank learns (different values, words in
-common), or neither. abt_buy and dblp_acm have one record of an entity in each source. Printed are
+common), both, or neither. abt_buy and dblp_acm have one record of an entity in each source. Printed are
 B-cubed F1 on the second half, what held-out entities of the first half had said, and the training method.
 """
 
@@ -40,7 +40,7 @@ sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))  # for the sets o
 from resolution_peers.halves import SETS, read_records
 
 COUNTS = (0, 10, 50, 200)
-EVIDENCE = ("pairs", "context", "tallies")  # without what entities are like, or with either
+EVIDENCE = ("pairs", "context", "tallies", "both")  # of entities: none, either, or both
 ONE_PER_SOURCE = ("abt_buy", "dblp_acm")
 
 
@@ -93,8 +93,8 @@ def run(name: str, salt: str, count: int | None, evidence: str, options: argpars
         for half in (train, test)
     )
     resolver = EntityResolver(
-        context=evidence == "context",
-        templates=tallies_of(train, hidden) if evidence == "tallies" else [],
+        context=evidence in ("context", "both"),
+        templates=tallies_of(train, hidden) if evidence in ("tallies", "both") else [],
         random_state=options.seed,
         n_jobs=options.threads,
     )

@@ -23,6 +23,7 @@ import numpy as np
 
 from factorwise.errors import ShapeError
 from factorwise.kernels.clusterings.merge_trees import (
+    add_parts,
     best_links,
     cut_trees,
     join_groups,
@@ -117,6 +118,12 @@ class MergeTree:
             together += self.together(split, parent, graph) / np.float32(len(rows))
             own += row[self.found] * np.where(parent[self.found] < 0, 1.0, split[parent[self.found]])
         return LinkPosterior(labels, np.minimum(together, 1.0), (own / len(rows)).astype(np.float32))
+
+    def entities_united(self) -> Int64s:
+        """Return how many of the clusters that were found each node unites: one, up to those."""
+        united = np.ones(len(self.mean), np.int64)
+        add_parts(self.left, self.right, self.n_inner, united)
+        return united
 
     def split(self, whole: Float64s) -> tuple[Float64s, Int64s]:
         """Return the probability that no cluster holds all of a node, and the parents that one might hold."""

@@ -99,15 +99,15 @@ def test_few_cases_leave_the_odds_near_the_defaults_and_the_chances_near_one_hal
     assert (np.ptp(unsure, axis=0) > 0.2).all()
     nothing = fit_merge_odds([MergeExamples(np.zeros((0, FIXED)), np.zeros(0, bool))])
     assert nothing[:3] == DEFAULT_ODDS[:3]
-    np.testing.assert_allclose(np.diag(nothing.covariance), [1.0, 0.09, 0.09, 0.09] * 2)
+    np.testing.assert_allclose(np.diag(nothing.covariance), [1.0, 0.09, 0.09, 0.09, 0.25] * 2)
 
 
 def test_templates_that_odds_do_not_speak_of_have_the_usual_strength():
-    made = MergeOdds(strengths={"b": 0.1, "a": 0.2}, covariance=tuple(map(tuple, np.diag(np.arange(10.0)))))
+    made = MergeOdds(strengths={"b": 0.1, "a": 0.2}, covariance=tuple(map(tuple, np.diag(np.arange(12.0)))))
     assert made.for_templates(["a", "b"]) is made
     wider = made.for_templates(["c", "b"])
     assert wider.strengths == {"c": DEFAULT_STRENGTH, "b": 0.1}
-    assert np.diag(wider.covariance).tolist() == [*range(8), 9.0, pytest.approx(0.09)]
+    assert np.diag(wider.covariance).tolist() == [*range(10), 11.0, pytest.approx(0.09)]
     assert DEFAULT_ODDS.for_templates(["x"]).covariance == ()
 
 
@@ -147,9 +147,32 @@ def test_chances_follow_the_odds_and_are_nothing_where_unions_are_all_but_imposs
 def test_the_size_of_the_smaller_part_counts():
     pairs = [(a, b) for a in range(4) for b in range(a + 1, 4)]
     tree = tree_of_walk(walk_of(pairs, [3.0, 0.0, 0.0, 0.0, 0.0, 3.0], [0, 0, 2, 2]))
-    size = merge_features(tree)[:, [3, 7]]
+    size = merge_features(tree)[:, [3, 8]]
     assert size[-1].tolist() == [0.0, pytest.approx(np.log(2.0))]
     assert not size[:-1].any()
+
+
+def test_the_number_of_entities_that_are_united_counts():
+    pairs = [(0, 1), (1, 2), (2, 3), (3, 4)]
+    tree = tree_of_walk(walk_of(pairs, [3.0, 1.0, 0.5, 0.0], [0, 0, 2, 3, 4]))
+    united = tree.entities_united()
+    assert united.tolist() == [1] * tree.n_inner + [2, 3, 4]
+    pieces = merge_features(tree)[:, [4, 9]]
+    np.testing.assert_allclose(pieces[tree.n_inner :], [[0.0, np.log(k)] for k in (1, 2, 3)])
+    assert not pieces[: tree.n_inner].any()
+    one, another = (
+        MergeOdds(between=MergeLine(2.0, 0.0, 0.0, 0.0, slope)).chances(tree)[tree.n_inner :]
+        for slope in (0.0, -1.0)
+    )
+    np.testing.assert_allclose(another / (1.0 - another), one / (1.0 - one) / [1.0, 2.0, 3.0])
+
+
+def test_odds_of_files_that_do_not_count_entities_are_read():
+    saved = MergeOdds(covariance=tuple(map(tuple, np.eye(8)))).as_dict()
+    for line in ("within", "between"):
+        del saved[line]["pieces"]
+    read = MergeOdds.from_dict(json.loads(json.dumps(saved)))
+    assert (read.between.pieces, read.between.size, read.covariance) == (0.0, -0.3, ())
 
 
 def test_large_scores_count_by_their_logarithm():
@@ -177,7 +200,7 @@ def test_draws_and_probabilities_with_templates_are_those_of_all_cuts(seed):
     walk = walk_of(pairs, rng.normal(1.0, 1.5, len(pairs)), [0, 0, 0, 1, 1, 2, 2], further=further)
     tree, odds = (
         tree_of_walk(walk),
-        MergeOdds(between=MergeLine(0.0, 0.4, 0.4, 0.0), strengths={"given": 0.6}),
+        MergeOdds(between=MergeLine(0.0, 0.4, 0.4, 0.0, -0.7), strengths={"given": 0.6}),
     )
     chances = odds.chances(tree)
     for node in range(n, len(tree.mean)):  # the odds of every node, from their definition
@@ -192,6 +215,7 @@ def test_draws_and_probabilities_with_templates_are_those_of_all_cuts(seed):
             1.0,
             *squash(np.array([tree.mean[node], tree.best[node]])),
             np.log(min(len(one), len(two))),
+            np.log(max(1, len(set(walk.labels[list(one | two)].tolist())) - 1)),
         ]
         log_odds = np.dot(line, features) + 0.6 * 1.5 * sum(cut)
         assert chances[node] == pytest.approx(1.0 / (1.0 + np.exp(-log_odds)), abs=1e-9)
@@ -247,7 +271,7 @@ def test_odds_come_back_from_json():
     _, learned_odds = learned(*planted(MergeOdds(), 1, n=20, given=1.0))
     for odds in (MergeOdds(), MergeOdds(MergeLine(0.1, 0.2, 0.3, -0.4), strengths={"x": 0.5}), learned_odds):
         assert MergeOdds.from_dict(json.loads(json.dumps(odds.as_dict()))) == odds
-    with pytest.raises(KeyError):
+    with pytest.raises(TypeError, match="missing"):
         MergeOdds.from_dict({"within": {"offset": 1.0}})
     with pytest.raises(ValueError, match="do not fit together"):
         MergeOdds.from_dict({**MergeOdds().as_dict(), "covariance": [[1.0]]})

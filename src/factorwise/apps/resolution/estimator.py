@@ -90,11 +90,11 @@ class EntityResolver(ParameterEstimator):
         By the name of a template, the weights that it begins with; zero by default. Without labels they stay.
     context
         Whether a second pass may score pairs by what the clusters of their records say, too; it is used where
-        held-out entities are better for it. Not used beside templates of your own.
+        held-out entities are better for it.
     passes, steps
-        To learn the weights of templates of your own, SampleRank walks over the labelled records ``passes``
-        times, each time from every record by itself and from the true entities, ``steps`` steps for each
-        record.
+        To learn the weights of templates of your own, and how much links count beside them, SampleRank walks
+        over the labelled records ``passes`` times, each time from every record by itself and from the true
+        entities, ``steps`` steps for each record.
     rounds, sweeps, seconds
         The search cools down in so many rounds of so many sweeps (None for twelve of two, and for six of one
         from half a million records on), and begins no further round after so many seconds.
@@ -109,7 +109,8 @@ class EntityResolver(ParameterEstimator):
         Fields, rules, comparisons and weights that were learned.
     model_
         The model of the records that it was fitted on, or of those last resolved where it was read from a
-        file: links with levels in each comparison, and the templates of your own, with the weights learned.
+        file: links with levels in each comparison, and in each feature of their context where that counts,
+        and the templates of your own, with the weights learned.
     history_
         One `PassRecord` per pass of the walks that taught templates of your own; none without any. Of the
         training methods that were compared, ``knowledge_.training["methods"]`` has the quality.

@@ -27,6 +27,7 @@ from factorwise.apps.resolution.schema.fields import FieldSpec
 from factorwise.apps.resolution.unlabelled.model import UnlabelledModel
 from factorwise.distributed.executors import Executor
 from factorwise.errors import FactorwiseError, ModelFileError
+from factorwise.inference.mcmc.shards.component_search import LinkWeights
 from factorwise.io.models.files import ModelFile, read_model, write_model
 from factorwise.io.models.provenance import provenance
 from factorwise.kernels.clusterings.links import FIXED_WEIGHTS, LINK_WEIGHT, UNLINKED_WEIGHT
@@ -129,6 +130,17 @@ class Knowledge:
         tested = None if self.pair_filter is None else replace(self.pair_filter, offset=offset)
         return replace(self, weights=LevelWeights(self.weights.sizes, values), pair_filter=tested)
 
+    @property
+    def cluster_weights(self) -> LinkWeights:
+        """Weights of two members that are not linked, and of a cluster, in the answer."""
+        unlinked, cluster = self.weights.unlinked, self.weights.cluster
+        if self.context is not None:
+            unlinked, cluster = (
+                unlinked + self.context.weights.unlinked,
+                cluster + self.context.weights.cluster,
+            )
+        return LinkWeights(unlinked, cluster)
+
     def loses_links(self, candidates: Candidates) -> bool:
         """Return whether less of the pairs in blocks is made than where the model was fitted."""
         fitted = self.training.get("joined_share") or 0.0
@@ -141,9 +153,17 @@ class Knowledge:
         of one entity is linked than where the model was fitted, members that are not linked are no news.
         """
         fitted = unlinked_pair_weight(self.training.get("linked_share") or 0.0)
-        values = self.weights.values.copy()
-        values[UNLINKED_WEIGHT] *= min(1.0, unlinked_pair_weight(share) / fitted) if fitted else 1.0
-        return replace(self, weights=LevelWeights(self.weights.sizes, values))
+        factor = min(1.0, unlinked_pair_weight(share) / fitted) if fitted else 1.0
+
+        def lighter(weights: LevelWeights) -> LevelWeights:
+            values = weights.values.copy()
+            values[UNLINKED_WEIGHT] *= factor
+            return LevelWeights(weights.sizes, values)
+
+        context = self.context
+        if context is not None:
+            context = replace(context, weights=lighter(context.weights))
+        return replace(self, weights=lighter(self.weights), context=context)
 
     def weight_names(self) -> list[str]:
         """Name the weights, in their order."""

@@ -34,7 +34,6 @@ from factorwise.distributed.executors import Executor
 from factorwise.distributed.group_search import answer_group
 from factorwise.inference.mcmc.shards.component_search import (
     ComponentGroups,
-    LinkWeights,
     ScoredLinks,
     find_groups,
     search_group,
@@ -147,7 +146,7 @@ def weigh_unlinked(
     executor: Executor | None = None,
 ) -> Knowledge:
     """Return the model for the share of linked pairs in clusters that are found without that weight."""
-    loose = replace(knowledge.with_linked_share(0.0), further={})
+    loose = replace(knowledge.with_linked_share(0.0), further={}, context=None)
     linked = joined(table, normal, candidates, scores, loose, limits)
     groups = find_groups(linked.links)
     step = max(1, groups.open_items // ITEMS_THAT_TELL)
@@ -180,7 +179,7 @@ def run_first_pass(
     executor: Executor | None = None,
 ) -> FirstPass:
     """Cluster records strictly by the scores of pairs alone: what the context of pairs is computed from."""
-    plain = replace(knowledge, further={})
+    plain = replace(knowledge, further={}, context=None)
     strict = joined(table, normal, candidates, scores, plain, limits)
     strict.links.shift = -STRICTNESS
     groups = find_groups(strict.links)
@@ -340,11 +339,11 @@ def joined(
     templates: Sequence[TemplateMaker] = (),
 ) -> Linked:
     """Make the items that stand for records, and their links."""
-    weights = knowledge.weights
+    weights = knowledge.cluster_weights
     # a link that counts as much as none is none: without labels most are such
     kept = np.flatnonzero(scores != np.float32(weights.unlinked)) if knowledge.unlabelled else slice(None)
     links = Links(candidates.first[kept], candidates.second[kept], scores[kept])
-    unit, scored = link_items(normal.n_rows, links, limits, LinkWeights(weights.unlinked, weights.cluster))
+    unit, scored = link_items(normal.n_rows, links, limits, weights)
     scored.make, scored.release = normal.columns.make, release
     own = make_templates(templates, RecordItems(table, unit, scored.n_items))
     scored.further = further_model(own, flat_weights(own, knowledge.further))
@@ -354,7 +353,11 @@ def joined(
 def record_model(
     table: pa.Table, knowledge: Knowledge, *, templates: Sequence[TemplateMaker] = (), team: Team
 ) -> Model:
-    """Return the model of the records of a table, each an item: links by levels, and further templates."""
+    """Return the model of the records of a table, each an item: links by levels, and further templates.
+
+    Where the context of pairs counts, its features are levels like those of the comparisons: the clusters of
+    the first pass are given, as the records are.
+    """
     normal, n = normalize(table, knowledge.fields), table.num_rows
     knowledge = knowledge.for_size(n)
     candidates = knowledge.candidates(normal, threads=team.threads)
@@ -365,16 +368,19 @@ def record_model(
         links = LinkTemplate(LINKS, n, graph, features=scores[:, None], statistics=["odds less one"])
         values = np.append(values, 1.0)
     else:
-        links = LinkTemplate(
-            LINKS,
-            n,
-            graph,
-            levels=Comparer(normal, knowledge.comparisons, candidates).all_levels(
-                candidates.first, candidates.second, team
-            ),
-            sizes=knowledge.weights.sizes,
-            statistics=[comparison.name for comparison in knowledge.comparisons],
-        )
+        comparer = Comparer(normal, knowledge.comparisons, candidates)
+        levels = comparer.all_levels(candidates.first, candidates.second, team)
+        sizes, names = knowledge.weights.sizes, [one.name for one in knowledge.comparisons]
+        if knowledge.context is not None:
+            scores = knowledge.weights.link_scores(levels).astype(np.float32)
+            limits = Constraints()
+            first = run_first_pass(table, normal, candidates, scores, knowledge, limits, team=team)
+            context = PairContext(normal, candidates.first, candidates.second, scores, first.labels)
+            levels = np.hstack([levels, knowledge.context.levels(context)])
+            sizes += knowledge.context.weights.sizes
+            names += [feature.name for feature in knowledge.context.features]
+            values = knowledge.context.with_pair_weights(knowledge.weights)
+        links = LinkTemplate(LINKS, n, graph, levels=levels, sizes=sizes, statistics=names)
     own = make_templates(templates, RecordItems(table, np.arange(n, dtype=np.int32), n))
     weights = np.concatenate([values, flat_weights(own, knowledge.further)])
     return Model([links, *own], weights)

@@ -3,10 +3,12 @@
 A merge tree (see `factorwise.inference.merge_trees`) leads from single records over the entities that were
 found to unions of these. The log odds that a node is of one entity, if what lies above it is not, are linear
 in the mean score of the pairs across its two parts, in the score of a record's best link into the other
-part, in the log of the size of the smaller part, and in what each template of one's own gains by the merge.
-Within the entities that were found and between them the numbers differ. So the evidence of many pairs, which
-is hardly ever independent, counts as one piece of evidence; and large scores count by their logarithm,
-because what is left to go wrong does not fall with them.
+part, in the log of the size of the smaller part, in the log of how many other found entities it unites with
+one, and in what each template of one's own gains by the merge. Within the entities that were found and
+between them the numbers differ. So the evidence of many pairs, which is hardly ever independent, counts as
+one piece of evidence; and large scores count by their logarithm, because what is left to go wrong does not
+fall with them. Of unions of many entities there are as many as of two, but each of the merges in them would
+have to be right: counted alike, they would come up in every other draw as heaps of records.
 
 The numbers are those under which the true entities are most probable as cuts of the tree: maximum likelihood,
 with a prior that matters where held-out entities are few. How uncertain they then are goes into the
@@ -31,7 +33,8 @@ from factorwise.validation import as_number
 ROUNDS = 50  # of Newton's method
 LARGEST_GAIN = 50.0  # of a template, where odds are learned: more would settle nothing more
 UNKNOWN, MIXED = -1, -2
-OFFSET_SPREAD, SLOPE_SPREAD = 1.0, 0.3  # standard deviations of the prior, around the defaults
+LINE_SPREAD = (1.0, 0.3, 0.3, 0.3, 0.5)  # standard deviations of the prior of a line, around the defaults
+STRENGTH_SPREAD = 0.3  # and of the strengths of templates
 LIKELY_ODDS = 20  # that are drawn where it matters how uncertain they are
 MOST_CHANCES = 50_000_000  # in memory, of all nodes by all these odds
 LEAST_STRENGTH = 0.25  # of a template in drawn odds, as a share of the likeliest
@@ -39,12 +42,19 @@ DEFAULT_STRENGTH = 0.8  # of a template: as much as the score of a pair, which i
 
 
 class MergeLine(NamedTuple):
-    """Log odds of a merge: an offset, and slopes of mean score, mean best link and log records of a part."""
+    """Log odds of a merge: an offset, and the slopes of what they are linear in.
+
+    mean, best
+        Of the mean score of the pairs across the two parts, and of the mean best link.
+    size, pieces
+        Of the log of the records of the smaller part, and of how many found entities are united with one.
+    """
 
     offset: float
     mean: float
     best: float
     size: float
+    pieces: float = 0.0
 
 
 class MergeOdds(NamedTuple):
@@ -61,7 +71,7 @@ class MergeOdds(NamedTuple):
     """
 
     within: MergeLine = MergeLine(0.0, 0.4, 0.4, 0.0)
-    between: MergeLine = MergeLine(-2.5, 0.4, 0.4, -0.3)
+    between: MergeLine = MergeLine(-2.5, 0.4, 0.4, -0.3, -1.0)
     strengths: Mapping[str, float] = MappingProxyType({})
     covariance: tuple[tuple[float, ...], ...] = ()
 
@@ -76,7 +86,7 @@ class MergeOdds(NamedTuple):
             rows = [*range(FIXED), *(_row(self.strengths, name) for name in sorted(names))]
             there = np.array(rows) >= 0
             wider = np.where(there[:, None] & there, known[np.ix_(rows, rows)], 0.0)
-            wider[~there, ~there] = SLOPE_SPREAD**2
+            wider[~there, ~there] = STRENGTH_SPREAD**2
             covariance = _as_rows(wider)
         return MergeOdds(self.within, self.between, strengths, covariance)
 
@@ -141,13 +151,15 @@ class MergeOdds(NamedTuple):
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Read what `as_dict` gave."""
         within, between = (
-            MergeLine(*(as_number(name, values[line][name]) for name in MergeLine._fields))
+            MergeLine(**{name: as_number(name, value) for name, value in values[line].items()})
             for line in ("within", "between")
         )
         strengths = {name: as_number(name, value) for name, value in values["strengths"].items()}
         covariance = tuple(
             tuple(as_number("covariance", value) for value in row) for row in values["covariance"]
         )
+        if "pieces" not in values["between"]:  # a file from before they were counted
+            covariance = ()
         if covariance and np.shape(covariance) != (FIXED + len(strengths),) * 2:
             raise ValueError("the covariance and the numbers of the odds of merges do not fit together")
         return cls(within, between, strengths, covariance)
@@ -157,7 +169,7 @@ FIXED = 2 * len(MergeLine._fields)  # numbers that all odds have
 DEFAULT_ODDS = MergeOdds()
 
 #: Without labels a pair of log odds L scores exp(L) - 1, of which `squash` makes twice L.
-UNLABELLED_ODDS = MergeOdds(MergeLine(0.0, 0.25, 0.25, 0.0), MergeLine(-2.5, 0.25, 0.25, -0.3))
+UNLABELLED_ODDS = MergeOdds(MergeLine(0.0, 0.25, 0.25, 0.0), MergeLine(-2.5, 0.25, 0.25, -0.3, -1.0))
 
 
 def _odds_of(values: Floats, templates: Sequence[str]) -> MergeOdds:
@@ -232,13 +244,14 @@ def squash(values: Floats) -> Floats:
 
 
 def merge_features(tree: MergeTree) -> Floats:
-    """Return what the log odds of nodes are linear in: float[nodes, 8 and templates]."""
+    """Return what the log odds of nodes are linear in: float[nodes, 10 and templates]."""
     n, nodes = tree.n_items, len(tree.mean)
     inner = (np.arange(nodes) < tree.n_inner)[:, None].astype(np.float64)
     smaller = np.ones(nodes)
     smaller[n:] = np.minimum(tree.count[tree.left[n:]], tree.count[tree.right[n:]])
     mean = squash(np.clip(tree.mean, -1e9, 1e9))
-    line = np.column_stack([np.ones(nodes), mean, squash(tree.best), np.log(smaller)])
+    pieces = np.log(np.maximum(tree.entities_united() - 1, 1))
+    line = np.column_stack([np.ones(nodes), mean, squash(tree.best), np.log(smaller), pieces])
     gains = [tree.gains[name] for name in sorted(tree.gains)]
     return np.column_stack([line * inner, line * (1.0 - inner), *gains])
 
@@ -283,8 +296,7 @@ def fit_merge_odds(examples: Sequence[MergeExamples]) -> MergeOdds:
     templates = examples[0].templates
     default = DEFAULT_ODDS.for_templates(templates)
     center = default.values()
-    spread = np.full(len(center), SLOPE_SPREAD)
-    spread[[0, FIXED // 2]] = OFFSET_SPREAD
+    spread = np.array([*LINE_SPREAD, *LINE_SPREAD, *(STRENGTH_SPREAD for _ in templates)])
     precision = np.diag(1.0 / spread**2)
     features = np.concatenate([one.features for one in examples])
     features[:, FIXED:] = np.clip(features[:, FIXED:], -LARGEST_GAIN, LARGEST_GAIN)

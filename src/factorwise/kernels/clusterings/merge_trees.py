@@ -198,6 +198,13 @@ def mark_forbidden(
 
 
 @kernel
+def add_parts(left: Nodes, right: Nodes, first: int, number: Nodes) -> None:
+    """Give each node from the first on the sum of the numbers of its two parts."""
+    for node in range(first, len(left)):
+        number[node] = number[left[node]] + number[right[node]]
+
+
+@kernel
 def split_chances(parent: Nodes, whole: Reals, split: Reals) -> None:
     """Set the probability that neither a node nor one above it is a cluster.
 

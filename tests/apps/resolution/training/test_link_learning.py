@@ -151,6 +151,35 @@ def test_templates_of_ones_own_are_learned_with_the_links_or_beside_them(fixed):
     assert f1_of(weights, held_out) > f1_of(start, other) + 0.02
 
 
+def test_links_may_have_scores_that_a_template_is_learned_beside():
+    """Scores that are too sure of what is noise, and a tally that makes up for it."""
+    given, other = task(1), task(2)
+    rng = np.random.default_rng(0)
+
+    def scored(each, seed):
+        score = np.array([0.0, 2.0, 0.0, -2.0])[each.levels[:, 0]] + rng.normal(0.0, 2.0, len(each.levels))
+        return TrainingData(each.graph, each.levels, each.entity, None, (one_color(each, seed),), None, score)
+
+    def f1(weights, each):
+        links = weights.links
+        score = links.values[-1] * each.offset + links.link
+        further = further_model(each.templates, weights.further)
+        walk = LinkWalk(each.graph, score, unlinked=links.unlinked, cluster=links.cluster, further=further)
+        LinkSearch().run(walk, seed=1, team=ALONE)
+        return b_cubed(each.entity.tolist(), walk.labels.tolist()).f1
+
+    start = Weights.of_scores(-1.0, np.zeros(1))
+    weights = LinkTraining(passes=2).fit(scored(given, 1), start, seed=1)
+    plain = weights.in_units_of_scores()
+    assert plain.links.values[-1] == 1.0
+    assert plain.further[0] < -0.1
+    held_out = scored(other, 2)
+    assert f1(plain, held_out) > f1(start, held_out) + 0.02
+    slope = weights.links.values[-1]
+    np.testing.assert_allclose(slope * plain.links.values, weights.links.values)
+    np.testing.assert_allclose(slope * plain.further, weights.further)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -9,7 +9,7 @@ The search for the entities uses these scores.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from factorwise.apps.resolution.comparisons import Cuts
 from factorwise.apps.resolution.context.features import ContextFeature, PairContext
 from factorwise.inference.mcmc.shards.search import LinkSearch
+from factorwise.kernels.clusterings.links import CLUSTER_WEIGHT, FIXED_WEIGHTS, LINK_WEIGHT, UNLINKED_WEIGHT
 from factorwise.model.clusterings.level_weights import LevelWeights
 from factorwise.types import Ints
 from factorwise.validation import as_number, check_weights
@@ -35,7 +36,8 @@ class ContextModel:
     features, cuts
         What is computed of them, and where its levels begin.
     weights
-        Of a pair whatever its levels, and of the levels.
+        Of a pair whatever its levels, and of the levels. Those of a pair that is not linked, and of a
+        cluster, are added to those of the first pass.
     slope
         By which the score of the pair by itself is multiplied.
     """
@@ -49,12 +51,37 @@ class ContextModel:
         check_weights("weights of the context", self.weights.values)
         check_weights("slope of the context", np.array([self.slope]))
 
+    def shifted(self, learned: LevelWeights, unlinked: float) -> ContextModel:
+        """Return the model with a shift of the scores, and other weights that were learned for them.
+
+        learned
+            Weights of a pair that is not linked, of a cluster, and what is added to those of links.
+        unlinked
+            Weight of a pair that is not linked in the first pass.
+        """
+        values = self.weights.values.copy()
+        values[LINK_WEIGHT] += learned.link
+        values[UNLINKED_WEIGHT], values[CLUSTER_WEIGHT] = learned.unlinked - unlinked, learned.cluster
+        return replace(self, weights=LevelWeights(self.weights.sizes, values))
+
     def scores(self, context: PairContext) -> NDArray[np.float32]:
         """Return the scores of pairs in their context."""
         found = np.float32(self.slope) * context.score + np.float32(self.weights.link)
         for feature, cuts, table in zip(self.features, self.cuts, self.weights.tables(), strict=True):
             found += table.astype(np.float32)[context.levels(feature, cuts)]
         return found
+
+    def levels(self, context: PairContext) -> NDArray[np.uint8]:
+        """Return the levels of all features: uint8[pairs, features]."""
+        each = [context.levels(*pair) for pair in zip(self.features, self.cuts, strict=True)]
+        return np.stack(each, axis=1) if each else np.zeros((len(context.score), 0), np.uint8)
+
+    def with_pair_weights(self, pairs: LevelWeights) -> NDArray[np.float64]:
+        """Return the weights of the answer: of links, of the levels of comparisons, and of the features."""
+        own, link = self.weights.values, pairs.values
+        fixed = own[:FIXED_WEIGHTS] + link[:FIXED_WEIGHTS]
+        fixed[LINK_WEIGHT] = own[LINK_WEIGHT] + self.slope * link[LINK_WEIGHT]
+        return np.concatenate([fixed, self.slope * link[FIXED_WEIGHTS:], own[FIXED_WEIGHTS:]])
 
     def contributions(self, context: PairContext, pairs: Ints) -> list[list[tuple[str, float]]]:
         """Return for some of the pairs what their context adds to the scores that they have by themselves."""

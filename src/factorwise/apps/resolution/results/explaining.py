@@ -204,6 +204,7 @@ class Explainer:
         """Explain two different rows."""
         self._check(first, second)
         weights, comparisons = self.knowledge.weights, self.knowledge.comparisons
+        together = self.knowledge.cluster_weights
         values = self._comparer.values(np.array([min(first, second)]), np.array([max(first, second)]))
         return PairExplanation(
             candidates=bool(are_candidates(self.candidates, first, np.array([second]))[0]),
@@ -214,8 +215,8 @@ class Explainer:
             )
             + self._unlabelled(first, second),
             link=weights.link,
-            unlinked=weights.unlinked,
-            cluster=weights.cluster,
+            unlinked=together.unlinked,
+            cluster=together.cluster,
             temperature=self.knowledge.temperature,
             further=self._further_of(first, [second]),
             context=tuple(
@@ -240,7 +241,7 @@ class Explainer:
 
     def placing(self, row: int, members: Ints) -> Placing:
         """Explain what a row gains in an entity; if it is one of the members, with the others."""
-        weights = self.knowledge.weights
+        weights = self.knowledge.cluster_weights
         others = np.unique(np.asarray(members, np.int64))
         others = others[others != row]
         linked = others[are_candidates(self.candidates, row, others)]
@@ -368,7 +369,7 @@ def contributions(
             for one, weights, level in zip(knowledge.comparisons, tables, row, strict=True)
         ]
         steps = [step for step in steps if step[1] != 0.0]
-        always = [("linked", knowledge.weights.link), ("one entity less", -knowledge.weights.cluster)]
+        always = [("linked", knowledge.weights.link), ("one entity less", -knowledge.cluster_weights.cluster)]
         found.append([*always, *sorted(steps, key=lambda step: -abs(step[1])), *added])
     return found
 

@@ -143,9 +143,7 @@ def learn(
         learner,
         search,
         team=team,
-        normal=normal
-        if context and not own
-        else None,  # templates of one's own say themselves what entities are like
+        normal=normal if context else None,
         mixer=mixer,
         on_pass=on_pass,
         on_message=tell,

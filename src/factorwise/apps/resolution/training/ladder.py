@@ -11,7 +11,7 @@ held-out entities than the one that is held, by more than chance would explain.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +31,7 @@ from factorwise.apps.resolution.training.pair_regression import regress_levels, 
 from factorwise.distributed.mixing import Mixer
 from factorwise.inference.mcmc.shards.link_walk import LinkWalk
 from factorwise.inference.mcmc.shards.search import LinkSearch
-from factorwise.kernels.clusterings.links import UNLINKED_WEIGHT
+from factorwise.kernels.clusterings.links import CLUSTER_WEIGHT, LINK_WEIGHT, UNLINKED_WEIGHT
 from factorwise.kernels.compile.threads import Team
 from factorwise.learning.samplerank.learner import PassRecord
 from factorwise.metrics.clustering import ClusterScore, b_cubed
@@ -43,6 +43,7 @@ CLEARLY = 2.0  # standard errors of the loss of pairs by which it may do better 
 FEWEST_FOR_CONTEXT = 100  # known entities from which the context is learned, and on which it is judged
 ROUNDS = 4  # of a search that compares rungs
 IN_CONTEXT = ", in context"  # what follows the name of a rung
+WITH_TEMPLATES = ", with your templates"  # and of a rung, in context or not
 
 
 class Start(NamedTuple):
@@ -164,8 +165,8 @@ def climb_ladder(
     """Choose a training method on held-out entities, and learn weights by it from all of them.
 
     template_weights
-        Weights that templates of one's own start from. They are learned at the end, by walks, together with
-        those of links and then by themselves.
+        Weights that templates of one's own start from. They are learned at the end, by walks, beside the
+        out-of-fold scores of links, in context where that is used.
     normal
         The records, for what their clusters say; None to leave that out.
     mixer, on_pass
@@ -177,79 +178,120 @@ def climb_ladder(
     unlinked = unlinked_pair_weight(data.linked_share())
     held_out = hold_out(data, seed)
     scores = _Scores(on_message)
-    rung, calibration, number = RUNGS[0], Calibration(), 0
-    method, context = rung.name, None
-    if held_out is not None:
-        held = _climb(held_out, start, unlinked, search, scores, team=team)
-        if normal is not None and _entities_judged(held_out) >= FEWEST_FOR_CONTEXT:
-            held = _add_context(held, held_out, normal, unlinked, search, scores, seed=seed, team=team)
-        rung, method, context, number = held.rung, held.method, held.context, int(held_out.judged.sum())
-        cases = [Case(held.walk, held_out.among.entity, held_out.judged, held_out.group)]
-        if data.templates:
-            cases = _cases_with_templates(
-                held, held_out, start, unlinked, template_weights, learner, search, team=team, mixer=mixer
-            )
-        calibration = calibrate(cases, seed=seed, team=team)
-    links = _with_unlinked(rung.fit(data.pair_examples(data.entity >= 0), start), unlinked)
-    weights = Weights(links, template_weights)
-    if data.templates:
-        weights = _fit_with_templates(data, weights, learner, seed=seed, mixer=mixer, on_pass=on_pass)
+    teacher = _TemplateTeacher(learner, template_weights, unlinked, seed, mixer)
     if held_out is None:
-        score = weights.links.link_scores(data.levels)
-        walk = cluster_by(data, score, weights, search, seed=seed, team=team)
-        known = data.entity >= 0
-        scores[rung.name] = b_cubed(data.entity[known], walk.labels[known])
-    return Fitted(weights, calibration, method, dict(scores), number, context)
+        return _without_folds(data, start, teacher, search, scores, team=team, on_pass=on_pass)
+    held = _climb(held_out, start, unlinked, search, scores, team=team)
+    if normal is not None and _entities_judged(held_out) >= FEWEST_FOR_CONTEXT:
+        held = _add_context(held, held_out, normal, unlinked, search, scores, seed=seed, team=team)
+    cases = [Case(held.walk, held_out.among.entity, held_out.judged, held_out.group)]
+    links, context = held.rung.fit(data.pair_examples(data.entity >= 0), start), held.context
+    weights = Weights(_with_unlinked(links, unlinked), template_weights)
+    if data.templates:
+        taught = _taught(held_out, held.score)
+        cases, judgement = teacher.out_of_fold_cases(taught, held_out, _quick(search), team=team)
+        scores[f"{held.method}{WITH_TEMPLATES}"] = judgement.score
+        learned = teacher.fit(taught, on_pass=on_pass)
+        if context is None:
+            weights = Weights(_shifted(weights.links, learned.links), learned.further)
+        else:
+            weights, context = (
+                weights._replace(further=learned.further),
+                context.shifted(learned.links, unlinked),
+            )
+    calibration = calibrate(cases, seed=seed, team=team)
+    return Fitted(weights, calibration, held.method, dict(scores), int(held_out.judged.sum()), context)
 
 
-def _fit_with_templates(
+def _without_folds(
     data: TrainingData,
-    start: Weights,
-    learner: LinkTraining,
-    *,
-    seed: int,
-    mixer: Mixer | None,
-    on_pass: Callable[[PassRecord], None] | None = None,
-) -> Weights:
-    """Learn the weights of links and of templates by walks, and then those of templates by themselves.
-
-    These begin at zero, and are not yet where links have come to after the first walks.
-    """
-    weights = learner.fit(data, start, seed=seed, mixer=mixer, on_pass=on_pass)
-    return learner.fit(data, weights, fixed=(LINKS,), seed=seed, mixer=mixer, on_pass=on_pass)
-
-
-def _cases_with_templates(
-    held: _Held,
-    held_out: HeldOutRecords,
     start: Start,
-    unlinked: float,
-    template_weights: NDArray[np.float64],
-    learner: LinkTraining,
+    teacher: _TemplateTeacher,
     search: LinkSearch,
+    scores: _Scores,
     *,
     team: Team,
-    mixer: Mixer | None,
-) -> list[Case]:
-    """Return a clustering for each fold, by weights of links and templates that were learned without it.
+    on_pass: Callable[[PassRecord], None] | None,
+) -> Fitted:
+    """Learn from entities that are too few to hold any out: by the lowest rung."""
+    known, rung = data.entity >= 0, RUNGS[0]
+    links = _with_unlinked(rung.fit(data.pair_examples(known), start), teacher.unlinked)
+    weights = Weights(links, teacher.first)
+    if data.templates:
+        learned = teacher.fit(replace(data, offset=links.link_scores(data.levels)), on_pass=on_pass)
+        weights = Weights(_shifted(links, learned.links), learned.further)
+    score = weights.links.link_scores(data.levels)
+    walk = cluster_by(data, score, weights, search, seed=start.seed, team=team)
+    scores[rung.name] = b_cubed(data.entity[known], walk.labels[known])
+    return Fitted(weights, Calibration(), rung.name, dict(scores), 0)
 
-    Of each, the items of the fold are judged.
+
+def _taught(held_out: HeldOutRecords, score: Floats) -> TrainingData:
+    """Return the judged records and those linked with them, with out-of-fold scores of their links."""
+    among = held_out.among
+    entity = np.where(held_out.judged, among.entity, -1).astype(np.int32)
+    return replace(among, entity=entity, offset=np.asarray(score, np.float64), labelled=None)
+
+
+def _shifted(links: LevelWeights, learned: LevelWeights) -> LevelWeights:
+    """Return the weights of links with the shift and the other weights that were learned for their scores."""
+    values = links.values.copy()
+    values[LINK_WEIGHT] += learned.link
+    values[[UNLINKED_WEIGHT, CLUSTER_WEIGHT]] = learned.unlinked, learned.cluster
+    return LevelWeights(links.sizes, values)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _TemplateTeacher:
+    """Learns the weights of templates of one's own by walks, beside links that have a score.
+
+    Scores are those of pairs whose entities their weights have not seen, in context where that is used: what
+    templates add to surer scores than they will meet would be too little. First the slope and shift of the
+    scores, the weights of unlinked pairs and of clusters are learned together with the templates; then these
+    by themselves, since they began at ``first``, and are not yet where the links have come to. At last all
+    weights are divided by the slope, which changes no answer.
+
+    unlinked
+        The weight of members that are not linked, to begin with.
+    mixer
+        Who takes the walks, in shards; None for one walk here.
     """
-    data, among, cases = held_out.data, held_out.among, []
-    for fold in range(FOLDS):
-        usable = held_out.fold != fold
-        links = _with_unlinked(held.rung.fit(data.pair_examples(usable), start), unlinked)
-        part = data.part(np.flatnonzero(usable))
-        if not (part.entity >= 0).any():
-            continue
-        weights = _fit_with_templates(
-            part, Weights(links, template_weights), learner, seed=start.seed, mixer=mixer
-        )
-        score = weights.links.link_scores(among.levels)
-        walk = cluster_by(among, score, weights, _quick(search), seed=start.seed, team=team)
-        judged = held_out.judged & (held_out.fold_among == fold)
-        cases.append(Case(walk, among.entity, judged, held_out.group))
-    return cases
+
+    learner: LinkTraining
+    first: NDArray[np.float64]
+    unlinked: float
+    seed: int
+    mixer: Mixer | None
+
+    def fit(self, data: TrainingData, *, on_pass: Callable[[PassRecord], None] | None = None) -> Weights:
+        """Learn from linked records whose ``offset`` is the score of their links."""
+        weights = Weights.of_scores(self.unlinked, self.first)
+        for fixed in ((), (LINKS,)):
+            weights = self.learner.fit(
+                data, weights, fixed=fixed, seed=self.seed, mixer=self.mixer, on_pass=on_pass
+            )
+        return weights.in_units_of_scores()
+
+    def out_of_fold_cases(
+        self, taught: TrainingData, held_out: HeldOutRecords, search: LinkSearch, *, team: Team
+    ) -> tuple[list[Case], Judgement]:
+        """Return a clustering for each fold, by weights that were learned without it, and judge them all.
+
+        Of each, the items of the fold are judged.
+        """
+        assert taught.offset is not None
+        cases, judgements = [], []
+        for fold in range(FOLDS):
+            part = taught.part(np.flatnonzero(held_out.fold_among != fold))
+            if not (part.entity >= 0).any():
+                continue
+            weights = self.fit(part)
+            score = taught.offset + weights.links.link
+            walk = cluster_by(taught, score, weights, search, seed=self.seed, team=team)
+            judged = held_out.judged & (held_out.fold_among == fold)
+            cases.append(Case(walk, held_out.among.entity, judged, held_out.group))
+            judgements.append(replace(held_out, judged=judged).judge(walk.labels, score))
+        return cases, Judgement(*(np.concatenate(each) for each in zip(*judgements, strict=True)))
 
 
 def _climb(
@@ -287,8 +329,11 @@ def _add_context(
     seed: int,
     team: Team,
 ) -> _Held:
-    """Return the rung that is held with what clusters say, if held-out entities are better for it."""
-    among = held_out.among
+    """Return the rung that is held with what clusters say, if held-out entities are better for it.
+
+    Only B-cubed is asked: what clusters say of their own links lowers the loss of pairs nearly always.
+    """
+    among = replace(held_out.among, templates=())
     weights = Weights(_with_unlinked(LevelWeights.zeros(()), unlinked), np.zeros(0))
     first = cluster_by(among, held.score - STRICTNESS, weights, FIRST_PASS, seed=seed, team=team)
     records = normal if len(held_out.records) == normal.n_rows else normal.rows(held_out.records)
@@ -297,7 +342,8 @@ def _add_context(
     walk = cluster_by(among, score, weights, _quick(search), seed=seed, team=team)
     judgement, method = held_out.judge(walk.labels, score), f"{held.method}{IN_CONTEXT}"
     scores[method] = judgement.score
-    if not is_better(judgement, held.judgement):
+    lead, error = judgement.lead_over(held.judgement)
+    if lead <= CHANCE * error:
         return held
     return _Held(method, held.rung, judgement, walk, score, training.fit_all())
 

@@ -1,8 +1,9 @@
-"""SampleRank over linked records: weights of comparison levels and of further templates, from known entities.
+"""SampleRank over linked records: weights of links and of further templates, from known entities.
 
 A walk moves a random record to the cluster of one that it is linked with, or to one of its own. The truth
-says what the move does to B-cubed F1, and a move that the weights rank the other way corrects them. Levels of
-a comparison have cumulative weights: what is learned of one level moves those above it along.
+says what the move does to B-cubed F1, and a move that the weights rank the other way corrects them. Links
+have a score that was learned before, with one weight, its slope; or they have comparison levels with
+cumulative weights: what is learned of one level moves those above it along.
 Implements: wick2009samplerank, Alg. 1, with passive-aggressive updates.
 """
 
@@ -33,11 +34,25 @@ from factorwise.world.partition import Partition
 EACH = 5  # steps for a record in a walk, however many there are
 
 
+SLOPE = (1,)  # sizes of the weights of links that have a score: the slope stands where a level would
+LEAST_SLOPE = 0.05
+
+
 class Weights(NamedTuple):
     """Weights of links, and of the further templates in turn."""
 
     links: LevelWeights
     further: NDArray[np.float64]
+
+    @classmethod
+    def of_scores(cls, unlinked: float, further: NDArray[np.float64]) -> Weights:
+        """Return the weights under which links count as much as their scores say."""
+        return cls(LevelWeights(SLOPE, np.array([unlinked, 0.0, 0.0, 1.0])), further)
+
+    def in_units_of_scores(self) -> Weights:
+        """Return weights that rank clusterings alike, with a slope of one: scores count as they are."""
+        slope = max(float(self.links.values[-1]), LEAST_SLOPE)
+        return Weights(LevelWeights(SLOPE, self.links.values / slope), self.further / slope)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +98,8 @@ class LinkTraining:
     ) -> Weights:
         """Return the mean of the weights over all steps, from those given.
 
+        data
+            Links count by their scores where these are given (``offset``), and else by their levels.
         fixed
             Names of templates whose weights stay as they are.
         mixer
@@ -125,7 +142,10 @@ class LinkTraining:
         n, known = graph.n_items, int((entity >= 0).sum())
         rule = PassiveAggressive(cap=self.cap, margin=self.margin * known, scale_by_gain=True)
         learner = SampleRank(update=rule, accept="unbalanced", temperature=self.temperature, fixed=fixed)
-        links = LinkTemplate(LINKS, n, graph, levels=data.levels, sizes=sizes, cumulative=True)
+        if data.offset is None:
+            links = LinkTemplate(LINKS, n, graph, levels=data.levels, sizes=sizes, cumulative=True)
+        else:
+            links = LinkTemplate(LINKS, n, graph, features=data.offset[:, None], statistics=["score"])
         candidates = RelocateToCandidate(graph.start, graph.neighbor)
         proposer = Relocate(to_candidate=1.0 - self.alone, to_new=self.alone, candidates=candidates)
         model, preference = Model([links, *data.templates]), TruthPreference(entity, "b-cubed")
