@@ -11,9 +11,10 @@ share of one entity| of their tenth: of the pairs in doubt, whose probability is
 all candidates. ``aim`` is what an honest posterior has; pairs come in whole clusters, so that an honest one,
 too, has an error by chance: ``chance`` is its mean and its 95th percentile, from draws that are taken for the
 truth. The same error of merges has every decision of the tree that the truth reaches as one case. B-cubed is
-that of the entities found, of the first and of the last hundred draws; R-hat and the effective size are those
-of the number of entities, the draws taken for four chains. Large sets are cut down to some of their entities
-(--records).
+that of the entities found, of the first and of the last hundred draws, and of draws where another draw is
+taken for the truth: if probabilities are right, draws are as far from each other as from the truth. R-hat and
+the effective size are those of the number of entities, the draws, which are independent, taken for four
+chains. Large sets are cut down to some of their entities (--records).
 """
 
 from __future__ import annotations
@@ -133,10 +134,11 @@ def judge(task: Task, seed: int, threads: int) -> tuple[Judged, Judged]:
     merges = Judged(of_merges, decided.same, outcomes)
     both = drawn.labels[:100], drawn.labels[-100:]
     early, late = (float(np.mean([b_cubed(truth, labels).f1 for labels in some])) for some in both)
+    among = float(np.mean([b_cubed(*pair).f1 for pair in zip(*both, strict=True)]))
     entities = np.array([float(len(np.unique(labels))) for labels in drawn.labels]).reshape(CHAINS, -1)
     print(
         f"  B-cubed F1 {b_cubed(task.truth, found.labels).f1:.4f}, of draws {early:.4f} and"
-        f" {late:.4f}; error in doubt {judged.in_doubt().text()}; of merges in doubt"
+        f" {late:.4f}, among draws {among:.4f}; error in doubt {judged.in_doubt().text()}; of merges in doubt"
         f" {merges.in_doubt().text()}; of all pairs {judged.tenths().error:.4f}; R-hat"
         f" {float(arviz.rhat(entities)):.3f}, effective size {float(arviz.ess(entities)):.0f} of {DRAWS}"
     )
