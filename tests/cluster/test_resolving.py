@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from factorwise.apps.resolution import linked_items, linking
+from factorwise.apps.resolution import linked_items
 from factorwise.apps.resolution.blocking import joins
+from factorwise.apps.resolution.comparisons import batches
 from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.inference.mcmc.shards import component_search
 from record_cases import people, write_csv
@@ -75,7 +76,7 @@ def test_a_node_that_is_lost_in_a_stage_changes_nothing(
 ):
     for module, name, size in (
         (component_search, "ITEMS_PER_GROUP", 15),
-        (linking, "PAIRS_OF_A_TASK", 50),
+        (batches, "PAIRS_OF_A_BATCH", 50),
         (linked_items, "ITEMS_AT_ONCE", 20),
         (joins, "PIECE", 40),
     ):

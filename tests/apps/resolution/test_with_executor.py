@@ -5,6 +5,7 @@ import pytest
 
 from factorwise.apps.resolution import linked_items, linking
 from factorwise.apps.resolution.blocking import joins
+from factorwise.apps.resolution.comparisons import batches
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.estimator import EntityResolver
 from factorwise.distributed import LocalExecutor, Mixer
@@ -27,7 +28,7 @@ def resolver():
 def small_tasks(monkeypatch):
     """Cut the work of forty people into many tasks."""
     monkeypatch.setattr(component_search, "ITEMS_PER_GROUP", 15)
-    monkeypatch.setattr(linking, "PAIRS_OF_A_TASK", 50)
+    monkeypatch.setattr(batches, "PAIRS_OF_A_BATCH", 50)
     monkeypatch.setattr(linked_items, "ITEMS_AT_ONCE", 20)
     monkeypatch.setattr(joins, "PIECE", 40)
 

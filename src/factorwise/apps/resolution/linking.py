@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from factorwise.apps.resolution.blocking import Candidates
 from factorwise.apps.resolution.comparisons import Comparer, HasPairs, OverlapPairs
+from factorwise.apps.resolution.comparisons.batches import BatchedPairs
 from factorwise.apps.resolution.comparisons.plan import chunks
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.context.features import PairContext
@@ -30,7 +31,7 @@ from factorwise.apps.resolution.record_items import (
     further_model,
     make_templates,
 )
-from factorwise.distributed.executors import Executor
+from factorwise.distributed.executors import Executor, LocalExecutor
 from factorwise.distributed.group_search import answer_group
 from factorwise.inference.mcmc.shards.component_search import (
     ComponentGroups,
@@ -46,7 +47,6 @@ from factorwise.model.model import Model
 from factorwise.types import Ints
 from factorwise.world.links import LinkGraph
 
-PAIRS_OF_A_TASK = 1_000_000  # that are compared in one go where there is an executor
 ITEMS_THAT_TELL = 100_000  # in open components: so many say which share of the pairs of an entity is linked
 
 
@@ -261,8 +261,8 @@ def score_candidates(
         pairs = candidates.first, candidates.second
         scores = score_pairs(normal, knowledge, *pairs, team, sources=limits.sources, executor=executor)
         return candidates, scores
-    comparer = Comparer(normal, knowledge.comparisons, among=candidates)
-    scores = _weigh(comparer, knowledge, candidates, team, executor)
+    weigh = _weighing(normal, knowledge, candidates, team, executor)
+    scores = weigh(candidates)
     good = scores > 0.0
     first = np.concatenate([candidates.first[good], limits.must[:, 0]])
     second = np.concatenate([candidates.second[good], limits.must[:, 1]])
@@ -271,39 +271,34 @@ def score_candidates(
     inside = candidates.pairs_inside(np.where(alone_or_linked, -1, part))
     if not len(inside):
         return candidates, scores
-    scores = np.concatenate([scores, _weigh(comparer, knowledge, inside, team, executor)])
+    scores = np.concatenate([scores, weigh(inside)])
     first = np.concatenate([candidates.first, inside.first])
     second = np.concatenate([candidates.second, inside.second])
     order = np.argsort(first.astype(np.int64) << 32 | second)
     return replace(candidates, first=first[order], second=second[order], tested=None), scores[order]
 
 
-def _weigh(
-    comparer: Comparer, knowledge: Knowledge, pairs: HasPairs, team: Team, executor: Executor | None
-) -> NDArray[np.float32]:
-    """Return the scores of pairs by the weights of comparison levels."""
-    tables, first, second = knowledge.weights.tables(), pairs.first, pairs.second
-    if executor is None or len(first) <= PAIRS_OF_A_TASK:
-        scores = comparer.scores(tables, first, second, team)
-    else:
-        comparer.scores(tables, first[:1], second[:1], team)  # prepares what all pairs need
-        shared, cuts = executor.share(comparer), range(0, len(first), PAIRS_OF_A_TASK)
-        tasks = [
-            (shared, tables, first[low : low + PAIRS_OF_A_TASK], second[low : low + PAIRS_OF_A_TASK])
-            for low in cuts
-        ]
-        scores = np.concatenate(executor.map(compare_pairs, tasks))
-    for low, high in chunks(0, len(scores)):
-        scores[low:high] += np.float32(knowledge.weights.link)
-    return scores
+def _weighing(
+    normal: NormalTable, knowledge: Knowledge, among: HasPairs, team: Team, executor: Executor | None
+) -> Callable[[HasPairs], NDArray[np.float32]]:
+    """Return what scores pairs by the weights of comparison levels: in batches, unless all is at hand."""
+    tables, link_weight = knowledge.weights.tables(), np.float32(knowledge.weights.link)
+    if executor is None and not normal.columns.in_files:
+        comparer = Comparer(normal, knowledge.comparisons, among)
 
+        def weigh(pairs: HasPairs) -> NDArray[np.float32]:
+            return comparer.scores(tables, pairs.first, pairs.second, team) + link_weight
 
-def compare_pairs(
-    comparer: Comparer, tables: Sequence[NDArray[np.float64]], first: Ints, second: Ints
-) -> NDArray[np.float32]:
-    """Return the scores of some pairs, compared in one thread."""
-    with Team(1) as team:
-        return comparer.scores(tables, first, second, team)
+        return weigh
+    batched = BatchedPairs(normal, knowledge.comparisons, among, executor or LocalExecutor(team.threads))
+
+    def weigh_batches(pairs: HasPairs) -> NDArray[np.float32]:
+        scores = batched.scores(tables, pairs)
+        for low, high in chunks(0, len(scores)):
+            scores[low:high] += link_weight
+        return scores
+
+    return weigh_batches
 
 
 def score_pairs(
@@ -323,10 +318,8 @@ def score_pairs(
     """
     if knowledge.unlabelled is not None:
         return knowledge.unlabelled.scores(normal, first, second, team, sources)
-    comparer = Comparer(
-        normal, knowledge.comparisons, among=OverlapPairs(first, second) if among is None else among
-    )
-    return _weigh(comparer, knowledge, OverlapPairs(first, second), team, executor)
+    pairs = OverlapPairs(first, second)
+    return _weighing(normal, knowledge, pairs if among is None else among, team, executor)(pairs)
 
 
 def joined(

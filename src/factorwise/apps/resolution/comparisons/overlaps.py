@@ -17,9 +17,9 @@ All measures of one form are read off one pass over the pairs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,14 +66,50 @@ class OverlapPairs(NamedTuple):
     second: Ints
 
 
+class Leads(NamedTuple):
+    """The highest two cosines that each row of a form has with its candidates; zero where there are fewer."""
+
+    best: Values
+    runner_up: Values
+
+    @classmethod
+    def among(cls, form: Lists | Vectors, pairs: HasPairs) -> Self:
+        """Find them among all candidate pairs."""
+        of_form = Overlaps(form, (COSINE,)) if isinstance(form, Lists) else VectorCosines(form, (COSINE,))
+        found = cls(*np.zeros((2, len(form)), np.float32))
+        for low in range(0, len(pairs.first), _CHUNK):
+            one = np.asarray(pairs.first[low : low + _CHUNK], np.int32)
+            two = np.asarray(pairs.second[low : low + _CHUNK], np.int32)
+            cosine = np.maximum(np.nan_to_num(of_form(one, two)[0]), np.float32(0.0))
+            best_two(one, two, cosine, *found)
+            release(pairs.first, pairs.second)
+        return found
+
+    def rows(self, rows: Ints) -> Leads:
+        """Return those of some rows."""
+        return Leads(self.best[rows], self.runner_up[rows])
+
+    def add(self, rows: Ints, others: Leads) -> None:
+        """Take in what further pairs say of some rows, which are different."""
+        best, lower = self.best[rows], np.minimum(self.best[rows], others.best)
+        self.best[rows] = np.maximum(best, others.best)
+        self.runner_up[rows] = np.maximum(np.maximum(self.runner_up[rows], others.runner_up), lower)
+
+    def measure(self, first: Rows, second: Rows, cosine: Values) -> dict[str, Values]:
+        """Return the smaller and the larger lead of each pair, by name; cosines are zero or more."""
+        smaller, larger = np.empty((2, len(first)), np.float32)
+        leads(first, second, cosine, self.best, self.runner_up, smaller, larger)
+        return {SMALLER_LEAD: smaller, LARGER_LEAD: larger}
+
+
 class Overlaps:
     """Measures of sets, prepared for the rows of a form.
 
-    among
-        All candidate pairs, which leads are measured against.
+    best
+        What leads are measured against, if they are wanted.
     """
 
-    def __init__(self, form: Lists, measures: Sequence[str], among: HasPairs | None = None) -> None:
+    def __init__(self, form: Lists, measures: Sequence[str], best: Leads | None = None) -> None:
         self.form = form
         self.measures = tuple(measures)
         self.missing = form.missing
@@ -83,9 +119,7 @@ class Overlaps:
         self.squares = self.rarity * self.rarity
         self._needs_sums = not _OF_SUMS.isdisjoint(measures)
         self._needs_cosine = not _OF_SUMS.issuperset(measures)
-        self.leads = None
-        if not LEADS.isdisjoint(measures):
-            self.leads = Leads(self._cosine_of_some, len(form), among)
+        self.leads = _needed(best, measures)
 
     def __call__(self, first: Ints, second: Ints) -> list[Values]:
         """Compare rows; one array for each measure."""
@@ -100,7 +134,7 @@ class Overlaps:
         if self._needs_cosine:
             found[COSINE] = self._cosine(one, two, squares)
         if self.leads is not None:
-            found |= self.leads(one, two, found[COSINE])
+            found |= self.leads.measure(one, two, found[COSINE])
         for values in found.values():
             values[nothing] = np.nan
         return [found[measure] for measure in self.measures]
@@ -120,14 +154,7 @@ class Overlaps:
     @cached_property
     def norm(self) -> Values:
         """Length of each row as a vector; one where it is missing, to be divided by."""
-        norms, before = np.empty(len(self.form), np.float32), 0.0
-        for low in range(0, len(self.form), _CHUNK):
-            offsets = self.form.offsets[low : low + _CHUNK + 1]
-            squares = self.squares[self.form.codes[offsets[0] : offsets[-1]]].astype(np.float64)
-            sums = np.cumsum(np.append(before, squares))  # of all rows before, too
-            before = float(sums[-1])
-            sums = sums[offsets - offsets[0]]
-            norms[low : low + _CHUNK] = np.sqrt(sums[1:] - sums[:-1])
+        norms = np.sqrt(self.own_squares)
         return np.where(norms > 0.0, norms, np.float32(1.0))
 
     def _cosine(self, first: Rows, second: Rows, squares: Values) -> Values:
@@ -135,13 +162,6 @@ class Overlaps:
         cosine = np.minimum(squares / (self.norm[first] * self.norm[second]), _BELOW_ONE)
         own = self.own_squares
         cosine[(squares == own[first]) & (squares == own[second])] = 1.0  # equal sets, whatever rounding does
-        return cosine
-
-    def _cosine_of_some(self, first: Rows, second: Rows) -> Values:
-        """Return the cosine of rows; zero where one is missing."""
-        squares = self._shared(self.squares, first, second)
-        cosine = self._cosine(first, second, squares)
-        cosine[self.missing[first] | self.missing[second]] = 0.0
         return cosine
 
     def _sums(self, first: Rows, second: Rows) -> tuple[Values, Values]:
@@ -168,54 +188,31 @@ class Overlaps:
 class VectorCosines:
     """The cosine of two vectors, and how far it leads; prepared for the rows of a form.
 
-    among
-        All candidate pairs, which leads are measured against.
+    best
+        What leads are measured against, if they are wanted.
     """
 
-    def __init__(self, form: Vectors, measures: Sequence[str], among: HasPairs | None = None) -> None:
+    def __init__(self, form: Vectors, measures: Sequence[str], best: Leads | None = None) -> None:
         self.form, self.measures = form, tuple(measures)
-        self.leads = None
-        if not LEADS.isdisjoint(measures):
-            self.leads = Leads(lambda one, two: _above_zero(form.cosines(one, two)), len(form), among)
+        self.leads = _needed(best, measures)
 
     def __call__(self, first: Ints, second: Ints) -> list[Values]:
         """Compare rows; one array for each measure."""
         one, two = np.asarray(first, np.int32), np.asarray(second, np.int32)
         found: dict[str, Values] = {COSINE: self.form.cosines(one, two)}
         if self.leads is not None:
-            found |= self.leads(one, two, _above_zero(found[COSINE]))
+            found |= self.leads.measure(one, two, np.maximum(found[COSINE], np.float32(0.0)))
             for values in found.values():
                 values[np.isnan(found[COSINE])] = np.nan
         return [found[measure] for measure in self.measures]
 
 
-class Leads:
-    """How far pairs lead the other candidates of their records.
-
-    cosine
-        Of pairs of rows, zero or more.
-    among
-        All candidate pairs.
-    """
-
-    def __init__(self, cosine: Callable[[Rows, Rows], Values], n: int, among: HasPairs | None) -> None:
-        if among is None:
-            raise InvalidArgumentError(
-                "a comparison with the other candidates of a record needs all candidates: give them as among."
-            )
-        self.best, self.runner_up = np.zeros((2, n), np.float32)
-        for low in range(0, len(among.first), _CHUNK):
-            one = np.asarray(among.first[low : low + _CHUNK], np.int32)
-            two = np.asarray(among.second[low : low + _CHUNK], np.int32)
-            best_two(one, two, cosine(one, two), self.best, self.runner_up)
-            release(among.first, among.second)
-
-    def __call__(self, first: Rows, second: Rows, cosine: Values) -> dict[str, Values]:
-        """Return the smaller and the larger lead of each pair, by name."""
-        smaller, larger = np.empty((2, len(first)), np.float32)
-        leads(first, second, cosine, self.best, self.runner_up, smaller, larger)
-        return {SMALLER_LEAD: smaller, LARGER_LEAD: larger}
-
-
-def _above_zero(cosine: Values) -> Values:
-    return np.maximum(cosine, np.float32(0.0))
+def _needed(best: Leads | None, measures: Sequence[str]) -> Leads | None:
+    """Return what leads are measured against; none where they are not wanted."""
+    if LEADS.isdisjoint(measures):
+        return None
+    if best is None:
+        raise InvalidArgumentError(
+            "a comparison with the other candidates of a record needs all candidates: give them as among."
+        )
+    return best

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,8 +24,10 @@ from factorwise.apps.resolution.comparisons.measures import (
 from factorwise.apps.resolution.comparisons.overlaps import (
     COSINE,
     LARGER_LEAD,
+    LEADS,
     SMALLER_LEAD,
     HasPairs,
+    Leads,
     OverlapPairs,
     Overlaps,
     VectorCosines,
@@ -33,8 +35,8 @@ from factorwise.apps.resolution.comparisons.overlaps import (
 from factorwise.apps.resolution.comparisons.sources import PAIR, YES, SourcePair, source_pair_forms
 from factorwise.apps.resolution.normalize.forms import Lists, NormalTable, Numbers, Strings
 from factorwise.apps.resolution.normalize.pair_values import PairValues
+from factorwise.apps.resolution.normalize.vectors import Vectors
 from factorwise.errors import InvalidArgumentError
-from factorwise.io.columns import release
 from factorwise.kernels.compile.threads import Team
 from factorwise.types import Ints
 from factorwise.validation import as_number, as_text, as_whole
@@ -104,6 +106,8 @@ MANY_PAIRS = 1_000_000
 FEWEST_CODES = 0.1  # share of the pairs that have codes, where a text is compared by its codes
 LARGEST_LEVEL = 255  # levels are bytes
 CHUNK = 1 << 18  # pairs that are compared at a time
+
+LeadsOfForms = Mapping[tuple[str, str], Leads]
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +225,14 @@ class Witness(NamedTuple):
 
 
 def witnesses(
-    normal: NormalTable, wanted: Sequence[tuple[str, str, str]], among: HasPairs | None = None
+    normal: NormalTable,
+    wanted: Sequence[tuple[str, str, str]],
+    among: HasPairs | LeadsOfForms | None = None,
 ) -> Iterator[Witness]:
     """Prepare measures, named by field, form and measure; those of one form of lists are taken together.
 
     among
-        All candidates, if some measure depends on them.
+        All candidates, if some measure depends on them, or what was found among them by field and form.
     """
     together: dict[tuple[str, str], list[int]] = {}
     for place, (field, form, _) in enumerate(wanted):
@@ -250,13 +256,22 @@ def witnesses(
             elif place == together[field, form][0]:
                 places = tuple(together[field, form])
                 measures = [wanted[each][2] for each in places]
+                best = None if LEADS.isdisjoint(measures) else _best(values, (field, form), among)
                 of_form = Overlaps if isinstance(values, Lists) else VectorCosines
-                yield Witness(places, of_form(values, measures, among))  # type: ignore[arg-type]
+                yield Witness(places, of_form(values, measures, best))  # type: ignore[arg-type]
         except LookupError as error:
             raise InvalidArgumentError(
                 f"field {field!r} has no form {form!r} that can be compared by {measure!r}: the comparisons"
                 " are of other fields, or were changed. Train again, or restore the model from a copy."
             ) from error
+
+
+def _best(
+    values: Lists | Vectors, name: tuple[str, str], among: HasPairs | LeadsOfForms | None
+) -> Leads | None:
+    if among is None or isinstance(among, Mapping):
+        return None if among is None else among[name]
+    return Leads.among(values, among)
 
 
 def _alone(measure: Measure) -> Callable[[Ints, Ints], Sequence[Values]]:
@@ -267,23 +282,19 @@ class Comparer:
     """Comparisons prepared for the rows of a table.
 
     among
-        All candidates, if some comparison is one with the other candidates of a record.
+        All candidates, if some comparison is one with the other candidates of a record, or what was found
+        among them by field and form.
     """
 
     def __init__(
-        self, normal: NormalTable, comparisons: Sequence[Comparison], among: HasPairs | None = None
+        self,
+        normal: NormalTable,
+        comparisons: Sequence[Comparison],
+        among: HasPairs | LeadsOfForms | None = None,
     ) -> None:
         self.comparisons = list(comparisons)
-        self.normal, self.among = normal, among
-        self._kept = None if normal.columns.in_files else list(self._prepare())
-
-    def _prepare(self) -> Iterator[Witness]:
         wanted = [(one.field, one.form, one.measure) for one in self.comparisons]
-        return witnesses(self.normal, wanted, self.among)
-
-    def _witnesses(self) -> Iterable[Witness]:
-        """Yield the measures; those of a table whose forms lie in files are prepared anew, one at a time."""
-        return self._prepare() if self._kept is None else self._kept
+        self._witnesses = list(witnesses(normal, wanted, among))
 
     def values(self, first: Ints, second: Ints) -> list[Values]:
         """Return what the measures say of some pairs, an array for each comparison."""
@@ -298,7 +309,7 @@ class Comparer:
         return found
 
     def _measured(self, first: Ints, second: Ints) -> Iterator[tuple[int, Values]]:
-        for witness in self._witnesses():
+        for witness in self._witnesses:
             yield from zip(witness.places, witness.measure(first, second), strict=True)
 
     def all_levels(self, first: Ints, second: Ints, team: Team) -> NDArray[np.uint8]:
@@ -321,19 +332,17 @@ class Comparer:
             For each comparison those of its levels, level 0 included.
         """
         tables = [np.asarray(table, np.float32) for table in weights]
-        found = self.normal.columns.make(len(first), np.float32)
-        scores = np.asarray(found)
-        for witness in self._witnesses():
+        scores = np.zeros(len(first), np.float32)
+        for witness in self._witnesses:
 
             def part(low: int, high: int, witness: Witness = witness) -> None:
                 for a, b in chunks(low, high):
                     measured = witness.measure(np.asarray(first[a:b]), np.asarray(second[a:b]))
                     for place, values in zip(witness.places, measured, strict=True):
                         self.comparisons[place].cuts.add_weights(values, tables[place], scores[a:b])
-                    release(first, second, found)
 
             team.share(len(first), part)
-        return found
+        return scores
 
 
 def chunks(low: int, high: int) -> Iterator[tuple[int, int]]:
