@@ -21,7 +21,7 @@ STAGES = {
     "comparisons": "factorwise.apps.resolution.comparisons.plan:chunks",
     "groups": "factorwise.apps.resolution.resolving:find_groups",
     "walk": "factorwise.apps.resolution.resolving:search_group",
-    "confidence": "factorwise.apps.resolution.linked_items:link_chances",
+    "confidence": "factorwise.apps.resolution.linked_items:chances_of_range",
     "names": "factorwise.apps.resolution.estimator:entity_names",
     "writing": "factorwise.cli.files:write_output",
 }

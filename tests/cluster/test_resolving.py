@@ -23,7 +23,7 @@ STAGES = {
     "joins": "pairs_of_join",
     "comparisons": "compare_pairs",
     "walk": "answer_group",
-    "answers": "link_chances",
+    "answers": "chances_of_range",
 }
 RECORDS = people(40)
 

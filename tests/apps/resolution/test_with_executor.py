@@ -58,7 +58,7 @@ def test_an_executor_changes_nothing_whatever_its_threads(resolver):
         table, found = answered(resolver, executor=executor)
         assert table.equals(wanted)
         assert found == search
-        assert {"pairs_of_join", "compare_pairs", "answer_group", "link_chances"} <= executor.calls.keys()
+        assert {"pairs_of_join", "compare_pairs", "answer_group", "chances_of_range"} <= executor.calls.keys()
         assert min(executor.calls.values()) > 1
 
 

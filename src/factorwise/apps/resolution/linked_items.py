@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from factorwise.apps.resolution.constraints import Constraints, tied
-from factorwise.distributed.executors import Executor, LocalExecutor
+from factorwise.distributed.executors import Executor, LocalExecutor, in_order
 from factorwise.inference.mcmc.shards.component_search import (
     LinkWeights,
     ScoredLinks,
-    link_chances,
     smallest_members,
 )
+from factorwise.inference.mcmc.shards.item_ranges import chances_of_range, cut_ranges
 from factorwise.inference.mcmc.shards.link_walk import LinkWalk
 from factorwise.kernels.compile.threads import Team
 from factorwise.types import Ints
@@ -65,13 +65,10 @@ class LinkedItems:
         """Return the probability of the cluster of each record, given those of all others."""
         if self.links.further is not None:
             return np.asarray(self.walk.home_chances(temperature, team=team)[self.unit])
-        executor, n = executor or LocalExecutor(team.threads), self.links.n_items
-        links, labels = executor.share(self.links), executor.share(self.labels)
-        ranges = [
-            (links, labels, temperature, low, min(low + ITEMS_AT_ONCE, n))
-            for low in range(0, n, ITEMS_AT_ONCE)
-        ]
-        chances = [np.zeros(0, np.float32), *executor.map(link_chances, ranges)]
+        executor, weights = executor or LocalExecutor(team.threads), self.links.weights
+        ranges = cut_ranges(self.links, self.labels, ITEMS_AT_ONCE)
+        answers = executor.stream(chances_of_range, ((part, weights, temperature) for part in ranges))
+        chances = [np.zeros(0, np.float32), *in_order(answers)]
         return np.asarray(np.concatenate(chances)[self.unit])
 
 

@@ -10,9 +10,9 @@ from factorwise.inference.mcmc.shards.component_search import (
     LinkWeights,
     ScoredLinks,
     find_groups,
-    link_chances,
     search_group,
 )
+from factorwise.inference.mcmc.shards.item_ranges import chances_of_range, cut_ranges
 from factorwise.inference.mcmc.shards.search import LinkSearch
 from factorwise.kernels.compile.threads import Team
 
@@ -208,5 +208,6 @@ def test_chances_are_those_of_a_walk_over_all(given):
     walk = links.walk(labels)
     expected = walk.home_chances(0.7, team=ALONE)
     assert 0.05 < np.mean(expected < 0.99) < 0.95
-    parts = [link_chances(links, labels, 0.7, low, min(low + 110, 300)) for low in range(0, 300, 110)]
+    parts = [chances_of_range(part, links.weights, 0.7) for part in cut_ranges(links, labels, 110)]
+    assert len(parts) == 3
     np.testing.assert_allclose(np.concatenate(parts), expected, rtol=1e-5, atol=1e-6)

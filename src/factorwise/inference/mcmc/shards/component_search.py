@@ -25,9 +25,7 @@ from factorwise.inference.mcmc.shards.search import Found, LinkSearch, SearchPro
 from factorwise.kernels.clusterings.link_groups import (
     count_inside,
     count_positive,
-    rows_of_links,
     scatter_links,
-    stay_chances,
 )
 from factorwise.kernels.compile.threads import Team
 from factorwise.kernels.graphs.components import join_ends, number_roots
@@ -359,43 +357,3 @@ def smallest_members(label: Ints) -> Codes:
     smallest = np.empty(int(number.max(initial=-1)) + 1, np.int32)
     smallest[number[::-1]] = np.arange(len(label) - 1, -1, -1, dtype=np.int32)  # the last one written is kept
     return np.asarray(smallest[number])
-
-
-def link_chances(links: ScoredLinks, labels: Codes, temperature: float, low: int, high: int) -> Scores:
-    """Return the probability of the cluster of each item of a range, given those of all other items.
-
-    Templates beside the links do not speak.
-
-    labels
-        Cluster of each item, numbers below that of items.
-    """
-    start = np.zeros(high - low + 1, np.int64)
-    nothing = np.zeros(0, np.int32), np.zeros(0, np.float32)
-    for stretch in links.stretches():
-        rows_of_links(*stretch, low, start, *nothing, False)
-    start = np.cumsum(start)
-    neighbor, score = np.empty(int(start[-1]), np.int32), np.empty(int(start[-1]), np.float32)
-    end = start.copy()
-    for stretch in links.stretches():
-        rows_of_links(*stretch, low, end, neighbor, score, True)
-    records = np.bincount(labels, weights=links.counts, minlength=links.n_items).astype(np.int64)
-    held = np.zeros(links.n_items, np.uint64)
-    np.bitwise_or.at(held, labels, links.sources)
-    chances = np.empty(high - low, np.float32)
-    stay_chances(
-        start,
-        neighbor,
-        score,
-        low,
-        labels,
-        links.counts,
-        records,
-        links.sources,
-        held,
-        np.array(links.weights),
-        temperature,
-        np.empty(links.n_items),
-        np.full(links.n_items, -1, np.int32),
-        chances,
-    )
-    return chances
