@@ -13,6 +13,7 @@ from factorwise.apps.resolution import linked_items
 from factorwise.apps.resolution.blocking import joins
 from factorwise.apps.resolution.comparisons import batches
 from factorwise.apps.resolution.estimator import EntityResolver
+from factorwise.apps.resolution.normalize import normal_forms
 from factorwise.inference.mcmc.shards import component_search
 from record_cases import people, write_csv
 from resolving_cases import Waiting, call_that_waits, node_that_waits, nodes_of_attempts
@@ -20,6 +21,7 @@ from resolving_cases import Waiting, call_that_waits, node_that_waits, nodes_of_
 pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 NODE = {"num_cpus": 1, "object_store_memory": 100 * 2**20, "node_ip_address": "127.0.0.1"}
 STAGES = {
+    "normal forms": "make_forms",
     "joins": "pairs_of_join",
     "comparisons": "compare_pairs",
     "walk": "answer_group",
@@ -79,6 +81,7 @@ def test_a_node_that_is_lost_in_a_stage_changes_nothing(
         (batches, "PAIRS_OF_A_BATCH", 50),
         (linked_items, "ITEMS_AT_ONCE", 20),
         (joins, "PIECE", 40),
+        (normal_forms, "ROWS_OF_A_STRETCH", 50),
     ):
         monkeypatch.setattr(module, name, size)
     wanted = resolver.resolve(RECORDS, id="id").table()

@@ -18,11 +18,14 @@ from factorwise.apps.resolution.memory import (
     parse_memory,
     plan_memory,
 )
+from factorwise.apps.resolution.normalize import normal_forms
+from factorwise.apps.resolution.normalize.forms import Lists
 from factorwise.apps.resolution.normalize.normal_forms import normalize
 from factorwise.apps.resolution.normalize.pair_values import PairValues
 from factorwise.apps.resolution.normalize.stored_forms import StoredForms
 from factorwise.apps.resolution.normalize.vectors import Vectors
 from factorwise.cli.resolve.apply import _handed_over
+from factorwise.distributed import LocalExecutor
 from factorwise.errors import InvalidArgumentError
 from factorwise.inference.mcmc.shards import component_search
 from factorwise.io.columns import Columns
@@ -45,6 +48,7 @@ def small_stretches(monkeypatch):
         (linking, "PAIRS_AT_ONCE"),
         (linked_items, "ITEMS_AT_ONCE"),
         (plan, "CHUNK"),
+        (normal_forms, "ROWS_OF_A_STRETCH"),
     ):
         monkeypatch.setattr(module, name, 37)
 
@@ -126,6 +130,27 @@ def test_forms_come_back_from_files_as_they_were(resolver):
             assert type(again) is type(column)
             assert again.to_arrow().equals(column.to_arrow())
             assert np.array_equal(again.missing, column.missing)
+
+
+@pytest.mark.parametrize("threads", [None, 2])
+def test_forms_of_stretches_are_those_of_the_whole(resolver, monkeypatch, threads):
+    fields = resolver.knowledge_.fields
+    whole = normalize(PEOPLE, fields)
+    monkeypatch.setattr(normal_forms, "ROWS_OF_A_STRETCH", 17)
+    executor = None if threads is None else LocalExecutor(threads)
+    parts = normalize(PEOPLE, fields, executor=executor)
+    for field, forms in whole.items():
+        for name, form in forms.items():
+            other = parts[field][name]
+            assert [set(row) if isinstance(row, list) else row for row in other.to_list()] == [
+                set(row) if isinstance(row, list) else row for row in form.to_list()
+            ]
+            if isinstance(form, Lists):
+                same_row = np.diff(np.repeat(np.arange(len(other)), np.diff(other.offsets))) == 0
+                assert (np.diff(other.codes)[same_row] > 0).all()
+            if hasattr(form, "frequencies"):
+                assert len(set(other.values.to_pylist())) == len(other.values)
+                assert np.array_equal(np.sort(other.frequencies().counts), np.sort(form.frequencies().counts))
 
 
 def test_what_does_not_fit_on_the_disk_is_told_before_the_work(tmp_path):

@@ -8,6 +8,7 @@ from factorwise.apps.resolution.blocking import joins
 from factorwise.apps.resolution.comparisons import batches
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.estimator import EntityResolver
+from factorwise.apps.resolution.normalize import normal_forms
 from factorwise.distributed import LocalExecutor, Mixer
 from factorwise.distributed.group_search import answer_group
 from factorwise.errors import DataFileError
@@ -31,6 +32,7 @@ def small_tasks(monkeypatch):
     monkeypatch.setattr(batches, "PAIRS_OF_A_BATCH", 50)
     monkeypatch.setattr(linked_items, "ITEMS_AT_ONCE", 20)
     monkeypatch.setattr(joins, "PIECE", 40)
+    monkeypatch.setattr(normal_forms, "ROWS_OF_A_STRETCH", 50)
 
 
 class Counting(LocalExecutor):
@@ -58,7 +60,8 @@ def test_an_executor_changes_nothing_whatever_its_threads(resolver):
         table, found = answered(resolver, executor=executor)
         assert table.equals(wanted)
         assert found == search
-        assert {"pairs_of_join", "compare_pairs", "answer_group", "chances_of_range"} <= executor.calls.keys()
+        stages = {"make_forms", "pairs_of_join", "compare_pairs", "answer_group", "chances_of_range"}
+        assert stages <= executor.calls.keys()
         assert min(executor.calls.values()) > 1
 
 

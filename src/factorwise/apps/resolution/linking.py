@@ -31,7 +31,7 @@ from factorwise.apps.resolution.record_items import (
     further_model,
     make_templates,
 )
-from factorwise.distributed.executors import Executor, LocalExecutor
+from factorwise.distributed.executors import Executor
 from factorwise.distributed.group_search import answer_group
 from factorwise.inference.mcmc.shards.component_search import (
     ComponentGroups,
@@ -107,7 +107,7 @@ def link(
     limits = constraints or Constraints()
     limits.check()
     knowledge = knowledge.for_size(table.num_rows)
-    normal = normalize(table, knowledge.fields, columns)
+    normal = normalize(table, knowledge.fields, columns, executor)
     candidates = knowledge.candidates(
         normal,
         sources=limits.sources,
@@ -281,24 +281,24 @@ def score_candidates(
 def _weighing(
     normal: NormalTable, knowledge: Knowledge, among: HasPairs, team: Team, executor: Executor | None
 ) -> Callable[[HasPairs], NDArray[np.float32]]:
-    """Return what scores pairs by the weights of comparison levels: in batches, unless all is at hand."""
-    tables, link_weight = knowledge.weights.tables(), np.float32(knowledge.weights.link)
-    if executor is None and not normal.columns.in_files:
-        comparer = Comparer(normal, knowledge.comparisons, among)
+    """Return what scores pairs by the weights of levels, batch by batch if there is an executor."""
+    weights = knowledge.weights
+    prepared: Comparer | BatchedPairs
+    if executor is None:
+        prepared = Comparer(normal, knowledge.comparisons, among)
+    else:
+        prepared = BatchedPairs(normal, knowledge.comparisons, among, executor)
 
-        def weigh(pairs: HasPairs) -> NDArray[np.float32]:
-            return comparer.scores(tables, pairs.first, pairs.second, team) + link_weight
-
-        return weigh
-    batched = BatchedPairs(normal, knowledge.comparisons, among, executor or LocalExecutor(team.threads))
-
-    def weigh_batches(pairs: HasPairs) -> NDArray[np.float32]:
-        scores = batched.scores(tables, pairs)
+    def weigh(pairs: HasPairs) -> NDArray[np.float32]:
+        if isinstance(prepared, Comparer):
+            scores = prepared.scores(weights.tables(), pairs.first, pairs.second, team)
+        else:
+            scores = prepared.scores(weights.tables(), pairs)
         for low, high in chunks(0, len(scores)):
-            scores[low:high] += link_weight
+            scores[low:high] += np.float32(weights.link)
         return scores
 
-    return weigh_batches
+    return weigh
 
 
 def score_pairs(

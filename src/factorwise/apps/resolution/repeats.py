@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from factorwise.apps.resolution.blocking.keys import different, text_hashes
 from factorwise.apps.resolution.constraints import Constraints
 from factorwise.apps.resolution.knowledge import Knowledge
 from factorwise.apps.resolution.labelled import LabelledPairs
@@ -106,10 +107,11 @@ def distinct_records(
         return None
     key, empty = np.zeros(table.num_rows, np.uint64), np.ones(table.num_rows, bool)
     for name in _most_different_first(table, columns):
-        codes = _codes(table.column(name))
-        if int(codes.max(initial=0)) > REPEATED * table.num_rows:
-            return None  # values of one column alone tell most records apart
-        key, empty = split_mix_words(key + codes.astype(np.uint64)), empty & (codes == 0)
+        words = _words_of(table.column(name))
+        empty &= words == 0
+        key = split_mix_words(key + words)
+        if len(different(key)) > REPEATED * table.num_rows:
+            return None
     alone = np.unique(np.append(limits.cannot.ravel(), np.flatnonzero(empty))).astype(np.int64)
     key[alone] = split_mix_words(key[alone] + (alone + 1).astype(np.uint64))
     rows, of = np.unique(key, return_index=True, return_inverse=True)[1:]
@@ -126,6 +128,17 @@ def _most_different_first(table: pa.Table, columns: Sequence[str]) -> list[str]:
     there = [name for name in dict.fromkeys(columns) if name in table.column_names]
     different = {name: int(_codes(table.column(name).slice(0, _FIRST)).max(initial=0)) for name in there}
     return sorted(there, key=lambda name: -different[name])
+
+
+def _words_of(column: pa.ChunkedArray) -> NDArray[np.uint64]:
+    """Return a word for each value that tells it from others; 0 where it says nothing, as in `_codes`."""
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return _codes(column).astype(np.uint64)
+    words = [np.zeros(0, np.uint64)]
+    for texts in column.chunks:
+        filled = np.asarray(pc.greater(pc.binary_length(texts), 0).fill_null(False))
+        words.append(np.where(filled, text_hashes(texts), np.uint64(0)))
+    return np.concatenate(words)
 
 
 def _codes(column: pa.ChunkedArray) -> NDArray[np.int64]:

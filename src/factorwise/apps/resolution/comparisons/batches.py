@@ -1,8 +1,8 @@
 """Comparing pairs in batches, each of which has with it all that is looked at.
 
-A batch is compared by a pure function: here, one after the other if normal forms lie in files, or in tasks;
-the scores are the same bits as those of all pairs at once. Comparisons with the other candidates of a record
-need the best of these first: each batch says what it has seen, and that is put together.
+A batch is compared by a pure function in a task; the scores are the same bits as those of all pairs at once.
+Comparisons with the other candidates of a record need the best of these first: each batch says what it has
+seen, and that is put together.
 """
 
 from __future__ import annotations

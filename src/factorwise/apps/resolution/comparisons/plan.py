@@ -37,6 +37,7 @@ from factorwise.apps.resolution.normalize.forms import Lists, NormalTable, Numbe
 from factorwise.apps.resolution.normalize.pair_values import PairValues
 from factorwise.apps.resolution.normalize.vectors import Vectors
 from factorwise.errors import InvalidArgumentError
+from factorwise.io.columns import release
 from factorwise.kernels.compile.threads import Team
 from factorwise.types import Ints
 from factorwise.validation import as_number, as_text, as_whole
@@ -293,8 +294,16 @@ class Comparer:
         among: HasPairs | LeadsOfForms | None = None,
     ) -> None:
         self.comparisons = list(comparisons)
+        self.normal, self.among = normal, among
+        self._kept = None if normal.columns.in_files else list(self._prepare())
+
+    def _prepare(self) -> Iterator[Witness]:
         wanted = [(one.field, one.form, one.measure) for one in self.comparisons]
-        self._witnesses = list(witnesses(normal, wanted, among))
+        return witnesses(self.normal, wanted, self.among)
+
+    def _witnesses(self) -> Iterable[Witness]:
+        """Yield the measures; those of a table whose forms lie in files are prepared anew, one at a time."""
+        return self._prepare() if self._kept is None else self._kept
 
     def values(self, first: Ints, second: Ints) -> list[Values]:
         """Return what the measures say of some pairs, an array for each comparison."""
@@ -309,7 +318,7 @@ class Comparer:
         return found
 
     def _measured(self, first: Ints, second: Ints) -> Iterator[tuple[int, Values]]:
-        for witness in self._witnesses:
+        for witness in self._witnesses():
             yield from zip(witness.places, witness.measure(first, second), strict=True)
 
     def all_levels(self, first: Ints, second: Ints, team: Team) -> NDArray[np.uint8]:
@@ -332,17 +341,19 @@ class Comparer:
             For each comparison those of its levels, level 0 included.
         """
         tables = [np.asarray(table, np.float32) for table in weights]
-        scores = np.zeros(len(first), np.float32)
-        for witness in self._witnesses:
+        found = self.normal.columns.make(len(first), np.float32)
+        scores = np.asarray(found)
+        for witness in self._witnesses():
 
             def part(low: int, high: int, witness: Witness = witness) -> None:
                 for a, b in chunks(low, high):
                     measured = witness.measure(np.asarray(first[a:b]), np.asarray(second[a:b]))
                     for place, values in zip(witness.places, measured, strict=True):
                         self.comparisons[place].cuts.add_weights(values, tables[place], scores[a:b])
+                    release(first, second, found)
 
             team.share(len(first), part)
-        return scores
+        return found
 
 
 def chunks(low: int, high: int) -> Iterator[tuple[int, int]]:

@@ -23,7 +23,7 @@ from factorwise.types import Bools, Ints
 from factorwise.variables.sparse_rows import starts_of
 
 MISSING = -1
-_LARGEST = 2_000_000_000  # bytes; strings with offsets of 32 bits can hold a little more
+LARGEST = 2_000_000_000  # bytes; strings with offsets of 32 bits can hold a little more
 
 _ROWS = 1 << 17  # worked on in one go, where temporary arrays are large
 
@@ -300,7 +300,7 @@ def encoded(column: pa.Array | pa.ChunkedArray) -> Strings:
         return _recoded(chunks)
     if not (pa.types.is_string(chunks.type) or pa.types.is_large_string(chunks.type)):
         chunks = chunks.cast(pa.string())
-    if chunks.nbytes > _LARGEST:
+    if chunks.nbytes > LARGEST:
         chunks = chunks.cast(pa.large_string())
     coded = chunks.dictionary_encode().combine_chunks()
     return Strings(_codes(coded.indices), coded.dictionary)
@@ -351,7 +351,7 @@ def coded_if_repeated(column: pa.Array | pa.ChunkedArray) -> Strings:
     In the second case values may be equal or null. It spares the cost of finding out which.
     """
     chunks = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
-    if len(chunks) <= _ROWS or not pa.types.is_string(chunks.type) or chunks.nbytes > _LARGEST:
+    if len(chunks) <= _ROWS or not pa.types.is_string(chunks.type) or chunks.nbytes > LARGEST:
         return encoded(chunks)
     sample = chunks.slice(0, _ROWS)
     if pc.count_distinct(sample).as_py() < 0.8 * (len(sample) - sample.null_count):

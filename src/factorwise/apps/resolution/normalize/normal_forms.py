@@ -58,22 +58,33 @@ from factorwise.apps.resolution.normalize.lists import is_list, list_forms
 from factorwise.apps.resolution.normalize.names import name_forms
 from factorwise.apps.resolution.normalize.quantities import date_forms, number_forms, numbers_of
 from factorwise.apps.resolution.normalize.stored_forms import StoredForms
+from factorwise.apps.resolution.normalize.uniting import unite_forms
 from factorwise.apps.resolution.normalize.vector_forms import vector_forms
 from factorwise.apps.resolution.normalize.words import text_forms
 from factorwise.apps.resolution.pair_scores import pair_score_forms
 from factorwise.apps.resolution.schema.fields import FieldSpec
+from factorwise.distributed.executors import Executor
 from factorwise.errors import InvalidArgumentError
 from factorwise.io.columns import IN_MEMORY, Columns
 
 LONGEST = 4_000  # characters of a text that are looked at: comparing two takes the product of their lengths
 LONGEST_LIST = 1_000_000
+ROWS_OF_A_STRETCH = 1 << 20
+_WHOLE = frozenset({"vector", "scores"})  # kinds whose forms are made of all rows at one time
 
 
-def normalize(table: pa.Table, specs: Sequence[FieldSpec], columns: Columns = IN_MEMORY) -> NormalTable:
+def normalize(
+    table: pa.Table,
+    specs: Sequence[FieldSpec],
+    columns: Columns = IN_MEMORY,
+    executor: Executor | None = None,
+) -> NormalTable:
     """Return the normal forms of the fields of a table; fields of kind ``ignore`` are left out.
 
     columns
         Where the forms are kept: of one field after the other.
+    executor
+        Who makes the forms of stretches of rows; None for this thread. The result does not depend on it.
     """
     fields = {}
     for spec in specs:
@@ -85,17 +96,57 @@ def normalize(table: pa.Table, specs: Sequence[FieldSpec], columns: Columns = IN
                 f" {', '.join(table.column_names)}. Add it, empty if its values are not known, or use a model"
                 " that does not compare it."
             )
-        forms = normal_forms(table.column(spec.name), spec)
-        if columns.in_files:
-            stored: StoredForms[str] = StoredForms(columns)
-            stored.update(forms)
-            forms = stored
-            columns.rest()
+        forms = _forms_of_stretches(table.column(spec.name), spec, columns, executor)
         fields[spec.name] = NormalField(spec.name, spec.kind, forms)
     normal = NormalTable(table.num_rows, fields, columns)
     if columns.in_files:
         normal.derived = StoredForms(columns)
     return normal
+
+
+def _forms_of_stretches(
+    column: pa.ChunkedArray, spec: FieldSpec, columns: Columns, executor: Executor | None
+) -> Mapping[str, Form]:
+    """Return the normal forms of one column, made of so many rows at a time."""
+    size = max(len(column), 1) if spec.kind in _WHOLE else ROWS_OF_A_STRETCH
+    starts = range(0, max(len(column), 1), size)
+    parts: dict[int, Mapping[str, Form]] = {}
+    if executor is None or len(starts) == 1:
+        for place, low in enumerate(starts):
+            parts[place] = _kept(normal_forms(column.slice(low, size), spec), columns)
+    else:
+        tasks = ((_detached(column.slice(low, size)), spec) for low in starts)
+        for place, forms in executor.stream(make_forms, tasks):
+            parts[place] = _kept(forms, columns)
+    if len(parts) == 1:
+        return parts[0]
+    found: dict[str, Form] | StoredForms[str] = StoredForms(columns) if columns.in_files else {}
+    for name in parts[0]:
+        found[name] = unite_forms([parts[place][name] for place in range(len(parts))])
+        columns.rest()
+    return found
+
+
+def make_forms(rows: pa.Buffer, spec: FieldSpec) -> Mapping[str, Form]:
+    """Return the normal forms of some rows of a column, which come as an Arrow stream."""
+    return normal_forms(pa.ipc.open_stream(rows).read_all().column(0), spec)
+
+
+def _detached(column: pa.ChunkedArray) -> pa.Buffer:
+    """Return rows without those around them, which would be sent along."""
+    table, sink = pa.table({"column": column}), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def _kept(forms: Mapping[str, Form], columns: Columns) -> Mapping[str, Form]:
+    if not columns.in_files:
+        return forms
+    stored: StoredForms[str] = StoredForms(columns)
+    stored.update(forms)
+    columns.rest()
+    return stored
 
 
 def normal_forms(column: pa.ChunkedArray, spec: FieldSpec) -> Mapping[str, Form]:

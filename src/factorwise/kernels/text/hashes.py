@@ -1,0 +1,26 @@
+"""Hashes of texts, the same in every table and in every run."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from factorwise.kernels.compile.compiler import kernel
+from factorwise.types import Int64s, UInt8s, UInt64s
+
+BASE = np.uint64(0x9E3779B97F4A7C15)  # odd: sums of its powers tell texts apart
+_ONE = np.uint64(1)
+
+
+@kernel
+def sum_letters(start: Int64s, letters: UInt8s, sums: UInt64s) -> None:
+    """Write for each text the sum of its bytes, each one larger, times ascending powers of the base.
+
+    start
+        Where each text begins among the bytes of all, and where the last one ends.
+    """
+    for k in range(len(sums)):
+        total, power = np.uint64(0), BASE
+        for place in range(start[k], start[k + 1]):
+            total += (np.uint64(letters[place]) + _ONE) * power
+            power *= BASE
+        sums[k] = total

@@ -1,0 +1,37 @@
+"""Hashes of texts and codes in order, against the definition."""
+
+import numpy as np
+import pyarrow as pa
+
+from factorwise.apps.resolution.blocking.keys import text_hashes
+from factorwise.kernels.text.hashes import BASE, sum_letters
+from factorwise.kernels.text.sorted_rows import sort_rows
+from factorwise.rng import split_mix_words
+
+TEXTS = ["", "a", "aa", "Müller", "x" * 300, "a"]
+
+
+def test_texts_are_summed_letter_by_letter():
+    expected = [
+        sum((byte + 1) * pow(int(BASE), place, 1 << 64) for place, byte in enumerate(text.encode(), 1))
+        for text in TEXTS
+    ]
+    letters = np.frombuffer("".join(TEXTS).encode(), np.uint8).copy()
+    start = np.append(0, np.cumsum([len(text.encode()) for text in TEXTS]))
+    sums = np.empty(len(TEXTS), np.uint64)
+    sum_letters(start, letters, sums)
+    assert sums.tolist() == [one % (1 << 64) for one in expected]
+    values = pa.array(["before", *TEXTS, None]).slice(1)
+    hashes = text_hashes(values)
+    assert hashes.tolist() == split_mix_words(np.append(sums, np.uint64(0))).tolist()
+    assert hashes[1] == hashes[5]
+    assert len(set(hashes.tolist())) == len(TEXTS) - 1
+
+
+def test_codes_are_sorted_within_their_rows_only():
+    draws = np.random.default_rng(3)
+    offsets = np.append(0, np.cumsum(draws.integers(0, 40, 50)))
+    codes = draws.integers(0, 1000, offsets[-1]).astype(np.int32)
+    expected = [sorted(codes[low:high]) for low, high in zip(offsets[:-1], offsets[1:], strict=True)]
+    sort_rows(offsets, codes)
+    assert codes.tolist() == [code for row in expected for code in row]
