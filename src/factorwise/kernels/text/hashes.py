@@ -1,11 +1,11 @@
-"""Hashes of texts, the same in every table and in every run."""
+"""Texts and sets of values as they are stored: sums that texts are hashed by, and codes in order."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from factorwise.kernels.compile.compiler import kernel
-from factorwise.types import Int64s, UInt8s, UInt64s
+from factorwise.types import Int32s, Int64s, UInt8s, UInt64s
 
 BASE = np.uint64(0x9E3779B97F4A7C15)  # odd: sums of its powers tell texts apart
 _ONE = np.uint64(1)
@@ -24,3 +24,11 @@ def sum_letters(start: Int64s, letters: UInt8s, sums: UInt64s) -> None:
             total += (np.uint64(letters[place]) + _ONE) * power
             power *= BASE
         sums[k] = total
+
+
+@kernel
+def sort_rows(offsets: Int64s, codes: Int32s) -> None:
+    """Sort the codes ``offsets[r]:offsets[r + 1]`` of each row, in place."""
+    for r in range(len(offsets) - 1):
+        if offsets[r + 1] - offsets[r] > 1:
+            codes[offsets[r] : offsets[r + 1]].sort()

@@ -13,7 +13,7 @@ import pyarrow as pa
 from factorwise.apps.resolution.normalize.forms import LARGEST, Form, Lists, Numbers, Strings, encoded
 from factorwise.errors import InvalidArgumentError
 from factorwise.io.columns import release
-from factorwise.kernels.text.sorted_rows import sort_rows
+from factorwise.kernels.text.hashes import sort_rows
 from factorwise.types import Int32s
 
 
